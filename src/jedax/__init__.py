@@ -1,0 +1,69 @@
+"""jedax: JEDi, Quality with Just Enough Diversity, in JAX.
+
+Find the best solution of a hard black-box problem by looking at how solutions behave. Names are loaded when they
+are first used, so that `import jedax` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from jedax._checks import JedaxError
+from jedax._version import __version__
+
+if TYPE_CHECKING:
+    from jedax import tasks
+    from jedax.algorithms.jedi import JEDi
+    from jedax.config.methods import JediConfig
+    from jedax.repertoire import Repertoire
+    from jedax.runs.api import resume, run
+    from jedax.runs.optimizer import Optimizer
+    from jedax.runs.results import Run, Solution, load
+    from jedax.runs.search import Interrupted, Report
+    from jedax.types import Evaluation
+
+__all__ = [
+    "Evaluation",
+    "Interrupted",
+    "JEDi",
+    "JedaxError",
+    "JediConfig",
+    "Optimizer",
+    "Repertoire",
+    "Report",
+    "Run",
+    "Solution",
+    "__version__",
+    "load",
+    "resume",
+    "run",
+    "tasks",
+]
+
+_HOMES = {
+    "Evaluation": "jedax.types",
+    "Interrupted": "jedax.runs.search",
+    "JEDi": "jedax.algorithms.jedi",
+    "JediConfig": "jedax.config.methods",
+    "Optimizer": "jedax.runs.optimizer",
+    "Repertoire": "jedax.repertoire",
+    "Report": "jedax.runs.search",
+    "Run": "jedax.runs.results",
+    "Solution": "jedax.runs.results",
+    "load": "jedax.runs.results",
+    "resume": "jedax.runs.api",
+    "run": "jedax.runs.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tasks":
+        return importlib.import_module("jedax.tasks")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,244 @@
+"""JEDi, Quality with Just Enough Diversity: Algorithm 1 of the paper, step by step.
+
+| line of Algorithm 1 | here |
+|---|---|
+| initialise the repertoire with random genomes | `JEDi.init` |
+| sample n_ES behaviour targets (and learn what they promise) | `JEDi.choose_targets`, `JEDi.fit_gp` |
+| update alpha | `alpha_at` |
+| select the starting genome, initialise the ES centre | `JEDi.start_pool` |
+| sample lambda genomes | `JEDi.ask` |
+| compute scores, update theta | `JEDi.tell` (`jedax.scores`, `jedax.es`) |
+| update the repertoire | `JEDi.tell` (`jedax.repertoire`) |
+
+Only the loop itself and the evaluations live elsewhere, in `jedax.runs`.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jedax.config.methods import JediConfig
+from jedax.es import Strategy, make_strategy
+from jedax.gp import FittedGP, GPData, GPSettings, Hyperparameters, condition, fit, posterior
+from jedax.repertoire import Cells, Repertoire
+from jedax.scores import weighted_target_fitness_score
+from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
+from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class JEDiState:
+    """A search between two generations.
+
+    Attributes:
+        repertoire: All that was found.
+        pool: States of the ES, leading axis `pool`.
+        targets: `(pool, d)`, the behaviours the ES are sent to.
+        alpha: Weight of nearness to the target until the next choice.
+        generation: ES generations done; the initial batch is none.
+        gp: Hyperparameters of the last fit, where the next one starts.
+        gp_noise_floor: Noise that the last fit needed, as a share of s^2.
+    """
+
+    repertoire: Repertoire
+    pool: Any
+    targets: Float[Array, "pool descriptor"]
+    alpha: Float[Array, ""]
+    generation: Int[Array, ""]
+    gp: Hyperparameters
+    gp_noise_floor: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class JEDi:
+    """The search as pure functions of a `JEDiState`; equal settings are equal objects.
+
+    A loop of Algorithm 1 is one `start_loop` and then `config.generations` times `ask`, evaluate, `tell`.
+    `start_loop` belongs outside any vmap over emitters: it fits the GP once for the whole pool.
+
+    Attributes:
+        config: Parameters.
+        cells: How the descriptor space is cut; see `jedax.repertoire.make_cells`.
+    """
+
+    config: JediConfig
+    cells: Cells
+
+    @functools.cached_property
+    def strategy(self) -> Strategy:
+        """The evolution strategy of every emitter."""
+        config = self.config
+        return make_strategy(
+            config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
+        )
+
+    @property
+    def gp_settings(self) -> GPSettings:
+        """How the Gaussian process is fitted."""
+        config = self.config
+        return GPSettings(
+            weighted=config.gp == "weighted",
+            signal_bounds=config.gp_signal_bounds,
+            length_scale_bounds=config.gp_length_scale_bounds,
+            noise_bounds=config.gp_noise_bounds,
+            noise_floor=config.gp_noise_floor,
+            max_steps=config.gp_max_steps,
+        )
+
+    @property
+    def uses_gp(self) -> bool:
+        """Whether the choice of targets looks at the Gaussian process."""
+        return self.config.targets != "uniform"
+
+    def evaluations(self, state: JEDiState) -> Int[Array, ""]:
+        """Return the evaluations done so far, the initial batch included."""
+        return (state.generation + 1) * self.config.batch
+
+    def is_loop_start(self, generation: int) -> bool:
+        """Whether new targets are due before generation number `generation`, counted from 0."""
+        return generation % self.config.generations == 0
+
+    def init(
+        self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation
+    ) -> JEDiState:
+        """Initialise the repertoire with the evaluated initial batch; no targets are chosen yet."""
+        config = self.config
+        empty = Repertoire.empty(self.cells, genotypes[0])
+        repertoire, _ = empty.add(self.cells, genotypes, evaluation, jnp.int32(genotypes.shape[0]))
+        targets = jnp.zeros((config.pool, self.cells.centroids.shape[1]))
+        return JEDiState(
+            repertoire=repertoire,
+            pool=self.start_pool(key, repertoire, targets),
+            targets=targets,
+            alpha=alpha_at(config, jnp.float32(0)),
+            generation=jnp.int32(0),
+            gp=self.gp_settings.initial_hyperparameters(),
+            gp_noise_floor=jnp.float32(config.gp_noise_floor),
+        )
+
+    def start_loop(
+        self, key: PRNGKeyArray, state: JEDiState, progress: Float[Array, ""], *, gp_size: int
+    ) -> JEDiState:
+        """Begin a loop: choose targets, set alpha, and start an ES towards each target.
+
+        Args:
+            key: Drawn from for the targets and the ES.
+            state: The search so far.
+            progress: Evaluations done / budget, 0 to 1.
+            gp_size: Rows the GP has room for, at least the number of filled cells.
+        """
+        target_key, pool_key = jax.random.split(key)
+        state, targets = self.choose_targets(target_key, state, gp_size=gp_size)
+        alpha = alpha_at(self.config, progress)
+        return replace(state, targets=targets, alpha=alpha, pool=self.start_pool(pool_key, state.repertoire, targets))
+
+    def choose_targets(
+        self, key: PRNGKeyArray, state: JEDiState, *, gp_size: int
+    ) -> tuple[JEDiState, Float[Array, "pool descriptor"]]:
+        """Choose one centroid for each ES (paper, section 3.2); fits the GP where the choice needs it."""
+        config, num_cells = self.config, self.cells.num_cells
+        if not self.uses_gp:
+            index = choose_uniform(key, num_cells, config.pool)
+        else:
+            state, gp = self.fit_gp(state, gp_size=gp_size)
+            at = posterior(gp, self._unit_centroids)
+            if config.targets == "pareto":
+                index = choose_pareto(key, at.mean, at.variance, config.pool)
+            elif config.targets == "gp-ucb":
+                index = choose_ucb(key, at.mean, at.variance, config.pool, beta=config.ucb_beta)
+            else:
+                index = choose_bucb(key, at, gp.noise_variance, config.pool, beta=config.ucb_beta)
+        return state, jnp.asarray(self.cells.centroids)[index]
+
+    def fit_gp(self, state: JEDiState, *, gp_size: int) -> tuple[JEDiState, FittedGP]:
+        """Learn fitness over descriptors from the filled cells (paper, section 3.2 and appendix B).
+
+        Args:
+            state: The search so far; the fit starts at the hyperparameters of the last one.
+            gp_size: Rows the GP has room for, at least the number of filled cells.
+
+        Returns:
+            The state that remembers the fit, and the fitted process.
+        """
+        gp = fit(self.gp_settings, state.gp, self._gp_data(state.repertoire, gp_size))
+        return replace(state, gp=gp.hyperparameters, gp_noise_floor=gp.noise_floor), gp
+
+    def predict_gp(
+        self, state: JEDiState, *, gp_size: int
+    ) -> tuple[Float[Array, " cells"], Float[Array, " cells"]]:
+        """Return the GP's mean and standard deviation of fitness at all centroids, empty cells included.
+
+        It knows all cells as they are now; its hyperparameters are those of the last fit.
+        """
+        gp = condition(self.gp_settings, state.gp, self._gp_data(state.repertoire, gp_size))
+        at = posterior(gp, self._unit_centroids)
+        return at.mean, jnp.sqrt(at.variance)
+
+    def gp_numbers(self, state: JEDiState) -> dict[str, Array]:
+        """Return the last fit in numbers, by the names of the metrics' columns."""
+        return {
+            "gp_signal": state.gp.signal,
+            "gp_length_scale": state.gp.length_scale,
+            "gp_noise": state.gp.noise,
+            "gp_noise_floor": state.gp_noise_floor,
+        }
+
+    def _gp_data(self, repertoire: Repertoire, gp_size: int) -> GPData:
+        row = jnp.nonzero(repertoire.filled, size=gp_size, fill_value=0)[0]
+        return GPData(
+            x=self.cells.to_unit_box(repertoire.descriptors[row]),
+            fitness=repertoire.fitness[row],
+            counts=repertoire.counts[row],
+            mask=jnp.arange(gp_size) < repertoire.filled.sum(),
+        )
+
+    @property
+    def _unit_centroids(self) -> Float[Array, "cells descriptor"]:
+        return self.cells.to_unit_box(jnp.asarray(self.cells.centroids))
+
+    def start_pool(
+        self, key: PRNGKeyArray, repertoire: Repertoire, targets: Float[Array, "pool descriptor"]
+    ) -> Any:
+        """Start a fresh ES at the stored solution whose descriptor is nearest to each target."""
+        keys = jax.random.split(key, self.config.pool)
+        return jax.vmap(self.strategy.init)(keys, jax.vmap(repertoire.nearest)(targets))
+
+    def ask(self, key: PRNGKeyArray, state: JEDiState) -> tuple[Float[Array, "batch params"], JEDiState]:
+        """Sample one generation of every ES; the batch holds one ES after the other."""
+        keys = jax.random.split(key, self.config.pool)
+        genotypes, pool = jax.vmap(self.strategy.ask)(keys, state.pool)
+        return genotypes.reshape(self.config.batch, -1), replace(state, pool=pool)
+
+    def tell(
+        self, key: PRNGKeyArray, state: JEDiState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
+    ) -> tuple[JEDiState, dict[str, Array]]:
+        """Score the generation, update every ES, and add all that was evaluated to the repertoire.
+
+        Returns:
+            The state, and `{"stored": (batch,)}`, which solutions the repertoire took.
+        """
+        config = self.config
+        split = jax.tree.map(lambda leaf: leaf.reshape(config.pool, config.population, *leaf.shape[1:]), evaluation)
+        scores = jax.vmap(weighted_target_fitness_score, in_axes=(0, 0, None))(split, state.targets, state.alpha)
+        keys = jax.random.split(key, config.pool)
+        pool = jax.vmap(self.strategy.tell)(
+            keys, state.pool, genotypes.reshape(config.pool, config.population, -1), scores
+        )
+        when = self.evaluations(state) + config.batch
+        repertoire, stored = state.repertoire.add(self.cells, genotypes, evaluation, when)
+        state = replace(state, pool=pool, repertoire=repertoire, generation=state.generation + 1)
+        return state, {"stored": stored}
+
+
+def alpha_at(config: JediConfig, progress: Float[Array, ""]) -> Float[Array, ""]:
+    """Return the weight of nearness to the target: constant, or falling linearly with progress (0 to 1)."""
+    if config.alpha != "decay":
+        return jnp.full_like(progress, config.alpha)
+    share = jnp.clip(progress, 0, 1)
+    return config.alpha_start + (config.alpha_end - config.alpha_start) * share

@@ -1,0 +1,137 @@
+"""Settings of a run: budget, seeds, when to stop, what to write how often; and the file that keeps them all."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, SerializeAsAny
+
+from jedax._checks import check_choice, fail
+from jedax.config.base import Config
+from jedax.config.methods import JediConfig
+from jedax.config.maze import MazeConfig
+from jedax.config.tasks import is_maze_file, task_entry
+
+# Largest budget that 32-bit counters hold.
+_MOST_EVALUATIONS = 2**31 - 1
+
+
+class RunConfig(Config):
+    """How long to search, from which seeds, and what to write."""
+
+    evaluations: int = Field(
+        1_000_000, ge=1, le=_MOST_EVALUATIONS, description="Budget of each replica, rounded down to generations."
+    )
+    seed: int = Field(0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
+    replicas: int = Field(1, ge=1, description="Independent searches that run side by side in one program.")
+    stop_fitness: float | None = Field(
+        None, allow_inf_nan=False, description="Stop once every replica has reached this fitness."
+    )
+    max_seconds: float | None = Field(None, gt=0, description="Stop after this many seconds.")
+    start_from: str | None = Field(
+        None, description="Genotypes to start from, (n, params) in a .npy file; random ones fill the batch."
+    )
+    report_every: int | None = Field(
+        None, ge=1, description="Generations between rows of metrics.csv; default: a fiftieth of the budget."
+    )
+    checkpoint_seconds: float = Field(30.0, ge=0, description="Seconds between checkpoints.")
+
+
+METHODS: dict[str, tuple[type[JediConfig], str]] = {
+    "jedi": (JediConfig, "JEDi with the targets that arrive most often: uniform over all cells."),
+    "jedi-paper": (JediConfig, "JEDi to the letter of the paper: weighted GP, targets on the Pareto front."),
+}
+PRESETS = {
+    "decay": "alpha falls from 0.8 to 0 over the budget (paper, section 4.3)",
+    "tuned": "the constant alpha that the paper found best for the task (paper, table 'JEDi hyperparameters')",
+}
+_TUNED_ALPHA = {"maze-a": 0.3, "maze-b": 0.3, "maze-c": 0.5, "maze-quad-b": 0.7}
+
+
+def method_defaults(method: str, task: str, preset: str = "decay") -> JediConfig:
+    """Return a method's parameters for a task, before any of the user's own.
+
+    Raises:
+        JedaxError: Unknown method or preset, or a preset that has nothing for the task.
+    """
+    check_choice("method", method, METHODS)
+    check_choice("preset", preset, PRESETS)
+    config = METHODS[method][0]()
+    if method == "jedi-paper":
+        config = config.replace(targets="pareto")
+    if preset == "tuned":
+        if task not in _TUNED_ALPHA:
+            raise fail("preset", expected=f"a task the paper tuned alpha for ({', '.join(_TUNED_ALPHA)})",
+                       received=f"'tuned' for {task!r}", remedy="take --preset decay or give --alpha")
+        config = config.replace(alpha=_TUNED_ALPHA[task])
+    return config
+
+
+CUSTOM = "custom:"
+"""Starts the name of a task that is a Python object of the user's, which no file can bring back."""
+
+
+class FullConfig(Config):
+    """All that makes a run: written to its directory before anything else, and enough to run it again."""
+
+    format: Literal[1] = 1
+    task: str = Field(description="Name of the task, or where it is defined.")
+    task_config: SerializeAsAny[Config] | None = Field(None, description="Settings of a task that comes with jedax.")
+    method: str = Field("jedi", description="Name of the method.")
+    method_config: SerializeAsAny[Config] = Field(default_factory=JediConfig, description="Its parameters.")
+    run: RunConfig = Field(default_factory=RunConfig, description="Budget, seeds, reports.")
+
+    def dump(self) -> str:
+        """Return the settings as YAML."""
+        import yaml
+
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> FullConfig:
+        """Read settings from YAML; parameters left out keep the defaults of their task and method.
+
+        Args:
+            text: The YAML.
+            where: Where it comes from, for errors.
+
+        Raises:
+            JedaxError: Not such settings, an unknown parameter, or a value that does not fit.
+        """
+        import yaml
+
+        try:
+            values: Any = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise fail(where, expected="YAML", received="a syntax error", remedy="mend the file") from None
+        if not isinstance(values, dict) or "task" not in values:
+            raise fail(where, expected="settings with the key 'task', as in a run's config.yaml",
+                       received=type(values).__name__, remedy="start from the config.yaml of a run")
+        if values.get("format", 1) != 1:
+            raise fail(f"{where}: format", expected="1", received=values["format"],
+                       remedy="read it with the version of jedax that wrote it")
+        task, method = str(values["task"]), str(values.get("method", "jedi"))
+        default = method_defaults(method, task)
+        sections = {
+            "task_config": _task_config(task, _section(values, "task_config", where), where),
+            "method_config": type(default).build(
+                default.model_dump() | _section(values, "method_config", where), where=where
+            ),
+            "run": RunConfig.build(_section(values, "run", where), where=where),
+        }
+        return cls.build({**values, **sections}, where=where)
+
+
+def _section(values: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+    section = values.get(name) or {}
+    if not isinstance(section, dict):
+        raise fail(f"{where}: {name}", expected="parameters and values", received=section, remedy="mend the file")
+    return section
+
+
+def _task_config(task: str, given: dict[str, Any], where: str) -> Config | None:
+    """Return a task's settings: a maze file's are read only where the settings do not bring the maze."""
+    if task.startswith(CUSTOM):
+        return None
+    default = MazeConfig() if is_maze_file(task) and "walls" in given else task_entry(task).config()
+    return type(default).build(default.model_dump() | given, where=where)

@@ -1,0 +1,61 @@
+"""The tasks that come with jedax, by name, without importing JAX."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jedax._checks import unknown
+from jedax.config.base import Config
+from jedax.config.functions import ArmConfig, FunctionConfig
+from jedax.config.maze import MazeConfig, load_maze_file
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """A task by name: what it is, its default settings, and the class that runs it."""
+
+    summary: str
+    config: Callable[[], Config]
+    factory: str  # "module:class", imported when the task is made
+
+
+def _maze(name: str, summary: str) -> TaskEntry:
+    layout = Path(__file__).parent / "layouts" / f"{name}.yaml"
+    return TaskEntry(summary, functools.partial(load_maze_file, layout), _MAZE)
+
+
+_MAZE = "jedax.tasks.maze:Maze"
+_FUNCTIONS = "jedax.tasks.functions"
+
+TASKS: dict[str, TaskEntry] = {
+    "maze-a": _maze("maze-a", "Robot in maze A of the paper; behaviour: where it ends."),
+    "maze-b": _maze("maze-b", "Robot in maze B, a snake."),
+    "maze-c": _maze("maze-c", "Robot in maze C, slanted walls and dead ends."),
+    "maze-quad-b": _maze("maze-quad-b", "Robot in the middle of four mirrored copies of maze B."),
+    "sphere": TaskEntry("Sphere function; behaviour: two sums of parameters.", FunctionConfig, f"{_FUNCTIONS}:Sphere"),
+    "rastrigin": TaskEntry("Rastrigin function, many local optima; behaviour as sphere.", FunctionConfig,
+                           f"{_FUNCTIONS}:Rastrigin"),
+    "arm": TaskEntry("Planar arm with smooth joints; behaviour: where its tip is.", ArmConfig,
+                     f"{_FUNCTIONS}:PlanarArm"),
+}  # fmt: skip
+
+
+def is_maze_file(name: str) -> bool:
+    """Whether a task's name is a path to a maze file rather than the name of a task."""
+    return name.endswith((".yaml", ".yml"))
+
+
+def task_entry(name: str) -> TaskEntry:
+    """Return the task of that name, or the maze of that YAML file.
+
+    Raises:
+        JedaxError: Unknown name (the nearest are offered), or a maze file that cannot be read.
+    """
+    if is_maze_file(name):
+        return TaskEntry(f"The maze in {name}.", functools.partial(load_maze_file, name), _MAZE)
+    if name not in TASKS:
+        raise unknown("task", name, TASKS)
+    return TASKS[name]

@@ -1,0 +1,155 @@
+"""LM-MA-ES: learns a few long directions instead of a covariance matrix, for very many parameters.
+
+References:
+    [1] I. Loshchilov, T. Glasmachers, H.-G. Beyer. Limited-Memory Matrix Adaptation for Large Scale Black-box
+        Optimization. arXiv:1705.06693, 2017.
+
+The symbols in the comments are those of Algorithm 1 in [1].
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jedax.es.base import STEP_SIZE_LIMITS, Strategy, precise_dot, rank_best_first, recombination_weights
+from jedax.types import Array, Float, Int, PRNGKeyArray
+
+
+@dataclass(frozen=True)
+class LMMARates:
+    """The learning rates of LM-MA-ES; there are as many `c_d` and `c_c` as directions.
+
+    Attributes:
+        c_sigma: How fast the path of the step size forgets, in (0, 1].
+        c_d: How much each direction stretches a sample, in (0, 1].
+        c_c: How fast each direction forgets, in (0, 1].
+    """
+
+    c_sigma: float
+    c_d: tuple[float, ...]
+    c_c: tuple[float, ...]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _LMMAState:
+    mean: Float[Array, " params"]
+    sigma: Float[Array, ""]
+    p_sigma: Float[Array, " params"]
+    directions: Float[Array, "directions params"]
+    generation: Int[Array, ""]
+    sample_key: PRNGKeyArray  # what the last `ask` drew its normals from
+
+
+@dataclass(frozen=True)
+class LMMAES(Strategy):
+    """LM-MA-ES (Loshchilov, Glasmachers & Beyer, 2017), maximising.
+
+    The state holds m = 4 + floor(3 ln n) directions of n = `params` numbers and no sample: `tell` draws the
+    normals of the elites once more from the key that `ask` was given. So `tell` must get the generation that
+    the last `ask` returned, in its order. Nothing here is as large as params x params. A generation whose
+    scores are all equal, or all not finite, is learnt in the order in which it was sampled, which is a random
+    selection. `sigma` stays within `STEP_SIZE_LIMITS`.
+    """
+
+    def learning_rates(self, num_params: int) -> LMMARates:
+        """Return the learning rates for `num_params` parameters, of [1], Algorithm 1.
+
+        The paper takes a population of 4 + floor(3 ln n). With one that is large against n, its `c_sigma` and
+        `c_c` would exceed 1, where the paths are no longer averages: they are capped at 1.
+        """
+        n = num_params
+        order = range(4 + math.floor(3 * math.log(n)))
+        return LMMARates(
+            c_sigma=min(1.0, 2 * self.population / n),
+            c_d=tuple(1 / (1.5**i * n) for i in order),
+            c_c=tuple(min(1.0, self.population / (4.0**i * n)) for i in order),
+        )
+
+    def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _LMMAState:
+        """Return the state of a round distribution about `mean`; `key` only fills its place in the state."""
+        mean = jnp.asarray(mean, jnp.float32)
+        num_params = mean.shape[0]
+        num_directions = len(self.learning_rates(num_params).c_d)
+        return _LMMAState(
+            mean=mean,
+            sigma=jnp.asarray(self.step_size, jnp.float32),
+            p_sigma=jnp.zeros_like(mean),
+            directions=jnp.zeros((num_directions, num_params), jnp.float32),
+            generation=jnp.asarray(0, jnp.int32),
+            sample_key=key,
+        )
+
+    def ask(
+        self, key: PRNGKeyArray, state: _LMMAState
+    ) -> tuple[Float[Array, "population params"], _LMMAState]:
+        """Sample one generation; the state that comes back remembers `key`."""
+        num_params = state.mean.shape[0]
+        c_d = jnp.asarray(self.learning_rates(num_params).c_d, jnp.float32)
+        # for j <- 1, ..., min(t, m): a direction stretches from its own generation on.
+        used = jnp.where(jnp.arange(c_d.shape[0]) < state.generation, c_d, 0.0)
+
+        def stretch(d, direction):
+            c, m = direction
+            return (1 - c) * d + c * jnp.outer(precise_dot(d, m), m), None  # d <- (1 - c_d) d + c_d m (m^T d)
+
+        z = _normals(key, jnp.arange(self.population), num_params)  # z ~ N(0, I)
+        d, _ = jax.lax.scan(stretch, z, (used, state.directions))
+        return state.mean + state.sigma * d, dataclasses.replace(state, sample_key=key)  # x = y + sigma d
+
+    def tell(
+        self,
+        key: PRNGKeyArray,
+        state: _LMMAState,
+        genotypes: Float[Array, "population params"],
+        scores: Float[Array, " population"],
+    ) -> _LMMAState:
+        """Return the state after one generation; `key` is not used.
+
+        `genotypes` must be what the last `ask` returned, in the same order.
+        """
+        n = state.mean.shape[0]
+        rates = self.learning_rates(n)
+        c_sigma, c_c = rates.c_sigma, np.asarray(rates.c_c)
+        numbers, mu_eff = recombination_weights(self.num_elites)
+        weights = jnp.asarray(numbers, jnp.float32)
+
+        elites = rank_best_first(scores)[: self.num_elites]
+        z_w = precise_dot(weights, _normals(state.sample_key, elites, n))
+        step = precise_dot(weights, genotypes[elites] - state.mean)  # sigma sum_i w_i d_i
+        pull = math.sqrt(mu_eff * c_sigma * (2 - c_sigma))
+        p_sigma = (1 - c_sigma) * state.p_sigma + pull * z_w
+        keep = jnp.asarray(1 - c_c, jnp.float32)
+        pulls = jnp.asarray(np.sqrt(mu_eff * c_c * (2 - c_c)), jnp.float32)
+        directions = keep[:, None] * state.directions + pulls[:, None] * z_w
+        sigma = state.sigma * jnp.exp(c_sigma / 2 * (jnp.sum(p_sigma**2) / n - 1))
+
+        return dataclasses.replace(
+            state,
+            mean=state.mean + step,
+            sigma=jnp.clip(sigma, *STEP_SIZE_LIMITS),
+            p_sigma=p_sigma,
+            directions=directions,
+            generation=state.generation + 1,
+        )
+
+    def mean(self, state: _LMMAState) -> Float[Array, " params"]:
+        """Return the centre of the search distribution."""
+        return state.mean
+
+
+def _normals(
+    key: PRNGKeyArray, members: Int[Array, " members"], num_params: int
+) -> Float[Array, "members params"]:
+    """Draw the standard normals of the given members of a generation, each from a key of its own."""
+
+    def draw(member):
+        return jax.random.normal(jax.random.fold_in(key, member), (num_params,), jnp.float32)
+
+    return jax.vmap(draw)(members)

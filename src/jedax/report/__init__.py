@@ -1,0 +1,1 @@
+"""Pictures of a run, made from what it left; nothing here runs a search."""

@@ -1,0 +1,174 @@
+"""Each figure as a function of a matplotlib `Axes` and a `Run`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.patches import Circle, Rectangle
+
+from jedax.config.maze import MazeConfig
+from jedax.repertoire.cells import Cells
+from jedax.runs.results import Run
+from jedax.tasks.functions import PlanarArm
+from jedax.tasks.maze import Maze
+
+_EMPTY = "#ececec"
+_WALL = "#222222"
+_PATH = "#0072b2"  # colours of Okabe & Ito, safe for colour-blind readers
+_TARGET = "#009e73"
+_STOP = "#d55e00"
+
+
+def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "best fitness") -> None:
+    """Draw a column of the metrics against evaluations: each replica thin, their median strong.
+
+    For fitness, the task's goal is a dotted line.
+    """
+    metrics = run.metrics
+    lines = metrics.pivot_table(index="evaluations", columns="replica", values=column)
+    if lines.shape[1] > 1:
+        ax.plot(lines.index, lines.to_numpy(), color=_PATH, alpha=0.3, linewidth=0.8)
+    ax.plot(lines.index, lines.median(axis=1), color=_PATH, linewidth=1.8,
+            label="median" if lines.shape[1] > 1 else None)  # fmt: skip
+    goal = run.task.goal_fitness
+    if column == "max_fitness" and goal is not None:
+        ax.axhline(goal, color=_TARGET, linestyle=":", linewidth=1.5, label=f"goal ({goal:g})")
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False, loc="lower right")
+    ax.set_ylabel(label)
+    ax.set_xlabel("evaluations")
+    ax.margins(x=0)
+    ax.grid(alpha=0.25)
+    ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g} M" if x >= 1e6 else f"{x / 1e3:g} k" if x else "0")
+
+
+def cell_values(ax: Axes, run: Run, values: np.ndarray, label: str, *, log: bool = False, cmap: str = "viridis") -> None:
+    """Colour every cell of the descriptor space; cells without a finite value stay grey.
+
+    Args:
+        ax: Where to draw.
+        run: The run whose cells, and whose maze, are drawn.
+        values: `(cells,)`.
+        label: What the colours mean.
+        log: Whether colours follow the logarithm.
+        cmap: Matplotlib's name of a colour map.
+    """
+    cells, values = run.cells, np.asarray(values, float)
+    known = np.isfinite(values) & (values > 0 if log else True)
+    shown = values[known] if known.any() else np.array([1.0])
+    low, high = shown.min(), max(shown.max(), shown.min() + 1e-9)
+    norm = LogNorm(low, max(high, low * 1.01)) if log else Normalize(low, high)
+    if cells.centroids.shape[1] > 2:
+        ax.scatter(*cells.centroids[~known, :2].T, color=_EMPTY, s=6)
+        image: Any = ax.scatter(*cells.centroids[known, :2].T, c=values[known], cmap=cmap, norm=norm, s=8)
+    else:
+        outlines = cell_outlines(cells)
+        ax.add_collection(PolyCollection([o for o, k in zip(outlines, known, strict=True) if not k],
+                                         facecolor=_EMPTY, edgecolor="white", linewidth=0.2))  # fmt: skip
+        image = ax.add_collection(PolyCollection([o for o, k in zip(outlines, known, strict=True) if k],
+                                                 array=values[known], cmap=cmap, norm=norm, edgecolor="face",
+                                                 linewidth=0.2))  # fmt: skip
+    _frame(ax, run)
+    ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03)
+
+
+def targets(ax: Axes, run: Run, replica: int) -> None:
+    """Mark the last targets that the ES were sent to."""
+    points = run.targets[replica]
+    if points.shape[1] < 2:
+        points = np.column_stack([points[:, 0], np.full(len(points), 0.5)])
+    ax.scatter(*points[:, :2].T, marker="x", s=60, linewidth=2.2, color="black", zorder=4)
+    ax.scatter(*points[:, :2].T, marker="x", s=45, linewidth=1.2, color="white", zorder=5, label="last targets")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=True, facecolor="#888888", fontsize=8)
+
+
+def cell_outlines(cells: Cells) -> list[np.ndarray]:
+    """Return each cell's corners, `(corners, 2)`, cut off at the bounds; for one or two descriptors.
+
+    Cells of one descriptor are drawn as a strip between 0 and 1.
+    """
+    lows, highs = (np.array(b) for b in cells.bounds)
+    centroids = cells.centroids.astype(float)
+    if len(lows) == 1:
+        order = np.argsort(centroids[:, 0])
+        middles = (centroids[order][1:, 0] + centroids[order][:-1, 0]) / 2
+        edges = np.concatenate([lows, middles, highs])
+        strips = np.empty(len(centroids), object)
+        for place, cell in enumerate(order):
+            a, b = edges[place], edges[place + 1]
+            strips[cell] = np.array([[a, 0], [b, 0], [b, 1], [a, 1]])
+        return list(strips)
+    from scipy.spatial import Voronoi
+
+    # Mirrored at the four sides, every cell of the box is bounded, and the sides are its border.
+    mirrored = [centroids]
+    for axis in range(2):
+        for side in (lows[axis], highs[axis]):
+            copy = centroids.copy()
+            copy[:, axis] = 2 * side - copy[:, axis]
+            mirrored.append(copy)
+    diagram = Voronoi(np.concatenate(mirrored))
+    return [diagram.vertices[diagram.regions[diagram.point_region[i]]] for i in range(len(centroids))]
+
+
+def maze(ax: Axes, config: MazeConfig) -> None:
+    """Draw a maze: walls, start, target."""
+    walls = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in config.all_walls]
+    ax.add_collection(LineCollection(walls, colors=_WALL, linewidths=2, zorder=3, capstyle="round"))
+    ax.add_patch(Circle(config.target, config.target_radius, color=_TARGET, alpha=0.75, zorder=3, label="target"))
+    ax.plot(*config.start[:2], "o", color=_PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
+
+
+def best(ax: Axes, run: Run, replica: int | None = None) -> None:
+    """Draw the best solution: a robot's path in its maze, an arm's links, else where it lies among the cells."""
+    which = run.best_replica if replica is None else replica
+    solution = run.best(which)
+    if isinstance(run.task, Maze):
+        _path(ax, run.task, solution.genotype, run.config.run.seed + which)
+    elif isinstance(run.task, PlanarArm):
+        links = np.asarray(run.task.link_positions(jax.numpy.asarray(solution.genotype)))
+        ax.plot(*links.T, "-o", color=_PATH, linewidth=2.5, markersize=5)
+        ax.plot(*links[-1], "o", color=_STOP, markersize=9, label="tip")
+        ax.legend(frameon=False)
+    else:
+        cell_values(ax, run, run.repertoire.fitness[which], "fitness")
+        place = solution.descriptor if len(solution.descriptor) > 1 else [solution.descriptor[0], 0.5]
+        ax.plot(*place[:2], "*", color=_STOP, markersize=16, markeredgecolor="white", label="best", zorder=5)
+        ax.legend(frameon=True)
+    _frame(ax, run)
+    ax.set_title(f"best solution: fitness {solution.fitness:.2f}", fontsize=10)
+
+
+def _path(ax: Axes, task: Maze, genotype: np.ndarray, seed: int) -> None:
+    trajectory = task.rollout(jax.random.key(seed), jax.numpy.asarray(genotype))
+    positions = np.concatenate([[task.config.start[:2]], np.asarray(trajectory.positions)[: int(trajectory.length)]])
+    maze(ax, task.config)
+    ax.plot(*positions.T, color=_PATH, linewidth=1.6, zorder=5, label="path")
+    ax.plot(*positions[-1], "X", color=_STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=4, frameon=False, fontsize=8)
+
+
+def _frame(ax: Axes, run: Run) -> None:
+    """Set limits and labels of the descriptor space; draw the walls of a maze over it."""
+    lows, highs = run.cells.bounds
+    names = (*run.task.descriptor_names, "", "")
+    if isinstance(run.task, Maze):
+        walls = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in run.task.config.all_walls]
+        ax.add_collection(LineCollection(walls, colors=_WALL, linewidths=1.6, zorder=3))
+        ax.add_patch(Circle(run.task.config.target, run.task.config.target_radius, fill=False, color=_WALL,
+                            linewidth=1.2, linestyle="--", zorder=3))  # fmt: skip
+        ax.plot(*run.task.config.start[:2], "o", color=_WALL, markersize=4, zorder=3)
+    if len(lows) == 1:
+        ax.set(xlim=(lows[0], highs[0]), ylim=(0, 1), xlabel=names[0], yticks=[])
+        return
+    margin = 0.02 * np.subtract(highs, lows)
+    ax.set(xlim=(lows[0] - margin[0], highs[0] + margin[0]), ylim=(lows[1] - margin[1], highs[1] + margin[1]))
+    ax.set_aspect("equal" if np.isclose(highs[0] - lows[0], highs[1] - lows[1], rtol=0.5) else "auto")
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1] if len(lows) == 2 else f"{names[1]} (first two of {len(lows)} descriptors)")
+    ax.add_patch(Rectangle(lows[:2], *np.subtract(highs, lows)[:2], fill=False, color="#999999", linewidth=0.6))

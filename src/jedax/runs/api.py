@@ -1,0 +1,257 @@
+"""`run` and `resume`: a whole search, from settings to results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jedax._checks import fail
+from jedax.algorithms.jedi import JEDi
+from jedax.config.methods import JediConfig
+from jedax.config.run import CUSTOM, FullConfig, RunConfig, method_defaults
+from jedax.runs import environment, files, results
+from jedax.runs.directory import RunDirectory
+from jedax.runs.progress import Progress, Silent
+from jedax.runs.results import Run
+from jedax.runs.search import Callback, Search
+from jedax.tasks.base import ConfiguredTask, Task
+
+
+def run(
+    algorithm: str | JediConfig = "jedi",
+    task: str | Task = "maze-a",
+    *,
+    evaluations: int | None = None,
+    seed: int = 0,
+    replicas: int = 1,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    start_genotypes: np.ndarray | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Run:
+    """Search, and return what was found.
+
+    Example:
+        `jedax.run("jedi", "maze-a", evaluations=200_000).best().fitness`
+
+    Args:
+        algorithm: A method's name, or its parameters, as in `jedax.JediConfig(alpha=0.3)`.
+        task: A task's name, the path of a maze file, or a task object of your own.
+        evaluations: Budget of each replica; None: the task's own.
+        seed: Replica r draws its random numbers from seed + r.
+        replicas: Independent searches, run side by side.
+        out: Directory for results; None: nothing is written.
+        overwrite: Replace what an earlier run left in `out`.
+        start_genotypes: `(given, params)`, the first members of the initial batch; random ones fill it up.
+        callbacks: Called at each report with a `Report`; one that returns True stops the search.
+        progress: What shows how far it is; None: nothing does.
+        **settings: More of `jedax.config.run.RunConfig`, such as `stop_fitness` or `max_seconds`.
+
+    Raises:
+        JedaxError: Something in the arguments does not fit, or results cannot be written.
+        Interrupted: Ctrl-C or SIGTERM; with `out`, all that was done is saved.
+    """
+    if isinstance(task, str):
+        from jedax.tasks import make
+
+        name, task = task, make(task)
+    else:
+        name = CUSTOM + task.name
+    if isinstance(algorithm, str):
+        method, parameters = algorithm, method_defaults(algorithm, name)
+    else:
+        method, parameters = "jedi", algorithm
+    budget = task.default_evaluations if evaluations is None else evaluations
+    config = FullConfig(
+        task=name,
+        task_config=task.config if isinstance(task, ConfiguredTask) and not name.startswith(CUSTOM) else None,
+        method=method,
+        method_config=parameters,
+        run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **settings}),
+    )
+    return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
+                 callbacks=callbacks, progress=progress)  # fmt: skip
+
+
+def start(
+    config: FullConfig,
+    *,
+    task: Task | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    start_genotypes: np.ndarray | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: Progress | None = None,
+    began: float | None = None,
+) -> Run:
+    """Run what `config` says; arguments and errors as in `run`.
+
+    Args:
+        config: All settings.
+        began: `time.perf_counter()` at which the command began; what came before now is the phase "import".
+    """
+    task = results.task_of(config, task)
+    if start_genotypes is None:
+        start_genotypes = _read_genotypes(config.run.start_from, task)
+    start_genotypes = _check_genotypes(start_genotypes, task)
+    search = _search(config, task, start_genotypes, None, progress, callbacks, began)
+    if out is not None:
+        search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
+        directory.write_config(config)
+        if len(start_genotypes):
+            np.save(directory.path / "start_genotypes.npy", start_genotypes)
+        files.write_json(directory.path / "environment.json", environment.describe())
+        directory.log(f"Started {config.method} on {config.task}.")
+    return _carry_out(search)
+
+
+def resume(
+    path: str | Path,
+    *,
+    task: Task | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: Progress | None = None,
+    began: float | None = None,
+) -> Run:
+    """Go on with a run that was stopped or killed; it ends as if it had never been.
+
+    Args:
+        path: Its directory.
+        task: The task, where it is an object of your own.
+        callbacks: As in `run`.
+        progress: As in `run`.
+        began: As in `start`.
+
+    Raises:
+        JedaxError: No run there, or none of its checkpoints is whole.
+        Interrupted: As in `run`.
+    """
+    directory = RunDirectory.open(path)
+    config = directory.read_config()
+    task = results.task_of(config, task)
+    stored = directory.path / "start_genotypes.npy"
+    given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
+    if not (directory.path / "environment.json").exists():
+        files.write_json(directory.path / "environment.json", environment.describe())
+    search = _search(config, task, given, directory, progress, callbacks, began)
+    directory.log("Resumed.")
+    return _carry_out(search)
+
+
+def _search(
+    config: FullConfig,
+    task: Task,
+    given: np.ndarray,
+    directory: RunDirectory | None,
+    progress: Progress | None,
+    callbacks: Sequence[Callback],
+    began: float | None,
+) -> Search:
+    now = time.perf_counter()
+    algorithm = JEDi(config.method_config, results.cells_of(config, task))  # type: ignore[arg-type]
+    search = Search(config, algorithm, task, given, directory, progress or Silent(), callbacks,
+                    began=now if began is None else began)  # fmt: skip
+    search.charge("import", now - search.began)
+    return search
+
+
+def _carry_out(search: Search) -> Run:
+    """Search, then write the repertoire, figures and summary, also of a search that was interrupted."""
+    from jedax.runs.search import Interrupted
+
+    try:
+        search.run()
+    except Interrupted:
+        _finish(search)
+        raise
+    return _finish(search)
+
+
+def _finish(search: Search) -> Run:
+    mean = std = None
+    with search._phase("gp"):
+        mean, std = search.programs.predict_gp(search.state, search.gp_size_for_all())
+        mean, std = np.asarray(mean), np.asarray(std)
+    state = jax.device_get(search.state)
+    directory = search.directory
+    found = Run(
+        config=search.config, task=search.task, cells=search.algorithm.cells, repertoire=state.repertoire,
+        gp_mean=mean, gp_std=std, targets=state.targets, rows=search.rows, summary={},
+        path=None if directory is None else directory.path,
+    )  # fmt: skip
+    if directory is not None:
+        with search._phase("io"):
+            results.save_arrays(directory, found)
+        with search._phase("figures"):
+            from jedax.report.figures import write_figures
+
+            write_figures(found, directory.path / "figures")
+    summary = _summarise(search)
+    if directory is not None:
+        files.write_json(directory.path / "summary.json", summary)
+        directory.log(f"Ended ({search.status}): best {max(_as_list(summary['max_fitness'])):.3f}.")
+    found.summary.update(summary)
+    return found
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _summarise(search: Search) -> dict[str, Any]:
+    """Return the outcome in numbers; values per replica are lists where there are several."""
+    rows = search.measure()
+    several = search.config.run.replicas > 1
+
+    def per_replica(name: str) -> Any:
+        values = [row[name] for row in rows]
+        return values if several else values[0]
+
+    goal = search.task.goal_fitness
+    reached = None if goal is None else [row["max_fitness"] >= goal for row in rows]
+    worked = sum(search.phases.get(name, 0) for name in ("simulate+es", "gp", "io"))
+    wall = search.seconds
+    phases = {**search.phases, "other": max(0.0, wall - sum(search.phases.values()))}
+    return {
+        "task": search.config.task,
+        "method": search.config.method,
+        "seed": search.config.run.seed,
+        "replicas": search.config.run.replicas,
+        "status": search.status,
+        "evaluations": search.evaluations,
+        "max_fitness": per_replica("max_fitness"),
+        "coverage": per_replica("coverage"),
+        "qd_score": per_replica("qd_score"),
+        "qd_offset": search.task.qd_offset,
+        "reached_goal": reached if reached is None or several else reached[0],
+        "num_failed": per_replica("num_failed"),
+        "num_outside": per_replica("num_outside"),
+        "wall_seconds": round(wall, 3),
+        "evaluations_per_second": round(search.evaluations * search.config.run.replicas / worked, 1),
+        "phase_seconds": {name: round(seconds, 3) for name, seconds in phases.items()},
+    }
+
+
+def _read_genotypes(path: str | None, task: Task) -> np.ndarray:
+    if path is None:
+        return np.zeros((0, task.num_params), np.float32)
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise fail("start_from", expected="a .npy file of genotypes", received=f"{path} ({error})",
+                   remedy="write one with numpy.save") from None
+
+
+def _check_genotypes(genotypes: Any, task: Task) -> np.ndarray:
+    array = np.atleast_2d(np.asarray(genotypes))
+    if array.ndim != 2 or array.shape[1] != task.num_params or array.dtype.kind not in "fiu":
+        raise fail("start_from", expected=f"numbers of shape (n, {task.num_params})",
+                   received=f"{array.dtype} of shape {array.shape}", remedy="give genotypes of this task")
+    return array.astype(np.float32)

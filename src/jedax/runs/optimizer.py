@@ -1,0 +1,262 @@
+"""JEDi for simulators that JAX cannot run: ask for genotypes, evaluate them anywhere, tell what came out."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jedax._checks import JedaxError, fail
+from jedax.algorithms.jedi import JEDi, JEDiState
+from jedax.config.methods import JediConfig
+from jedax.config.run import method_defaults
+from jedax.repertoire import Repertoire
+from jedax.repertoire.cells import Cells, make_cells
+from jedax.runs import files
+from jedax.runs.programs import gp_size_for
+from jedax.runs.results import Solution
+from jedax.types import Evaluation
+
+_FORMAT = "jedax optimizer 1"
+
+
+class Optimizer:
+    """A search that is fed from outside.
+
+    Example:
+        ```python
+        optimizer = jedax.Optimizer(num_params=10, descriptor_bounds=([-1, -1], [1, 1]), evaluations=50_000)
+        while not optimizer.done:
+            genotypes = optimizer.ask()
+            optimizer.tell(*simulate(genotypes))
+        print(optimizer.best.fitness)
+        ```
+
+    Args:
+        num_params: Length of a genotype.
+        descriptor_bounds: `(lows, highs)` of the descriptors.
+        evaluations: Budget; alpha decays over it, and `done` follows it. Asking goes on beyond it.
+        method: A method's name, or its parameters.
+        initial: `(given, num_params)`, the first members of the initial batch; random ones fill it up.
+        initial_std: Standard deviation of the random ones, drawn around zero.
+        seed: Same seed, same results told: same bits.
+        minimise: Whether low fitness is good. `tell` then takes, and `best` gives, what is minimised.
+        **parameters: Changes to the method's parameters, such as `alpha=0.3`.
+
+    Raises:
+        JedaxError: An argument that does not fit.
+    """
+
+    def __init__(
+        self,
+        num_params: int,
+        descriptor_bounds: tuple[Sequence[float], Sequence[float]],
+        *,
+        evaluations: int,
+        method: str | JediConfig = "jedi",
+        initial: np.ndarray | None = None,
+        initial_std: float = 1.0,
+        seed: int = 0,
+        minimise: bool = False,
+        **parameters: Any,
+    ):
+        for name, value in (("num_params", num_params), ("evaluations", evaluations)):
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise fail(name, expected="a whole number of at least 1", received=value, remedy="change it")
+        config = method_defaults(method, "") if isinstance(method, str) else method
+        self.config = config.replace(**parameters) if parameters else config
+        lows, highs = (tuple(float(b) for b in bound) for bound in descriptor_bounds)
+        cells = make_cells((lows, highs), self.config.cells, self.config.cell_layout, self.config.cvt_samples)
+        self._algorithm = JEDi(self.config, cells)
+        self._num_params, self._budget, self._seed, self.minimise = int(num_params), int(evaluations), seed, minimise
+        self._state: JEDiState | None = None
+        self._pending: np.ndarray | None = None
+        self._initial = self._initial_batch(initial, initial_std)
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations told so far."""
+        return 0 if self._state is None else int(self._algorithm.evaluations(self._state))
+
+    @property
+    def done(self) -> bool:
+        """Whether the budget has no room for another generation."""
+        return self.evaluations + self.config.batch > self._budget
+
+    @property
+    def cells(self) -> Cells:
+        """How the descriptor space is cut."""
+        return self._algorithm.cells
+
+    @property
+    def repertoire(self) -> Repertoire:
+        """What was found so far, as NumPy arrays; fitness is maximised here, whatever `minimise` says.
+
+        Raises:
+            JedaxError: Nothing was told yet.
+        """
+        return jax.device_get(self._told().repertoire)
+
+    @property
+    def best(self) -> Solution:
+        """The best solution told so far.
+
+        Raises:
+            JedaxError: Nothing was told yet.
+        """
+        found = jax.device_get(self._told().repertoire)
+        fitness = float(found.best_fitness)
+        return Solution(found.best_genotype, -fitness if self.minimise else fitness, found.best_descriptor)
+
+    def ask(self) -> np.ndarray:
+        """Return genotypes to evaluate, `(batch, num_params)`; until they are told, the same ones again."""
+        if self._pending is None:
+            self._pending = self._next_batch()
+        return self._pending.copy()
+
+    def tell(self, fitness: Any, descriptors: Any) -> None:
+        """Take what evaluating the last batch gave.
+
+        Args:
+            fitness: `(batch,)`; what is not finite counts as failed.
+            descriptors: `(batch, d)`, one row per genotype, in the order of the batch.
+
+        Raises:
+            JedaxError: Nothing was asked, or a shape does not fit. Nothing is changed then.
+        """
+        if self._pending is None:
+            raise fail("tell", expected="a batch from ask() first", received="none", remedy="call ask(), then tell()")
+        batch, num_descriptors = self.config.batch, self.cells.centroids.shape[1]
+        fitness = _numbers("fitness", fitness, (batch,))
+        descriptors = _numbers("descriptors", descriptors, (batch, num_descriptors))
+        evaluation = Evaluation(jnp.asarray(-fitness if self.minimise else fitness), jnp.asarray(descriptors))
+        genotypes = jnp.asarray(self._pending)
+        if self._state is None:
+            self._state = _init(self._algorithm, self._key(0), genotypes, evaluation)
+        else:
+            self._state = _tell(self._algorithm, self._key(2), self._state, genotypes, evaluation)
+        self._pending = None
+
+    def save(self, path: str | Path) -> None:
+        """Write all there is to one file, atomically; `load` brings it back, a batch that is out included."""
+        tree = {"state": self._state, "pending": self._pending, "initial": self._initial}
+        arrays = files.flatten(tree)
+        facts = {
+            "num_params": self._num_params,
+            "descriptor_bounds": self.cells.bounds,
+            "evaluations": self._budget,
+            "seed": self._seed,
+            "minimise": self.minimise,
+            "config": self.config.model_dump(mode="json"),
+            "sha256": _digest(arrays),
+        }
+        files.write_tensors(Path(path), arrays, {"format": _FORMAT, "facts": json.dumps(facts)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Optimizer:
+        """Bring back what `save` wrote; the search goes on with the same bits.
+
+        Raises:
+            JedaxError: The file is missing, damaged, or something else.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(str(path), "np") as file:
+                metadata = file.metadata() or {}
+            if metadata.get("format") != _FORMAT:
+                raise files.CorruptError(f"{path}: expected a saved optimizer, got another file; check the path.")
+            facts = json.loads(metadata["facts"])
+        except (OSError, SafetensorError, ValueError) as error:
+            if isinstance(error, JedaxError):
+                raise
+            raise files.CorruptError(f"{path}: expected a saved optimizer, got {error}; restore it.") from None
+        arrays = files.read_tensors(Path(path))
+        if _digest(arrays) != facts.pop("sha256"):
+            raise files.CorruptError(f"{path}: expected another checksum; the file is damaged, restore it.")
+        config = JediConfig.build(facts.pop("config"), where=str(path))
+        optimizer = cls(method=config, **facts)
+        optimizer._initial = arrays["['initial']"]
+        optimizer._pending = arrays.get("['pending']")
+        if any(name.startswith("['state']") for name in arrays):
+            like = jax.eval_shape(
+                functools.partial(_init, optimizer._algorithm), optimizer._key(0), jnp.asarray(optimizer._initial),
+                Evaluation(jnp.zeros(config.batch), jnp.zeros((config.batch, optimizer.cells.centroids.shape[1]))),
+            )  # fmt: skip
+            optimizer._state = files.unflatten(arrays, like, prefix="['state']")
+        return optimizer
+
+    def _initial_batch(self, initial: Any, std: float) -> np.ndarray:
+        batch = self.config.batch
+        drawn = std * jax.random.normal(self._key(3), (batch, self._num_params))
+        if initial is None:
+            return np.asarray(drawn)
+        given = np.atleast_2d(np.asarray(initial, np.float32))
+        if given.ndim != 2 or given.shape[1] != self._num_params:
+            raise fail("initial", expected=f"shape (n, {self._num_params})", received=given.shape, remedy="change it")
+        return np.concatenate([given, drawn])[:batch].astype(np.float32)
+
+    def _next_batch(self) -> np.ndarray:
+        if self._state is None:
+            return self._initial
+        if self._algorithm.is_loop_start(int(self._state.generation)):
+            size = gp_size_for(self.cells, int(self._state.repertoire.filled.sum()))
+            progress = jnp.float32(self.evaluations / self._budget)
+            self._state = _start_loop(self._algorithm, size, self._key(1), self._state, progress)
+        genotypes, self._state = _ask(self._algorithm, self._key(4), self._state)
+        return np.asarray(genotypes)
+
+    def _key(self, purpose: int) -> Any:
+        count = 0 if self._state is None else int(self._state.generation) + 1
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), purpose), count)
+
+    def _told(self) -> JEDiState:
+        if self._state is None:
+            raise fail("best", expected="at least one tell()", received="none", remedy="call ask(), then tell()")
+        return self._state
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _init(algorithm: JEDi, key: Any, genotypes: Any, evaluation: Evaluation) -> JEDiState:
+    return algorithm.init(key, genotypes, evaluation)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _start_loop(algorithm: JEDi, gp_size: int, key: Any, state: JEDiState, progress: Any) -> JEDiState:
+    return algorithm.start_loop(key, state, progress, gp_size=gp_size)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _ask(algorithm: JEDi, key: Any, state: JEDiState) -> tuple[Any, JEDiState]:
+    return algorithm.ask(key, state)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _tell(algorithm: JEDi, key: Any, state: JEDiState, genotypes: Any, evaluation: Evaluation) -> JEDiState:
+    return algorithm.tell(key, state, genotypes, evaluation)[0]
+
+
+def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        array = np.asarray(values, np.float32)
+    except (TypeError, ValueError):
+        raise fail(name, expected=f"numbers of shape {shape}", received=type(values).__name__,
+                   remedy="give one entry per genotype of the batch") from None
+    if array.shape != shape:
+        raise fail(name, expected=f"shape {shape}", received=array.shape,
+                   remedy="give one entry per genotype of the batch, in its order")
+    return array
+
+
+def _digest(arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()

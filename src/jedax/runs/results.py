@@ -1,0 +1,186 @@
+"""What a run leaves: its repertoire, its metrics, its best solution, from memory or from its directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from jedax._checks import fail
+from jedax.algorithms.jedi import JEDi
+from jedax.config.run import CUSTOM, FullConfig
+from jedax.repertoire import Repertoire
+from jedax.repertoire.cells import Cells, make_cells
+from jedax.runs import files
+from jedax.runs.directory import RunDirectory
+from jedax.runs.programs import programs_for, replica_roots
+from jedax.tasks import make
+from jedax.tasks.base import Task
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One solution.
+
+    Attributes:
+        genotype: `(params,)`.
+        fitness: What it achieved.
+        descriptor: `(d,)`, how it behaved.
+    """
+
+    genotype: np.ndarray
+    fitness: float
+    descriptor: np.ndarray
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended, or as far as it had got.
+
+    Attributes:
+        config: All settings.
+        task: What was searched on.
+        cells: How the descriptor space is cut.
+        repertoire: NumPy arrays with a leading replica axis; see `jedax.repertoire.Repertoire`.
+        gp_mean: `(replicas, cells)`, the GP's mean at all centroids; None where it was not computed.
+        gp_std: `(replicas, cells)`, its standard deviation.
+        targets: `(replicas, pool, d)`, the last targets.
+        rows: The metrics, one dict per report and replica.
+        summary: The outcome in numbers, as in summary.json; empty for a run that was cut off.
+        path: Its directory; None: it has none.
+    """
+
+    config: FullConfig
+    task: Task
+    cells: Cells
+    repertoire: Repertoire
+    gp_mean: np.ndarray | None
+    gp_std: np.ndarray | None
+    targets: np.ndarray
+    rows: list[dict[str, float]]
+    summary: dict[str, Any]
+    path: Path | None = None
+
+    @property
+    def metrics(self) -> pandas.DataFrame:
+        """The metrics as a table: a row per report and replica."""
+        import pandas
+
+        return pandas.DataFrame(self.rows)
+
+    @property
+    def best_replica(self) -> int:
+        """The replica that found the best solution."""
+        return int(np.argmax(self.repertoire.best_fitness))
+
+    def best(self, replica: int | None = None) -> Solution:
+        """Return the best solution ever evaluated, of one replica or (None) of all."""
+        which = self.best_replica if replica is None else replica
+        return Solution(
+            genotype=np.asarray(self.repertoire.best_genotype[which]),
+            fitness=float(self.repertoire.best_fitness[which]),
+            descriptor=np.asarray(self.repertoire.best_descriptor[which]),
+        )
+
+    def policy(self, replica: int | None = None) -> Callable[[Sequence[float]], np.ndarray]:
+        """Return the best solution as a function from observation to action.
+
+        Raises:
+            JedaxError: The task's solutions are no policies.
+        """
+        act = getattr(self.task, "act", None)
+        if act is None:
+            raise fail("policy", expected="a task whose solutions are policies", received=self.task.name,
+                       remedy="take best().genotype")
+        genotype = self.best(replica).genotype
+        return lambda observation: np.asarray(act(genotype, observation))
+
+
+def save_arrays(directory: RunDirectory, run: Run) -> None:
+    """Write the repertoire, and what figures need beside it, as `repertoire.safetensors`."""
+    arrays = {name.removeprefix("."): array for name, array in files.flatten(run.repertoire).items()}
+    arrays |= {"centroids": run.cells.centroids, "targets": np.asarray(run.targets)}
+    if run.gp_mean is not None and run.gp_std is not None:
+        arrays |= {"gp_mean": run.gp_mean, "gp_std": run.gp_std}
+    files.write_tensors(directory.path / "repertoire.safetensors", arrays, {"format": str(files.FORMAT)})
+
+
+def load(path: str | Path, task: Task | None = None) -> Run:
+    """Return a run from its directory, finished or not.
+
+    Args:
+        path: The directory.
+        task: The task, where it is an object of your own that the directory cannot name.
+
+    Raises:
+        JedaxError: No run there, nothing saved yet, or a damaged file.
+    """
+    directory = RunDirectory.open(path)
+    config = directory.read_config()
+    task = task_of(config, task)
+    cells = cells_of(config, task)
+    final = directory.path / "repertoire.safetensors"
+    if final.exists():
+        arrays = files.read_tensors(final)
+        names = Repertoire.__dataclass_fields__
+        missing = [name for name in [*names, "centroids", "targets"] if name not in arrays]
+        if missing:
+            raise files.CorruptError(f"{final}: expected the arrays of a repertoire, got none of {missing}; restore it.")
+        cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
+        repertoire = Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
+        targets, mean, std = arrays["targets"], arrays.get("gp_mean"), arrays.get("gp_std")
+    else:
+        state = _checkpoint_state(directory, config, task, cells)
+        repertoire, targets, mean, std = state.repertoire, state.targets, None, None
+    summary = directory.path / "summary.json"
+    return Run(
+        config=config,
+        task=task,
+        cells=cells,
+        repertoire=repertoire,
+        gp_mean=mean,
+        gp_std=std,
+        targets=targets,
+        rows=directory.read_metrics(),
+        summary=json.loads(summary.read_text()) if summary.exists() else {},
+        path=directory.path,
+    )
+
+
+def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, cells: Cells) -> Any:
+    programs = programs_for(JEDi(config.method_config, cells), task, config.run.replicas)  # type: ignore[arg-type]
+    given = jax.ShapeDtypeStruct((0, task.num_params), np.float32)
+    like = jax.eval_shape(programs._begin, replica_roots(config.run.seed, config.run.replicas), given)
+    restored = directory.load_checkpoint(like)
+    if restored is None:
+        raise fail("run directory", expected="a run that has saved something", received=directory.path,
+                   remedy=f"go on with: jedax run --resume {directory.path}")
+    return jax.device_get(restored[0])
+
+
+def task_of(config: FullConfig, task: Task | None = None) -> Task:
+    """Return the task that the settings name; one of the user's own must be given.
+
+    Raises:
+        JedaxError: The settings name an object that only the user has.
+    """
+    if task is not None:
+        return task
+    if config.task.startswith(CUSTOM):
+        raise fail("task", expected=f"the task object {config.task.removeprefix(CUSTOM)}", received="none",
+                   remedy="pass it as task=...")
+    return make(config.task, config.task_config)
+
+
+def cells_of(config: FullConfig, task: Task) -> Cells:
+    """Return the cells that the settings ask for."""
+    method: Any = config.method_config
+    return make_cells(task.descriptor_bounds, method.cells, method.cell_layout, method.cvt_samples)

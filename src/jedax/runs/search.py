@@ -1,0 +1,335 @@
+"""The loop of a search: begin, then chunks of generations until the budget is spent; nothing on the way is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+
+import jax
+import numpy as np
+
+from jedax._checks import JedaxError, fail
+from jedax.algorithms.jedi import JEDi, JEDiState
+from jedax.config.run import FullConfig
+from jedax.runs.directory import RunDirectory
+from jedax.runs.programs import Programs, gp_size_for, programs_for, replica_roots
+from jedax.runs.progress import Progress
+from jedax.tasks.base import Task
+
+# Reports of a run that does not say how often.
+_REPORTS = 50
+# A chunk, the work between two looks at the clock and at Ctrl-C, lasts about this long.
+_CHUNK_SECONDS = 1.0
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was stopped from outside, after all it had done was saved.
+
+    Attributes:
+        signal: The number of the signal that stopped it.
+    """
+
+    def __init__(self, message: str, signal: int):
+        super().__init__(message)
+        self.signal = signal
+
+
+@dataclass(frozen=True)
+class Report:
+    """What callbacks get at each report.
+
+    Attributes:
+        evaluations: Done so far, by each replica.
+        rows: The new rows of the metrics, one per replica.
+        state: The state of the search, arrays on the device with a leading replica axis; valid during the call.
+    """
+
+    evaluations: int
+    rows: list[dict[str, Any]]
+    state: JEDiState
+
+
+Callback = Callable[[Report], bool | None]
+
+
+@dataclass
+class Search:
+    """One search from its first evaluation, or from a checkpoint, to its end.
+
+    Attributes:
+        config: All settings.
+        algorithm: The method.
+        task: The task.
+        start_genotypes: `(given, params)`, the first members of the initial batch.
+        directory: Where results go; None: nowhere.
+        progress: What shows how far it is.
+        callbacks: Called at each report; one that returns True stops the search.
+        began: `time.perf_counter()` when this sitting began.
+        phases: Seconds by phase, earlier sittings included.
+    """
+
+    config: FullConfig
+    algorithm: JEDi
+    task: Task
+    start_genotypes: np.ndarray
+    directory: RunDirectory | None
+    progress: Progress
+    callbacks: Sequence[Callback] = ()
+    began: float = field(default_factory=time.perf_counter)
+    phases: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        run = self.config.run
+        self.batch = self.algorithm.config.batch
+        self.generations = run.evaluations // self.batch - 1
+        if self.generations < 0:
+            raise fail("evaluations", expected=f"at least one generation of {self.batch} (population x pool)",
+                       received=run.evaluations, remedy="raise the budget or lower --population or --pool")
+        self.report_every = run.report_every or max(1, self.generations // _REPORTS)
+        self.roots = replica_roots(run.seed, run.replicas)
+        self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas)
+        self.state: JEDiState
+        self.rows: list[dict[str, Any]] = []
+        self.generation = 0
+        self.seconds_before = 0.0
+        self.status = "running"
+        self._compiled_before = self.programs.compile_seconds
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations done so far by each replica."""
+        return (self.generation + 1) * self.batch
+
+    @property
+    def seconds(self) -> float:
+        """Duration so far, earlier sittings included."""
+        return self.seconds_before + time.perf_counter() - self.began
+
+    def run(self) -> None:
+        """Search until the budget is spent or something stops it, then save the state.
+
+        Raises:
+            Interrupted: Ctrl-C or SIGTERM, after the state was saved.
+            JedaxError: Results cannot be written, or no checkpoint is whole.
+        """
+        with _interruptible() as caught:
+            try:
+                self._restore_or_begin()
+                while self.status == "running":
+                    self._chunk()
+                    self._end_of_chunk(caught)
+                self._save_checkpoint()
+            except OSError as error:
+                if self.directory is None or error.filename is None and error.errno is None:
+                    raise
+                where = f"{self.directory.path} ({error.strerror})"
+                raise fail("out", expected="room to write results", received=where,
+                           remedy=f"free some, then jedax run --resume {self.directory.path}") from None
+            finally:
+                self.progress.close()
+        if self.status == "interrupted":
+            raise Interrupted(_farewell(self.directory, self.evaluations), signal=caught[0])
+
+    def _restore_or_begin(self) -> None:
+        given = jax.numpy.asarray(self.start_genotypes)
+        restored = None
+        if self.directory is not None and self.directory.checkpoints():
+            shapes = jax.eval_shape(self.programs._begin, self.roots, given)
+            restored = self.directory.load_checkpoint(shapes)
+        if restored is None:
+            if self.directory is not None:
+                self.directory.cut_metrics(-1)
+            with self._phase("simulate+es"):
+                self.state = self.programs.begin(self.roots, given)
+                jax.block_until_ready(self.state)
+            self._report()
+            self.status = "finished" if self.generations == 0 else "running"
+            return
+        self.state, facts = restored
+        assert self.directory is not None
+        if facts["config"] != self._config_digest():
+            raise JedaxError(f"{self.directory.path}: expected a checkpoint of the run in config.yaml, got one of other "
+                             "settings; restore config.yaml or start anew with --overwrite.")  # fmt: skip
+        for warning in facts["warnings"]:
+            self.progress.note(f"{warning} Going on from {facts['evaluations']:,} evaluations.")
+        self.generation = int(facts["evaluations"]) // self.batch - 1
+        self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
+        self.directory.cut_metrics(self.evaluations)
+        self.rows = list(self.directory.read_metrics())
+        self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
+
+    def _chunk(self) -> None:
+        """Choose targets where a loop begins, then run generations up to the next mark."""
+        if self.algorithm.is_loop_start(self.generation):
+            self._start_loop()
+        before = self.generation
+        ends = [self.generations, before + self._affordable]
+        for step in (self.algorithm.config.generations, self.report_every):
+            ends.append((before // step + 1) * step)
+        self.generation = min(ends)
+        with self._phase("simulate+es"):
+            began = time.perf_counter()
+            self.state = self.programs.advance(self.roots, self.state, self.generation - before)
+            jax.block_until_ready(self.state)
+            per_generation = (time.perf_counter() - began) / (self.generation - before)
+        self._affordable = max(1, min(round(_CHUNK_SECONDS / per_generation), 2 * self._affordable))
+
+    # Generations that fit a chunk; grows from a careful start.
+    _affordable = 16
+
+    def _start_loop(self) -> None:
+        with self._phase("gp" if self.algorithm.uses_gp else "simulate+es"):
+            progress = self.evaluations / self.config.run.evaluations
+            self.state = self.programs.start_loop(self.roots, self.state, progress, self._gp_size())
+            jax.block_until_ready(self.state)
+
+    def _gp_size(self) -> int:
+        if not self.algorithm.uses_gp:
+            return 0
+        return self.gp_size_for_all()
+
+    def gp_size_for_all(self) -> int:
+        """Return the size of GP with room for the filled cells of every replica."""
+        filled = (np.asarray(self.state.repertoire.fitness) > -np.inf).sum(axis=1)
+        return gp_size_for(self.algorithm.cells, int(filled.max()))
+
+    def _end_of_chunk(self, caught: list[int]) -> None:
+        """Report, show, save, and see whether it is time to stop."""
+        at_mark = self.generation % self.report_every == 0 or self.generation == self.generations
+        if at_mark:
+            if self._report():
+                self.status = "callback"
+        if self.generation == self.generations:
+            self.status = "finished"
+        best, coverage = self._outcome()
+        stop = self.config.run.stop_fitness
+        # Only marks count, so that the end does not depend on how fast the machine is.
+        if stop is not None and at_mark and self.status == "running" and best.min() >= stop:
+            self.status = "goal"
+        limit = self.config.run.max_seconds
+        if limit is not None and self.status == "running" and time.perf_counter() - self.began >= limit:
+            self.status = "time"
+        if caught and self.status == "running":
+            self.status = "interrupted"
+        worked = sum(self.phases.get(name, 0) for name in ("simulate+es", "gp", "io"))
+        rate = self.config.run.replicas * self.evaluations / worked if worked > 0 else 0.0
+        self.progress.update(self.evaluations, rate, float(best.max()), float(coverage.mean()))
+        due = time.perf_counter() - self._saved_at >= self.config.run.checkpoint_seconds
+        if due and self.status == "running":
+            self._save_checkpoint()
+
+    _saved_at = 0.0
+
+    def _outcome(self) -> tuple[np.ndarray, np.ndarray]:
+        repertoire = self.state.repertoire
+        filled = np.asarray(repertoire.fitness) > -np.inf
+        return np.asarray(repertoire.best_fitness), filled.mean(axis=1)
+
+    def _report(self) -> bool:
+        """Add the metrics' rows; return whether a callback wants to stop."""
+        if not self.algorithm.uses_gp:
+            with self._phase("gp"):
+                self.state = self.programs.fit_gp(self.state, self.gp_size_for_all())
+                jax.block_until_ready(self.state)
+        rows = self.measure()
+        self.rows += rows
+        if self.directory is not None:
+            with self._phase("io"):
+                self.directory.add_metrics(rows)
+        report = Report(self.evaluations, rows, self.state)
+        return any([callback(report) is True for callback in self.callbacks])
+
+    def measure(self) -> list[dict[str, Any]]:
+        """Return one row of metrics per replica."""
+        state: JEDiState = jax.device_get(self.state_without_genotypes())
+        repertoire, gp = state.repertoire, self.algorithm.gp_numbers(state)
+        rows = []
+        for replica in range(self.config.run.replicas):
+            fitness = repertoire.fitness[replica].astype(np.float64)
+            filled = fitness > -np.inf
+            rows.append({
+                "evaluations": self.evaluations,
+                "replica": replica,
+                "max_fitness": float(repertoire.best_fitness[replica]),
+                "coverage": float(filled.mean()),
+                "qd_score": float((fitness[filled] - self.task.qd_offset).sum()),
+                "alpha": float(state.alpha[replica]),
+                **{name: float(value[replica]) for name, value in gp.items()},
+                "num_failed": int(repertoire.num_failed[replica]),
+                "num_outside": int(repertoire.num_outside[replica]),
+                "seconds": round(self.seconds, 3),
+            })  # fmt: skip
+        return rows
+
+    def state_without_genotypes(self) -> JEDiState:
+        """Return the state without what is large: genotypes and the ES."""
+        none = np.zeros(0)
+        return replace(self.state, pool=none, repertoire=replace(self.state.repertoire, genotypes=none))
+
+    def _save_checkpoint(self) -> None:
+        self._saved_at = time.perf_counter()
+        if self.directory is None:
+            return
+        with self._phase("io"):
+            facts = {
+                "evaluations": self.evaluations,
+                "seconds": self.seconds,
+                "phases": self.phases,
+                "status": self.status,
+                "config": self._config_digest(),
+            }
+            self.directory.save_checkpoint(self.state, facts)
+
+    def _config_digest(self) -> str:
+        return hashlib.sha256(self.config.dump().encode()).hexdigest()
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Charge what happens inside to a phase, its compilation apart."""
+        began, compiled = time.perf_counter(), self.programs.compile_seconds
+        yield
+        compiling = self.programs.compile_seconds - compiled
+        self.charge("compile", compiling)
+        self.charge(name, time.perf_counter() - began - compiling)
+
+    def charge(self, phase: str, seconds: float) -> None:
+        """Add seconds to a phase."""
+        self.phases[phase] = self.phases.get(phase, 0.0) + seconds
+
+
+def _farewell(directory: RunDirectory | None, evaluations: int) -> str:
+    if directory is None:
+        return f"Stopped after {evaluations:,} evaluations."
+    return (f"Stopped after {evaluations:,} evaluations; all of them are saved. "
+            f"Go on with: jedax run --resume {directory.path}")  # fmt: skip
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[int]]:
+    """Catch SIGINT and SIGTERM once: note the signal and let the work finish. The second one strikes."""
+    caught: list[int] = []
+    before: dict[int, Any] = {}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+        restore()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, handle)
+    except ValueError:  # not in the main thread: signals are somebody else's
+        pass
+    try:
+        yield caught
+    finally:
+        restore()

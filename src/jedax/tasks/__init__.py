@@ -1,0 +1,51 @@
+"""Tasks: problems whose solutions have a fitness and a behaviour."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from jedax.config.base import Config
+from jedax.config.tasks import TASKS, task_entry
+
+if TYPE_CHECKING:
+    from jedax.tasks.base import Task
+    from jedax.tasks.functions import PlanarArm, Rastrigin, Sphere
+    from jedax.tasks.maze import Maze
+
+__all__ = ["Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "make", "names"]
+
+_HOMES = {
+    "Task": "jedax.tasks.base",
+    "Maze": "jedax.tasks.maze",
+    "PlanarArm": "jedax.tasks.functions",
+    "Rastrigin": "jedax.tasks.functions",
+    "Sphere": "jedax.tasks.functions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def names() -> list[str]:
+    """Return the names that `make` knows."""
+    return sorted(TASKS)
+
+
+def make(name: str, config: Config | None = None, **parameters: Any) -> Task:
+    """Make a task by name, such as `make("maze-a")`, or from a maze file, `make("mine.yaml")`.
+
+    Args:
+        name: One of `names()`, or a path that ends in .yaml.
+        config: The task's settings; None: its defaults.
+        **parameters: Settings to change, such as `hidden=(16,)`.
+
+    Raises:
+        JedaxError: Unknown name or parameter, or a value that does not fit.
+    """
+    entry = task_entry(name)
+    module, _, factory = entry.factory.partition(":")
+    return getattr(importlib.import_module(module), factory)(config or entry.config(), **parameters)

@@ -1,0 +1,46 @@
+"""Settings that must stand before JAX is imported, and results shared by many tests."""
+
+import os
+import sys
+from pathlib import Path
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jedax-tests" / "xla"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+assert "jax" not in sys.modules
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def small():
+    """A search that takes a second: an arm of 4 joints, 64 cells, 2 ES of 4, loops of 5 generations."""
+    from jedax import JediConfig
+
+    return JediConfig(population=4, pool=2, generations=5, cells=64, gp_max_steps=5)
+
+
+@pytest.fixture(scope="session")
+def arm():
+    from jedax.tasks import PlanarArm
+
+    return PlanarArm(joints=4)
+
+
+def assert_same_bits(one, other):
+    """Two trees hold the same bits (NaN equals NaN)."""
+    import jax
+
+    ours, theirs = jax.tree.leaves(one), jax.tree.leaves(other)
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def without_seconds(rows):
+    """Metrics without the one column that may differ."""
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]

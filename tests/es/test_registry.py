@@ -1,0 +1,94 @@
+"""Names, and what importing the package costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+import jedax.es
+from jedax._checks import JedaxError
+from jedax.es import (
+    LMMAES,
+    EvosaxStrategy,
+    SepCMAES,
+    Strategy,
+    check_strategy_name,
+    make_strategy,
+    strategy_names,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "cls"), [("sep-cma-es", SepCMAES), ("lm-ma-es", LMMAES), ("evosax:SNES", EvosaxStrategy)]
+)
+def test_make_strategy(name, cls):
+    strategy = make_strategy(name, population=6, step_size=0.2, elite_ratio=0.4)
+    assert type(strategy) is cls
+    assert isinstance(strategy, Strategy)
+    assert (strategy.population, strategy.step_size, strategy.elite_ratio) == (6, 0.2, 0.4)
+    assert strategy == make_strategy(name, population=6, step_size=0.2, elite_ratio=0.4)
+
+
+def test_defaults_are_the_papers():
+    strategy = make_strategy("sep-cma-es", population=16)
+    assert (strategy.step_size, strategy.elite_ratio, strategy.num_elites) == (0.05, 0.5, 8)
+
+
+def test_every_name_is_known():
+    names = strategy_names()
+    assert names[:2] == ("sep-cma-es", "lm-ma-es")
+    assert {"evosax:LM_MA_ES", "evosax:Sep_CMA_ES", "evosax:PSO"} < set(names)
+    assert len(names) == len(set(names))
+    for name in names:
+        assert check_strategy_name(name) == name
+        assert make_strategy(name, population=8).population == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("sep-cmaes", "'sep-cma-es'"),
+        ("lmmaes", "'lm-ma-es'"),
+        ("SNES", "'evosax:SNES'"),
+        ("evosax:OpenES", "'evosax:Open_ES'"),
+        ("zzz", "choose one of"),
+    ],
+)
+def test_unknown_names(name, offered):
+    with pytest.raises(JedaxError, match=r"^strategy: unknown name") as caught:
+        check_strategy_name(name)
+    assert offered in str(caught.value)
+    with pytest.raises(JedaxError, match=r"^strategy: unknown name"):
+        make_strategy(name, population=8)
+
+
+@pytest.mark.parametrize("name", ["sep-cma-es", "lm-ma-es", "evosax:SNES"])
+@pytest.mark.parametrize("population", [1, 0, -4])
+def test_population_too_small(name, population):
+    with pytest.raises(JedaxError, match=f"^population: expected .* got {population};"):
+        make_strategy(name, population=population)
+
+
+def test_names_of_the_package():
+    assert set(jedax.es.__all__) == set(dir(jedax.es))
+    for name in jedax.es.__all__:
+        assert getattr(jedax.es, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'CMAES'"):
+        _ = jedax.es.CMAES
+
+
+def test_checking_own_names_imports_neither_jax_nor_evosax():
+    program = """
+import sys
+from jedax.es import check_strategy_name
+check_strategy_name("sep-cma-es")
+check_strategy_name("lm-ma-es")
+assert not {"jax", "evosax", "numpy"} & set(sys.modules)
+from jedax.es import SepCMAES, make_strategy
+make_strategy("lm-ma-es", population=4)
+assert "jax" in sys.modules
+assert "evosax" not in sys.modules
+import jedax.es.evosax_adapter
+assert "evosax" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -1,0 +1,106 @@
+"""Figures: the geometry behind them, and that they show what they should."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import jedax
+from jedax.report import plots
+from jedax.report.figures import write_figures
+from jedax.repertoire.cells import make_cells
+
+
+def area(polygon):
+    x, y = polygon.T
+    return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+
+
+@pytest.mark.parametrize("layout", ["cvt", "grid"])
+def test_outlines_tile_the_box(layout):
+    cells = make_cells(((-1.0, 0.0), (1.0, 5.0)), 49, layout)
+    outlines = plots.cell_outlines(cells)
+    assert sum(area(o) for o in outlines) == pytest.approx(10, rel=1e-6)
+    rng = np.random.default_rng(0)
+    for outline, centroid in zip(outlines, cells.centroids, strict=True):
+        assert (outline >= [-1 - 1e-6, -1e-6]).all()
+        assert (outline <= [1 + 1e-6, 5 + 1e-6]).all()
+        # Points of a cell, drawn as mixtures of its corners, belong to its centroid.
+        points = rng.dirichlet(np.ones(len(outline)), 5) @ outline * 0.99 + 0.01 * centroid
+        nearest = ((points[:, None] - cells.centroids) ** 2).sum(-1).argmin(1)
+        np.testing.assert_array_equal(cells.centroids[nearest], np.tile(centroid, (5, 1)))
+
+
+def test_outlines_of_one_descriptor():
+    cells = make_cells(((0.0,), (2.0,)), 4, "grid")
+    widths = [np.ptp(o[:, 0]) for o in plots.cell_outlines(cells)]
+    np.testing.assert_allclose(widths, 0.5)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    config = jedax.JediConfig(population=4, pool=2, generations=5, cells=64, gp_max_steps=4)
+    return {name: jedax.run(config, name, evaluations=8 * 12) for name in ("maze-c", "arm", "sphere")}
+
+
+def test_best_path_starts_at_the_start_and_passes_the_descriptor(runs):
+    run = runs["maze-c"]
+    figure, ax = plt.subplots()
+    plots.best(ax, run)
+    path = next(line for line in ax.lines if line.get_label() == "path").get_xydata()
+    np.testing.assert_allclose(path[0], [0.15, 0.15])
+    assert np.linalg.norm(path - run.best().descriptor, axis=1).min() < 1e-5
+    labels = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert labels == {"target", "start", "path", "end"}
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
+    plt.close(figure)
+
+
+def test_best_arm_ends_at_its_descriptor(runs):
+    figure, ax = plt.subplots()
+    plots.best(ax, runs["arm"])
+    links = ax.lines[0].get_xydata()
+    np.testing.assert_allclose(links[-1], runs["arm"].best().descriptor, atol=1e-5)
+    plt.close(figure)
+
+
+def test_cells_show_their_values(runs):
+    run = runs["sphere"]
+    fitness = run.repertoire.fitness[0]
+    figure, ax = plt.subplots()
+    plots.cell_values(ax, run, np.where(np.isfinite(fitness), fitness, np.nan), "fitness")
+    shown = [c for c in ax.collections if c.get_array() is not None]
+    np.testing.assert_array_equal(shown[0].get_array(), fitness[np.isfinite(fitness)])
+    plt.close(figure)
+
+
+def test_every_task_gets_every_figure(runs, tmp_path):
+    for name, run in runs.items():
+        paths = write_figures(run, tmp_path / name)
+        assert [p.stem for p in paths] == ["convergence", "best", "repertoire", "evaluations", "gp_mean", "gp_std"]
+        for path in paths:
+            pixels = plt.imread(path)[..., :3]
+            assert min(pixels.shape[:2]) > 400
+            assert pixels.std() > 0.05
+
+
+@pytest.mark.parametrize("lows", [(0.0,), (0.0, 0.0, 0.0)])
+def test_other_numbers_of_descriptors(lows, tmp_path):
+    import jax
+    import jax.numpy as jnp
+
+    class Plain(jedax.tasks.Task):
+        name = "plain"
+        num_params = 4
+        descriptor_bounds = (lows, tuple(1.0 for _ in lows))
+        descriptor_names = tuple(f"d{i}" for i in range(len(lows)))
+        qd_offset = 0.0
+
+        def init(self, key):
+            return jax.random.uniform(key, (4,))
+
+        def evaluate(self, key, genotype):
+            return jedax.Evaluation(-jnp.sum(genotype**2), genotype[: len(lows)])
+
+    config = jedax.JediConfig(population=4, pool=2, generations=5, cells=27, gp_max_steps=4)
+    run = jedax.run(config, Plain(), evaluations=8 * 12)
+    assert len(write_figures(run, tmp_path)) == 6

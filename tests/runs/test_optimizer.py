@@ -1,0 +1,175 @@
+"""Ask and tell from outside."""
+
+import numpy as np
+import pytest
+
+import jedax
+from tests.conftest import assert_same_bits
+
+BOUNDS = ([-1.0, -1.0], [1.0, 1.0])
+SMALL = {"population": 4, "pool": 2, "generations": 5, "cells": 64}
+
+
+def simulate(genotypes):
+    return -np.square(genotypes - 0.5).sum(axis=1), np.clip(genotypes[:, :2], -1, 1)
+
+
+def make(**changes):
+    return jedax.Optimizer(**{"num_params": 6, "descriptor_bounds": BOUNDS, "evaluations": 8 * 200, **SMALL, **changes})
+
+
+def drive(optimizer, generations):
+    for _ in range(generations):
+        optimizer.tell(*simulate(optimizer.ask()))
+    return optimizer
+
+
+def test_finds_what_it_is_after():
+    optimizer = make()
+    first = simulate(optimizer.ask())[0].max()
+    while not optimizer.done:
+        optimizer.tell(*simulate(optimizer.ask()))
+    assert optimizer.evaluations == 1600
+    assert optimizer.best.fitness > first / 2
+    fitness, descriptors = simulate(optimizer.best.genotype[None])
+    assert optimizer.best.fitness == pytest.approx(float(fitness[0]), rel=1e-5)
+    np.testing.assert_allclose(optimizer.best.descriptor, descriptors[0], rtol=1e-6)
+    assert int(optimizer.repertoire.counts.sum()) == 1600
+
+
+def test_minimising_is_maximising_the_negative():
+    up, down = drive(make(), 12), make(minimise=True)
+    for _ in range(12):
+        fitness, descriptors = simulate(down.ask())
+        down.tell(-fitness, descriptors)
+    assert down.best.fitness == -up.best.fitness
+    np.testing.assert_array_equal(down.best.genotype, up.best.genotype)
+
+
+def test_same_seed_same_batches():
+    one, other = drive(make(seed=3), 7), drive(make(seed=3), 7)
+    np.testing.assert_array_equal(one.ask(), other.ask())
+    assert not np.array_equal(make(seed=3).ask(), make(seed=4).ask())
+
+
+def test_a_batch_stays_until_it_is_told():
+    optimizer = make()
+    for _ in range(8):
+        np.testing.assert_array_equal(optimizer.ask(), optimizer.ask())
+        batch = optimizer.ask()
+        batch[:] = 0  # the caller's own copy
+        optimizer.tell(*simulate(optimizer.ask()))
+
+
+def test_initial_genotypes_come_first():
+    optimizer = make(initial=np.full((2, 6), 0.5))
+    np.testing.assert_array_equal(optimizer.ask()[:2], np.full((2, 6), 0.5, np.float32))
+    assert optimizer.ask().shape == (8, 6)
+
+
+@pytest.mark.parametrize("generations", [0, 1, 5, 7])
+@pytest.mark.parametrize("out", [False, True])
+def test_save_and_load_go_on_with_the_same_bits(tmp_path, generations, out):
+    optimizer = drive(make(seed=1), generations)
+    if out:
+        optimizer.ask()
+    optimizer.save(tmp_path / "search.safetensors")
+    loaded = jedax.Optimizer.load(tmp_path / "search.safetensors")
+    assert loaded.evaluations == optimizer.evaluations
+    for _ in range(9):
+        np.testing.assert_array_equal(loaded.ask(), optimizer.ask())
+        for each in (loaded, optimizer):
+            each.tell(*simulate(each.ask()))
+    assert_same_bits(loaded.repertoire, optimizer.repertoire)
+
+
+def test_gp_targets_by_ask_and_tell():
+    assert drive(make(targets="pareto", gp_max_steps=4), 12).evaluations == 96
+
+
+def test_failures_are_counted():
+    optimizer = make()
+    fitness, descriptors = simulate(optimizer.ask())
+    fitness[0], fitness[1], descriptors[2, 1] = np.nan, np.inf, np.nan
+    optimizer.tell(fitness, descriptors)
+    assert int(optimizer.repertoire.num_failed) == 3
+    assert int(optimizer.repertoire.counts.sum()) == 5
+
+
+def test_descriptors_outside_the_bounds_are_counted():
+    optimizer = make()
+    optimizer.ask()
+    optimizer.tell(np.zeros(8), np.full((8, 2), 3.0))
+    assert int(optimizer.repertoire.num_outside) == 8
+    nearest = optimizer.cells.centroids[optimizer.repertoire.counts.argmax()]
+    assert (nearest > 0.7).all()
+
+
+def test_tell_before_ask():
+    with pytest.raises(jedax.JedaxError, match=r"tell: expected a batch from ask\(\) first"):
+        make().tell(np.zeros(8), np.zeros((8, 2)))
+    optimizer = drive(make(), 1)
+    with pytest.raises(jedax.JedaxError, match="tell"):
+        optimizer.tell(np.zeros(8), np.zeros((8, 2)))
+
+
+def test_best_before_tell():
+    with pytest.raises(jedax.JedaxError, match=r"best: expected at least one tell\(\)"):
+        _ = make().best
+
+
+@pytest.mark.parametrize(
+    ("fitness", "descriptors", "message"),
+    [
+        (np.zeros(7), np.zeros((8, 2)), r"fitness: expected shape \(8,\), got \(7,\)"),
+        (np.zeros((8, 1)), np.zeros((8, 2)), r"fitness: expected shape \(8,\), got \(8, 1\)"),
+        (np.zeros(8), np.zeros((8, 3)), r"descriptors: expected shape \(8, 2\), got \(8, 3\)"),
+        (np.zeros(8), np.zeros((2, 8)), r"descriptors: expected shape \(8, 2\), got \(2, 8\)"),
+        (["a"] * 8, np.zeros((8, 2)), r"fitness: expected numbers"),
+        (np.zeros(8), None, r"descriptors: expected shape"),
+    ],
+)
+def test_wrong_shapes_change_nothing(fitness, descriptors, message):
+    optimizer = drive(make(), 3)
+    batch = optimizer.ask()
+    with pytest.raises(jedax.JedaxError, match=message):
+        optimizer.tell(fitness, descriptors)
+    assert optimizer.evaluations == 24
+    np.testing.assert_array_equal(optimizer.ask(), batch)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"population": 1}, "population: expected greater than or equal to 2"),
+        ({"alpa": 0.3}, "parameter: unknown name 'alpa'; did you mean 'alpha'"),
+        ({"method": "jedy"}, "method: unknown name 'jedy'; did you mean 'jedi'"),
+        ({"descriptor_bounds": ([0.0, 1.0], [1.0, 1.0])}, "descriptor_bounds: expected"),
+        ({"num_params": 0}, "num_params: expected a whole number of at least 1"),
+        ({"evaluations": -1}, "evaluations: expected"),
+        ({"initial": np.zeros((2, 5))}, r"initial: expected shape \(n, 6\), got \(2, 5\)"),
+    ],
+)
+def test_bad_arguments(changes, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        make(**changes)
+
+
+@pytest.mark.parametrize("how", ["flip", "truncate", "foreign", "missing"])
+def test_damaged_files_are_refused(tmp_path, how):
+    path = tmp_path / "search.safetensors"
+    drive(make(), 2).save(path)
+    if how == "flip":
+        data = bytearray(path.read_bytes())
+        data[-50] ^= 1
+        path.write_bytes(data)
+    elif how == "truncate":
+        path.write_bytes(path.read_bytes()[:200])
+    elif how == "foreign":
+        from safetensors.numpy import save_file
+
+        save_file({"a": np.zeros(3)}, path)
+    else:
+        path.unlink()
+    with pytest.raises(jedax.JedaxError, match=str(path)):
+        jedax.Optimizer.load(path)

@@ -1,0 +1,229 @@
+"""Killed at any moment and resumed, a run ends with the bits of one that was left alone."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import jedax
+from jedax.runs.directory import RunDirectory
+from jedax.runs.files import read_tensors
+from tests.conftest import without_seconds
+
+ARGUMENTS = [
+    "run", "arm", "--joints", "5", "--evaluations", "64000", "--population", "4", "--pool", "2", "--generations", "7",
+    "--cells", "64", "--seed", "11", "--report-every", "500", "--checkpoint-seconds", "0.05", "--gp-max-steps", "4",
+]  # fmt: skip
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "jedax", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def finish(*arguments):
+    process = start(*arguments)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def final(path):
+    arrays = read_tensors(path / "repertoire.safetensors")
+    return arrays, without_seconds(RunDirectory(path).read_metrics())
+
+
+def assert_same_outcome(path, expected):
+    arrays, rows = final(path)
+    assert rows == expected[1]
+    assert arrays.keys() == expected[0].keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, expected[0][name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("undisturbed") / "run"
+    code, _, err = finish(*ARGUMENTS, "--out", path)
+    assert code == 0, err
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(undisturbed):
+    return final(undisturbed)
+
+
+def wait_for(condition, process, seconds=120):
+    limit = time.monotonic() + seconds
+    while not condition() and process.poll() is None:
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [1, 2, 3])
+def test_killed_at_random_moments(tmp_path, expected, moment):
+    path = tmp_path / "run"
+    chance = random.Random(moment)
+    process = start(*ARGUMENTS, "--out", path)
+    wait_for(lambda: (path / "checkpoint").is_dir(), process)
+    for _ in range(2):
+        time.sleep(chance.uniform(0, 1.0))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        process = start("run", "--resume", path)
+        time.sleep(chance.uniform(2, 4))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    code, _, err = finish("run", "--resume", path)
+    assert code == 0, err
+    assert_same_outcome(path, expected)
+
+
+def test_killed_before_the_first_checkpoint(tmp_path, expected):
+    path = tmp_path / "run"
+    process = start(*ARGUMENTS, "--out", path)
+    wait_for(lambda: (path / "config.yaml").exists(), process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    shutil.rmtree(path / "checkpoint", ignore_errors=True)
+    code, _, err = finish("run", "--resume", path)
+    assert code == 0, err
+    assert_same_outcome(path, expected)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_by_a_signal_saves_and_says_how_to_resume(tmp_path, expected, number, code):
+    path = tmp_path / "run"
+    process = start(*ARGUMENTS, "--out", path)
+    wait_for(lambda: (path / "checkpoint").is_dir(), process)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code
+    assert f"jedax run --resume {path}" in err
+    summary = json.loads((path / "summary.json").read_text())
+    assert summary["status"] == "interrupted"
+    assert jedax.load(path).summary["evaluations"] == summary["evaluations"] < 64000
+    assert finish("run", "--resume", path)[0] == 0
+    assert_same_outcome(path, expected)
+    assert json.loads((path / "summary.json").read_text())["status"] == "finished"
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path, undisturbed, expected):
+    path = tmp_path / "run"
+    shutil.copytree(undisturbed, path)
+    code, out, _ = finish("run", "--resume", path)
+    assert code == 0
+    assert "64,000 evaluations" in out
+    assert_same_outcome(path, expected)
+
+
+@pytest.fixture
+def stopped(tmp_path, small, arm):
+    """A run with two checkpoints, the newer one not the end."""
+    path = tmp_path / "run"
+    jedax.run(small, arm, evaluations=8 * 60, seed=2, out=path, checkpoint_seconds=0, report_every=3,
+              callbacks=[lambda report: report.evaluations >= 8 * 40])  # fmt: skip
+    directory = RunDirectory(path)
+    newest, older = directory.checkpoints()
+    for folder in (newest, older):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["facts"]["status"] = "running"
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, small, arm):
+    return jedax.run(small, arm, evaluations=8 * 60, seed=2, report_every=3)
+
+
+def outcome(run):
+    return run.repertoire, without_seconds(run.rows)
+
+
+def assert_same_run(run, other):
+    from tests.conftest import assert_same_bits
+
+    assert_same_bits(run.repertoire, other.repertoire)
+    ours, theirs = without_seconds(run.rows), without_seconds(other.rows)
+    for a, b in zip(ours, theirs, strict=True):
+        assert a == pytest.approx(b, rel=1e-12)
+
+
+def test_resume_from_python(stopped, whole, arm):
+    assert_same_run(jedax.resume(stopped, task=arm), whole)
+
+
+def damage_bit(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["flip", "truncate", "no tensors", "no manifest", "manifest not JSON", "newer format"])
+def test_damaged_checkpoint_falls_back_to_the_older_one(stopped, whole, arm, how):
+    newest = RunDirectory(stopped).checkpoints()[0]
+    tensors, manifest = newest / "state.safetensors", newest / "manifest.json"
+    if how == "flip":
+        damage_bit(tensors)
+    elif how == "truncate":
+        tensors.write_bytes(tensors.read_bytes()[:-100])
+    elif how == "no tensors":
+        tensors.unlink()
+    elif how == "no manifest":
+        manifest.unlink()
+    elif how == "manifest not JSON":
+        manifest.write_text("{")
+    else:
+        manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
+    assert_same_run(jedax.resume(stopped, task=arm), whole)
+    assert "Went back to the checkpoint" in (stopped / "log.txt").read_text()
+
+
+def test_no_whole_checkpoint_is_said(stopped, arm):
+    for folder in RunDirectory(stopped).checkpoints():
+        damage_bit(folder / "state.safetensors")
+    before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file() and path.name != "log.txt"}
+    with pytest.raises(jedax.JedaxError, match=r"checksum .* No older checkpoint is whole"):
+        jedax.resume(stopped, task=arm)
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+
+def test_checkpoint_of_another_run_is_refused(stopped, tmp_path, small, arm):
+    other = tmp_path / "other"
+    jedax.run(small.replace(cells=49), arm, evaluations=8 * 5, out=other)
+    shutil.rmtree(stopped / "checkpoint")
+    shutil.copytree(other / "checkpoint", stopped / "checkpoint")
+    with pytest.raises(jedax.JedaxError, match="belongs to another run"):
+        jedax.resume(stopped, task=arm)
+
+
+def test_changed_settings_are_refused(stopped, arm):
+    config = stopped / "config.yaml"
+    config.write_text(config.read_text().replace("alpha_start: 0.8", "alpha_start: 0.7"))
+    with pytest.raises(jedax.JedaxError, match="other settings"):
+        jedax.resume(stopped, task=arm)
+
+
+def test_own_task_must_be_given_to_resume(stopped):
+    with pytest.raises(jedax.JedaxError, match="pass it as task="):
+        jedax.resume(stopped)
+
+
+def test_torn_metrics_are_mended(stopped, whole, arm):
+    with open(stopped / "metrics.csv", "a") as file:
+        file.write("999,0,-1")
+    assert_same_run(jedax.resume(stopped, task=arm), whole)
+
+
+def test_two_newest_checkpoints_are_kept(stopped):
+    assert len(RunDirectory(stopped).checkpoints()) == 2
+    assert not [name for name in os.listdir(stopped / "checkpoint") if name.startswith(".")]

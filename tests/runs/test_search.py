@@ -1,0 +1,250 @@
+"""The loop: budgets, seeds, chunks, replicas, stopping."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jedax
+from jedax.algorithms.jedi import JEDi, alpha_at
+from jedax.repertoire import Repertoire
+from jedax.repertoire.cells import make_cells
+from jedax.runs import search as search_module
+from jedax.runs.programs import programs_for
+from jedax.tasks.base import Task
+from jedax.types import Evaluation
+from tests.conftest import assert_same_bits, without_seconds
+
+BUDGET = 8 * 28  # the initial batch and 27 generations: five loops and a cut one
+
+
+@pytest.fixture(scope="module")
+def once(small, arm):
+    return jedax.run(small, arm, evaluations=BUDGET, seed=5)
+
+
+def test_same_seed_same_bits(small, arm, once):
+    again = jedax.run(small, arm, evaluations=BUDGET, seed=5)
+    assert_same_bits(once.repertoire, again.repertoire)
+    assert without_seconds(once.rows) == without_seconds(again.rows)
+
+
+def test_other_seed_other_solutions(small, arm, once):
+    other = jedax.run(small, arm, evaluations=BUDGET, seed=6)
+    assert not np.array_equal(once.best().genotype, other.best().genotype)
+
+
+def test_every_evaluation_of_the_budget_is_counted(once):
+    assert once.summary["evaluations"] == BUDGET
+    assert int(once.repertoire.counts.sum()) == BUDGET
+
+
+def test_budget_is_rounded_down_to_generations(small, arm):
+    run = jedax.run(small, arm, evaluations=8 * 3 + 7)
+    assert run.summary["evaluations"] == 24 == int(run.repertoire.counts.sum())
+
+
+def test_budget_of_the_initial_batch_alone(small, arm):
+    run = jedax.run(small, arm, evaluations=8)
+    assert run.summary["evaluations"] == 8
+    assert run.summary["status"] == "finished"
+
+
+def test_budget_under_one_generation_is_refused(small, arm):
+    with pytest.raises(jedax.JedaxError, match=r"evaluations: expected at least one generation of 8 .* got 7"):
+        jedax.run(small, arm, evaluations=7)
+
+
+def test_chunks_of_any_length_give_the_same_bits(small, arm, once, monkeypatch):
+    monkeypatch.setattr(search_module, "_CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(search_module.Search, "_affordable", 1)
+    single_steps = jedax.run(small, arm, evaluations=BUDGET, seed=5)
+    assert_same_bits(once.repertoire, single_steps.repertoire)
+    assert without_seconds(once.rows) == without_seconds(single_steps.rows)
+
+
+def test_second_run_compiles_nothing(small, arm, once):
+    programs = programs_for(JEDi(small, once.cells), arm, 1)
+    seconds, count = programs.compile_seconds, len(programs._compiled)
+    assert count > 0
+    jedax.run(small, type(arm)(joints=4), evaluations=BUDGET, seed=9)
+    assert (programs.compile_seconds, len(programs._compiled)) == (seconds, count)
+
+
+def test_replicas_are_the_single_runs_of_their_seeds(small, arm):
+    # Rounding may part them later; three generations stay within float tolerance.
+    together = jedax.run(small, arm, evaluations=8 * 4, seed=5, replicas=3)
+    for replica in range(3):
+        alone = jedax.run(small, arm, evaluations=8 * 4, seed=5 + replica)
+        np.testing.assert_array_equal(alone.repertoire.counts[0], together.repertoire.counts[replica])
+        np.testing.assert_allclose(
+            alone.repertoire.genotypes[0], together.repertoire.genotypes[replica], rtol=1e-4, atol=1e-5
+        )
+        assert together.summary["max_fitness"][replica] == pytest.approx(alone.summary["max_fitness"], rel=1e-4)
+
+
+def test_summary_lists_values_per_replica(small, arm):
+    run = jedax.run(small, arm, evaluations=16, replicas=2)
+    for name in ("max_fitness", "coverage", "qd_score", "reached_goal"):
+        assert len(run.summary[name]) == 2
+    assert run.summary["max_fitness"] == [float(f) for f in run.repertoire.best_fitness]
+    assert [(row["evaluations"], row["replica"]) for row in run.rows] == [(8, 0), (8, 1), (16, 0), (16, 1)]
+
+
+def test_best_ever_is_the_best_of_the_repertoire(once):
+    fitness = once.repertoire.fitness[0]
+    assert once.best().fitness == fitness.max() == once.summary["max_fitness"]
+    cell = int(fitness.argmax())
+    np.testing.assert_array_equal(once.best().genotype, once.repertoire.genotypes[0, cell])
+
+
+def test_search_improves_on_the_initial_batch(small, arm):
+    run = jedax.run(small, arm, evaluations=8 * 400, report_every=1)
+    metrics = run.metrics
+    assert metrics.max_fitness.is_monotonic_increasing
+    assert metrics.max_fitness.iloc[-1] > metrics.max_fitness.iloc[0] / 10
+    assert metrics.coverage.iloc[-1] > 2 * metrics.coverage.iloc[0]
+
+
+def test_alpha_decays_with_progress(small, arm):
+    run = jedax.run(small, arm, evaluations=8 * 41, report_every=5)
+    alpha = {row["evaluations"]: row["alpha"] for row in run.rows}
+    # Row at evaluation 8 (g + 1) shows what was chosen at the start of the loop that led there.
+    for generation in (5, 10, 40):
+        chosen_at = 8 * (generation - 5 + 1)
+        assert alpha[8 * (generation + 1)] == pytest.approx(0.8 * (1 - chosen_at / (8 * 41)), rel=1e-5)
+
+
+def test_constant_alpha(small):
+    assert float(alpha_at(small.replace(alpha=0.3), jnp.float32(0.9))) == pytest.approx(0.3)
+
+
+def test_stop_fitness_stops_when_every_replica_is_there(small, arm):
+    run = jedax.run(small, arm, evaluations=8 * 2000, replicas=2, stop_fitness=-0.5, report_every=1)
+    assert run.summary["status"] == "goal"
+    assert min(run.summary["max_fitness"]) >= -0.5
+    assert run.summary["evaluations"] < 8 * 2000
+    before = [row for row in run.rows if row["evaluations"] == run.summary["evaluations"] - 8]
+    assert min(row["max_fitness"] for row in before) < -0.5
+
+
+def test_max_seconds_stops(small, arm):
+    run = jedax.run(small, arm, evaluations=10**9, max_seconds=0.5)
+    assert run.summary["status"] == "time"
+    assert run.summary["evaluations"] < 10**9
+
+
+def test_callbacks_see_reports_and_stop(small, arm):
+    seen = []
+
+    def stop_late(report):
+        seen.append((report.evaluations, report.rows[0]["max_fitness"], float(report.state.alpha[0])))
+        return report.evaluations >= 8 * 11
+
+    run = jedax.run(small, arm, evaluations=8 * 100, report_every=5, callbacks=[stop_late])
+    assert [evaluations for evaluations, *_ in seen] == [8, 48, 88]
+    assert run.summary["status"] == "callback"
+    assert run.summary["evaluations"] == 88
+    assert seen[-1][1] == run.summary["max_fitness"]
+
+
+def test_start_genotypes_come_first(small, arm):
+    given = np.full((3, 4), 0.25, np.float32)
+    run = jedax.run(small, arm, evaluations=8, start_genotypes=given)
+    # All angles equal: fitness 0, the best there is, so it is the best ever.
+    np.testing.assert_array_equal(run.best().genotype, given[0])
+    assert run.best().fitness == 0
+
+
+def test_start_genotypes_of_the_wrong_length_are_refused(small, arm):
+    with pytest.raises(jedax.JedaxError, match=r"start_from: expected numbers of shape \(n, 4\), got .*\(2, 5\)"):
+        jedax.run(small, arm, evaluations=8, start_genotypes=np.zeros((2, 5)))
+
+
+class Failing(Task):
+    """Half of all solutions fail, in every way there is."""
+
+    name = "failing"
+    num_params = 3
+    descriptor_bounds = ((0.0, 0.0), (1.0, 1.0))
+    descriptor_names = ("a", "b")
+    qd_offset = -100.0
+
+    def init(self, key):
+        return jax.random.uniform(key, (3,))
+
+    def evaluate(self, key, genotype):
+        kind = jnp.floor(jnp.abs(genotype[0]) * 97) % 6
+        fitness = jnp.select([kind == 0, kind == 1], [jnp.nan, jnp.inf], -jnp.sum(genotype**2))
+        descriptor = jnp.where(kind == 2, jnp.nan, genotype[1:])
+        return Evaluation(fitness, descriptor)
+
+
+def test_failures_are_counted_and_never_stored(small):
+    run = jedax.run(small, Failing(), evaluations=8 * 30)
+    found: Repertoire = run.repertoire
+    failed = run.summary["num_failed"]
+    assert 0.2 * 240 < failed < 0.8 * 240
+    assert int(found.counts.sum()) + failed == 240
+    filled = found.fitness[0] > -np.inf
+    assert np.isfinite(found.fitness[0][filled]).all()
+    assert np.isfinite(found.descriptors).all()
+    assert np.isfinite(run.best().fitness)
+    assert run.config.task == "custom:failing"
+
+
+def test_all_evaluations_failing_ends_well(small):
+    class AllFail(Failing):
+        name = "all-fail"
+
+        def evaluate(self, key, genotype):
+            return Evaluation(jnp.float32(jnp.nan), genotype[1:])
+
+    run = jedax.run(small, AllFail(), evaluations=8 * 12)
+    assert run.summary["num_failed"] == 96
+    assert run.summary["coverage"] == 0
+    assert np.isfinite(run.best().genotype).all()
+
+
+@pytest.mark.parametrize("targets", ["pareto", "gp-ucb", "gp-bucb"])
+def test_targets_by_the_gp_run(small, arm, targets):
+    run = jedax.run(small.replace(targets=targets), arm, evaluations=8 * 12)
+    assert int(run.repertoire.counts.sum()) == 96
+    centroids = {tuple(c) for c in run.cells.centroids.tolist()}
+    chosen = [tuple(t) for t in run.targets[0].tolist()]
+    assert set(chosen) <= centroids
+    assert len(set(chosen)) == small.pool
+
+
+def test_one_loop_by_hand(small, arm):
+    """A loop of the algorithm, written out with the blocks, one ES after the other."""
+    from jedax.scores import weighted_target_fitness_score
+
+    cells = make_cells(arm.descriptor_bounds, 64)
+    algorithm = JEDi(small.replace(alpha=0.4), cells)
+    keys = jax.random.split(jax.random.key(3), 9)
+    genotypes = jax.vmap(arm.init)(jax.random.split(keys[0], 8))
+    state = algorithm.init(keys[1], genotypes, arm.evaluate_batch(keys[2], genotypes))
+    state = algorithm.start_loop(keys[3], state, jnp.float32(0), gp_size=0)
+    strategy, emitters = algorithm.strategy, []
+    for target in state.targets:
+        distance = np.linalg.norm(np.asarray(state.repertoire.descriptors) - target, axis=1)
+        distance[~np.asarray(state.repertoire.filled)] = np.inf
+        emitters.append(strategy.init(keys[0], state.repertoire.genotypes[int(distance.argmin())]))
+    for ask_key, tell_key in zip(keys[4:6], keys[6:8], strict=True):
+        genotypes, state = algorithm.ask(ask_key, state)
+        evaluation = arm.evaluate_batch(tell_key, genotypes)
+        state, info = algorithm.tell(tell_key, state, genotypes, evaluation)
+        assert info["stored"].shape == (8,)
+        for number, key in enumerate(jax.random.split(ask_key, 2)):
+            mine, emitters[number] = strategy.ask(key, emitters[number])
+            part = slice(4 * number, 4 * number + 4)
+            np.testing.assert_allclose(mine, genotypes[part], rtol=1e-5, atol=1e-6)
+            own = Evaluation(evaluation.fitness[part], evaluation.descriptor[part])
+            scores = weighted_target_fitness_score(own, state.targets[number], jnp.float32(0.4))
+            emitters[number] = strategy.tell(tell_key, emitters[number], mine, scores)
+    for number in range(2):
+        np.testing.assert_allclose(strategy.mean(emitters[number]),
+                                   jax.vmap(strategy.mean)(state.pool)[number], rtol=1e-4, atol=1e-5)  # fmt: skip
+    assert int(state.repertoire.counts.sum()) == 24
+    assert int(state.generation) == 2

@@ -1,0 +1,227 @@
+"""The command line: what it accepts, and the one sentence that bad input gets."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+
+from jedax import _version, cli
+from jedax.runs import files
+
+TINY = ["--evaluations", "64", "--population", "4", "--pool", "2", "--generations", "5", "--cells", "16",
+        "--gp-max-steps", "3"]  # fmt: skip
+
+
+def call(capsys, *arguments):
+    """Run the command in this process; return its exit code, output and errors."""
+    try:
+        cli.main([str(a) for a in arguments])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_run_leaves_results_and_says_where(here, capsys):
+    code, out, _ = call(capsys, "run", "maze-a", *TINY)
+    assert code == 0
+    assert "runs/maze-a-jedi-seed0" in out
+    assert (here / "runs/maze-a-jedi-seed0/figures/best.png").stat().st_size > 10_000
+
+
+def test_default_directory_is_a_free_one(here, capsys):
+    for _ in range(2):
+        assert call(capsys, "run", "arm", *TINY)[0] == 0
+    assert sorted(p.name for p in (here / "runs").iterdir()) == ["arm-jedi-seed0", "arm-jedi-seed0-2"]
+
+
+def read_config(folder):
+    return yaml.safe_load((folder / "config.yaml").read_text())
+
+
+def test_flags_reach_the_settings(here, capsys):
+    code, _, err = call(capsys, "run", "--seed", "7", "maze-b", *TINY, "--hidden", "4", "3", "--alpha=0.3", "--no-border",
+                        "--activation", "tanh", "--es", "evosax:SNES", "--limits", "-0.5", "-0.5", "1.5", "1.5",
+                        "--replicas", "2", "--out", "r")  # fmt: skip
+    assert code == 0, err
+    config = read_config(here / "r")
+    assert config["task_config"]["hidden"] == [4, 3]
+    assert config["task_config"]["limits"] == [[-0.5, -0.5], [1.5, 1.5]]
+    assert config["task_config"]["border"] is False
+    assert config["task_config"]["activation"] == "tanh"
+    assert config["method_config"]["alpha"] == 0.3
+    assert config["method_config"]["es"] == "evosax:SNES"
+    assert config["run"]["seed"] == 7
+    assert config["run"]["replicas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "targets", "alpha"),
+    [
+        ([], "uniform", "decay"),
+        (["--method", "jedi-paper"], "pareto", "decay"),
+        (["--method=jedi-paper", "--preset", "tuned"], "pareto", 0.3),
+        (["--preset", "tuned", "--alpha", "0.9"], "uniform", 0.9),
+    ],
+)
+def test_methods_and_presets(here, capsys, arguments, targets, alpha):
+    assert call(capsys, "run", "maze-a", *arguments, *TINY, "--out", "r")[0] == 0
+    method = read_config(here / "r")["method_config"]
+    assert (method["targets"], method["alpha"]) == (targets, alpha)
+
+
+def test_maze_file(here, capsys):
+    (here / "mine.yaml").write_text("walls: [[0, 0.5, 0.7, 0.5]]\ntarget: [0.2, 0.8]\nevaluations: 64\n")
+    code, _, err = call(capsys, "run", "mine.yaml", *TINY[2:], "--out", "r")
+    assert code == 0, err
+    (here / "mine.yaml").unlink()  # all that is needed is in the run's directory by now
+    assert read_config(here / "r")["task_config"]["walls"] == [[0, 0.5, 0.7, 0.5]]
+    assert read_config(here / "r")["run"]["evaluations"] == 64
+    assert call(capsys, "run", "--resume", "r")[0] == 0
+
+
+def test_config_file(here, capsys):
+    (here / "c.yaml").write_text("task: arm\ntask_config: {joints: 3}\nmethod: jedi-paper\n"
+                                 "method_config: {alpha: 0.2, population: 4, pool: 2, cells: 16}\n"
+                                 "run: {evaluations: 64, seed: 8}\n")  # fmt: skip
+    code, _, err = call(capsys, "run", "--config", "c.yaml", "--seed", "9", "--out", "r")
+    assert code == 0, err
+    config = read_config(here / "r")
+    assert config["task_config"] == {"joints": 3}
+    assert config["method"] == "jedi-paper"
+    assert (config["method_config"]["targets"], config["method_config"]["alpha"]) == ("pareto", 0.2)
+    assert config["run"]["seed"] == 9
+    code, _, _ = call(capsys, "run", "--config", "r/config.yaml", "--out", "again")
+    assert code == 0
+    assert read_config(here / "again") == config
+
+
+def test_start_from_a_file(here, capsys):
+    np.save("g.npy", np.zeros((2, 10), np.float32))
+    code, out, err = call(capsys, "run", "arm", *TINY, "--start-from", "g.npy", "--out", "r")
+    assert code == 0, err
+    assert "best fitness 0.00" in out or "best fitness -0.00" in out
+
+
+def test_existing_directory_is_refused_unless_overwritten(here, capsys):
+    assert call(capsys, "run", "arm", *TINY, "--out", "r")[0] == 0
+    before = {p: p.read_bytes() for p in (here / "r").rglob("*") if p.is_file()}
+    code, _, err = call(capsys, "run", "arm", *TINY, "--out", "r")
+    assert code == 2
+    assert "--resume r" in err
+    assert "--overwrite" in err
+    assert {p: p.read_bytes() for p in (here / "r").rglob("*") if p.is_file()} == before
+    assert call(capsys, "run", "arm", *TINY, "--out", "r", "--overwrite", "--seed", "1")[0] == 0
+    assert read_config(here / "r")["run"]["seed"] == 1
+
+
+def test_overwrite_spares_what_no_run_wrote(here, capsys):
+    (here / "r").mkdir()
+    (here / "r" / "thesis.tex").write_text("years of work")
+    code, _, err = call(capsys, "run", "arm", *TINY, "--out", "r", "--overwrite")
+    assert code == 2
+    assert "thesis.tex" in err
+    assert (here / "r" / "thesis.tex").read_text() == "years of work"
+
+
+BAD = [
+    (["run", "maze-z"], "task: unknown name 'maze-z'; did you mean 'maze-"),
+    (["run"], "task: expected the name of a task, got none"),
+    (["jump"], "command: unknown name 'jump'"),
+    (["run", "maze-a", "--method", "jedy"], "method: unknown name 'jedy'; did you mean 'jedi'"),
+    (["run", "maze-a", "--preset", "best"], "preset: unknown name 'best'"),
+    (["run", "arm", "--preset", "tuned"], "preset: expected a task the paper tuned alpha for"),
+    (["run", "maze-a", "--es", "sep-cmaes"], "unknown name 'sep-cmaes'; did you mean 'sep-cma-es'"),
+    (["run", "maze-a", "--es", "evosax:SNESS"], "unknown name 'evosax:SNESS'; did you mean 'evosax:SNES'"),
+    (["run", "maze-a", "--populaton", "8"], "option: unknown name '--populaton'; did you mean '--population'"),
+    (["run", "maze-a", "--population", "1"], "population: expected greater than or equal to 2, got '1'"),
+    (["run", "maze-a", "--population", "many"], "population: expected a valid integer"),
+    (["run", "maze-a", "--alpha", "1.5"], "alpha: expected 'decay' or less than or equal to 1, got '1.5'"),
+    (["run", "maze-a", "--targets", "best"], "targets: expected 'pareto', 'uniform', 'gp-ucb' or 'gp-bucb', got 'best'"),
+    (["run", "maze-a", "--evaluations", "63"], "evaluations: expected at least one generation of 64"),
+    (["run", "maze-a", "--evaluations", "3000000000"], "evaluations: expected less than or equal to 2147483647"),
+    (["run", "maze-a", "--pool", "2000"], "pool: expected at most one ES per cell (1024), got 2000"),
+    (["run", "maze-a", "--gp-noise-bounds", "3", "1"], "gp_noise_bounds: expected a low and a high bound"),
+    (["run", "maze-a", "--start", "0.3", "0.25", "0"], "start: expected a point more than the robot's radius"),
+    (["run", "maze-a", "--cells", "1000", "--cell-layout", "grid"], "cells: expected a whole number to the power of 2"),
+    (["run", "maze-a", "--start-from", "none.npy"], "start_from: expected a .npy file of genotypes, got none.npy"),
+    (["run", "nowhere.yaml"], "nowhere.yaml: expected a readable maze file"),
+    (["run", "zero.yaml"], "zero.yaml: walls[0]: expected two different ends"),
+    (["run", "key.yaml"], "key.yaml: parameter: unknown name 'wals'; did you mean 'walls'"),
+    (["run", "--resume", "nothing-here"], "run directory: expected a directory with a config.yaml"),
+    (["run", "arm", "--resume", "nothing-here"], "resume: expected no other option"),
+    (["run", "--config", "nowhere.yml", "--seed", "1"], "config: expected a readable file"),
+    (["run", "arm", "--out", "zero.yaml/sub", *TINY], "out: expected a directory that can be written"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: " ".join(value) if type(value) is list else "")
+def test_bad_input_gets_one_sentence_and_writes_nothing(here, capsys, arguments, message):
+    (here / "zero.yaml").write_text("walls: [[0.5, 0.5, 0.5, 0.5]]\n")
+    (here / "key.yaml").write_text("wals: []\nwalls: []\n")
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("jedax: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert sorted(os.listdir(here)) == ["key.yaml", "zero.yaml"]
+
+
+def test_full_disk_is_said_and_spares_the_last_checkpoint(here, capsys, monkeypatch):
+    whole = files.write_atomic
+
+    def full(path, data):
+        if "000000000064" in str(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        whole(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_atomic", full)
+        code, _, err = call(capsys, "run", "arm", *TINY, "--out", "r", "--checkpoint-seconds", "0")
+    assert code == 2
+    assert "No space left on device" in err
+    assert "jedax run --resume r" in err
+    code, out, _ = call(capsys, "run", "--resume", "r")
+    assert code == 0
+    assert "64 evaluations" in out
+
+
+def test_tasks_and_methods_are_listed(capsys):
+    out = call(capsys, "tasks")[1]
+    for name in ("maze-a", "maze-b", "maze-c", "maze-quad-b", "sphere", "rastrigin", "arm"):
+        assert f"\n{name} " in f"\n{out}"
+    out = call(capsys, "methods")[1]
+    for name in ("jedi", "jedi-paper", "decay", "tuned"):
+        assert f"\n{name} " in f"\n{out}"
+
+
+def test_version_and_help(capsys):
+    assert call(capsys, "--version")[1] == f"jedax {_version.__version__}\n"
+    assert "jedax run maze-a" in call(capsys, "--help")[1]
+    assert call(capsys)[1] == call(capsys, "--help")[1]
+    out = call(capsys, "run", "maze-quad-b", "--help")[1]
+    assert "--laser-range" in out
+    assert "2000000" in out
+
+
+def test_help_does_not_import_jax():
+    code = "import sys; from jedax import cli\ntry: cli.main(['run', 'arm', '--help'])\nexcept SystemExit: pass\n"
+    code += "assert not {'jax', 'numpy', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_import_is_light():
+    code = "import sys, jedax\nassert not {'jax', 'numpy', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
