@@ -6,8 +6,8 @@ With `A = K + s_n^2 W`, `a = A^-1 y` and `A_i` the derivative of `A` by the loga
     L_i  =  1/2 a'A_i a - 1/2 tr(A^-1 A_i)                                    R&W eq. (5.9)
     L_ij = -a'A_i A^-1 A_j a + 1/2 a'A_ij a + 1/2 tr(A^-1 A_i A^-1 A_j) - 1/2 tr(A^-1 A_ij)
 
-The noise is diagonal and the derivative by `log s` is `2 (A - noise)`, so that of all these traces only those of the
-length scale need a matrix product: the Hessian costs one product on top of the gradient.
+The noise is diagonal and the derivative by `log s` is `2 (A - noise)`, so that of all these traces only those
+of the length scale need a matrix product: the Hessian costs one product on top of the gradient.
 
 References:
     Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning" (R&W).
@@ -84,9 +84,9 @@ def standardise(settings: GPSettings, data: GPData) -> Standardised:
 
 
 class Factor(NamedTuple):
-    """A Cholesky factor and how it was come by."""
+    """A Cholesky factor, as the upper triangle `U` of `A = U'U`, and how it was come by."""
 
-    cholesky: Float[Array, "size size"]
+    upper: Float[Array, "size size"]
     noise_floor: Float[Array, ""]
     ok: Bool[Array, ""]
 
@@ -110,27 +110,26 @@ def factorise(
         data: Gives the weights.
 
     Returns:
-        The lower factor (identity in rows that are not real), the floor used, and whether it worked at all.
+        The factor (identity in rows that are not real), the floor used, and whether it worked at all.
     """
     signal, noise = jnp.exp(2 * theta[0]), jnp.exp(2 * theta[2])
 
     def attempt(floor: Float[Array, ""]) -> Factor:
         diagonal = jnp.where(data.mask, noise * data.weights + floor * signal, 1.0)
-        cholesky = lax.linalg.cholesky(kernel + jnp.diag(diagonal), symmetrize_input=False)
-        return Factor(cholesky, floor, jnp.all(jnp.isfinite(jnp.log(jnp.diagonal(cholesky)))))
+        cholesky = lax.linalg.cholesky((kernel + jnp.diag(diagonal)).T, symmetrize_input=False)
+        return Factor(cholesky.T, floor, jnp.all(jnp.isfinite(jnp.log(jnp.diagonal(cholesky)))))
 
-    return lax.while_loop(
+    factor = lax.while_loop(
         lambda factor: ~factor.ok & (factor.noise_floor < settings.max_noise_floor),
         lambda factor: attempt(jnp.minimum(10 * factor.noise_floor, settings.max_noise_floor)),
         attempt(jnp.asarray(settings.noise_floor, kernel.dtype)),
     )
+    return lax.optimization_barrier(factor)
 
 
-def log_density(
-    factor: Factor, quadratic: Float[Array, ""], num: Float[Array, ""]
-) -> Float[Array, ""]:
+def log_density(factor: Factor, quadratic: Float[Array, ""], num: Float[Array, ""]) -> Float[Array, ""]:
     """Return the log marginal likelihood of `num` data, given `y' A^-1 y`. R&W eq. (2.30)."""
-    half_log_determinant = jnp.sum(jnp.log(jnp.diagonal(factor.cholesky)))
+    half_log_determinant = jnp.sum(jnp.log(jnp.diagonal(factor.upper)))
     return -0.5 * quadratic - half_log_determinant - 0.5 * num * jnp.log(2 * jnp.pi)
 
 
@@ -155,8 +154,8 @@ class Likelihood:
 def evaluate(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) -> Likelihood:
     """Evaluate the log marginal likelihood with its first and second derivatives at `theta`, rescaled.
 
-    First `s` and `s_n` are multiplied by their best common factor inside the bounds. It scales `A`, hence is known
-    in closed form and costs nothing.
+    First `s` and `s_n` are multiplied by their best common factor inside the bounds. It scales `A`, hence is
+    known in closed form and costs nothing.
 
     Args:
         settings: Bounds, and floors of the noise.
@@ -166,9 +165,12 @@ def evaluate(settings: GPSettings, theta: Float[Array, "3"], data: Standardised)
     Returns:
         The likelihood around the rescaled `theta`.
     """
-    kernel = covariance(theta, data)
+    # LAPACK wants columns first, all else wants rows first. A barrier after a transpose, which is free for a
+    # symmetric matrix, keeps XLA from reading memory across the grain in every later operation.
+    kernel = lax.optimization_barrier(covariance(theta, data))
     factor = factorise(settings, theta, kernel, data)
-    inverse = cho_solve((factor.cholesky, True), jnp.eye(data.y.shape[0], dtype=kernel.dtype))
+    identity = jnp.eye(data.y.shape[0], dtype=kernel.dtype)
+    inverse = lax.optimization_barrier(cho_solve((factor.upper.T, True), identity).T)
     weights = inverse @ data.y
     value, shift = _rescale(settings, theta, factor, data.y @ weights, data.num)
     # A grows by exp(2 shift): the quadratic forms in y shrink by as much, traces stay.
@@ -185,7 +187,7 @@ def evaluate(settings: GPSettings, theta: Float[Array, "3"], data: Standardised)
 def evaluate_value(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) -> Float[Array, ""]:
     """Return what `evaluate` gives as `value`, a third as costly; -inf if it could not be computed."""
     factor = factorise(settings, theta, covariance(theta, data), data)
-    whitened = solve_triangular(factor.cholesky, data.y, lower=True)
+    whitened = solve_triangular(factor.upper.T, data.y, lower=True)
     value, _ = _rescale(settings, theta, factor, whitened @ whitened, data.num)
     return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 

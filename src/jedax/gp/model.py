@@ -60,10 +60,10 @@ class Hyperparameters:
 class GPSettings:
     """How the process is fitted. Hashable: equal settings do not compile anew.
 
-    Fitness is standardised, so that `s` is of order 1. Cells of a repertoire of 1,024 in two dimensions lie about
-    0.03 apart: below `l = 0.01` they are independent of each other, above 10 the process is nearly linear. The
-    bounds of `s_n` leave room for both models: at 1e-3 the noise is under the noise floor, and 100 gives a cell
-    of 1e5 evaluations a standard deviation of 0.3, one of 1e3 evaluations 3.
+    Fitness is standardised, so that `s` is of order 1. Cells of a repertoire of 1,024 in two dimensions lie
+    about 0.03 apart: below `l = 0.01` they are independent of each other, above 10 the process is nearly
+    linear. The bounds of `s_n` leave room for both models: at 1e-3 the noise is under the noise floor, and
+    100 gives a cell of 1e5 evaluations a standard deviation of 0.3, one of 1e3 evaluations 3.
 
     Attributes:
         weighted: Whether a cell with `n` evaluations has noise variance `s_n^2 / n` rather than `s_n^2`.
@@ -74,7 +74,8 @@ class GPSettings:
             earlier one. A short length scale and noise that matters: from there the likelihood climbs to the
             structured optimum, not to the one that calls everything noise.
         noise_floor: Added to the noise variance, in units of `s^2`, since float32 cannot factorise without.
-        max_noise_floor: A factorisation that fails is tried again with the floor ten times higher, up to this.
+        max_noise_floor: A factorisation that fails is tried again with the floor ten times higher, up to
+            this.
         max_steps: Most likelihood evaluations of one fit.
         tolerance: The search ends when the next step promises less than this much log likelihood (nats).
     """
@@ -87,7 +88,7 @@ class GPSettings:
     noise_floor: float = 1e-6
     max_noise_floor: float = 1e-2
     max_steps: int = 25
-    tolerance: float = 1e-2
+    tolerance: float = 0.05
 
     def __post_init__(self) -> None:
         """Check the ranges.
@@ -100,7 +101,9 @@ class GPSettings:
             if not 0 < low < high < float("inf"):
                 raise fail(name, expected="0 < low < high", received=(low, high), remedy="swap or widen them")
         if not all(low <= value <= high for value, (low, high) in zip(self.start, self.bounds, strict=True)):
-            raise fail("start", expected="(s, l, s_n) inside the bounds", received=self.start, remedy="move it")
+            raise fail(
+                "start", expected="(s, l, s_n) inside the bounds", received=self.start, remedy="move it"
+            )
         if not 0 < self.noise_floor <= self.max_noise_floor < float("inf"):
             raise fail(
                 "noise_floor",
@@ -111,7 +114,9 @@ class GPSettings:
         if self.max_steps < 1:
             raise fail("max_steps", expected="at least 1", received=self.max_steps, remedy="raise it")
         if not self.tolerance > 0:
-            raise fail("tolerance", expected="above 0", received=self.tolerance, remedy="keep the default, 0.01")
+            raise fail(
+                "tolerance", expected="above 0", received=self.tolerance, remedy="keep the default, 0.05"
+            )
 
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
@@ -156,7 +161,8 @@ class FittedGP:
         fitness_scale: Standard deviation of the data's fitness, 1 where that is 0 and without data.
         log_likelihood: Log marginal likelihood of the standardised fitness; -inf if not `ok`.
         noise_floor: The floor the factorisation needed, above the setting where it had to be mended.
-        num_evaluations: Likelihood evaluations of the fit.
+        num_evaluations: Likelihood evaluations of the fit; one of them, a third as costly, only looks at
+            `GPSettings.start`.
         ok: Whether all numbers are finite. If not (no floor up to the highest helped, or a real row is not
             finite), the process predicts its prior.
     """

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
 from jedax.gp.model import FittedGP, squared_distances
+from jedax.gp.sequential import one_by_one
 from jedax.types import Array, Float, Int
 
 
@@ -25,7 +26,8 @@ class Posterior:
         mean: `(queries,)`.
         variance: `(queries,)`, at least 0.
         x: `(queries, d)`, the descriptors, scaled to the unit box.
-        explained: `(size, queries)`, whose product with its own transpose is the covariance that data took away.
+        explained: `(size, queries)`, whose product with its own transpose is the covariance that data took
+            away.
         signal: Standard deviation of the prior.
         length_scale: `l`.
     """
@@ -44,8 +46,11 @@ class Posterior:
         return prior - self.explained[:, index] @ self.explained
 
 
+@jax.jit
 def posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
     """Return the posterior at `x`, from which also covariances can be had.
+
+    Under `vmap` the replicas take turns (see `jedax.gp.sequential`).
 
     Args:
         gp: The fitted process.
@@ -54,6 +59,10 @@ def posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
     Returns:
         The posterior; the prior if the process has no data or is not `ok`.
     """
+    return one_by_one(_posterior)(gp, x)
+
+
+def _posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
     signal, length_scale = gp.hyperparameters.signal, gp.hyperparameters.length_scale
     distances = squared_distances(gp.x, x)
     cross = jnp.square(signal) * jnp.exp(-0.5 * distances / jnp.square(length_scale))

@@ -1,0 +1,18 @@
+"""The one check that all choices of targets share."""
+
+from jedax._checks import fail
+
+
+def check_num_targets(num_targets: int, num_cells: int) -> None:
+    """Check that so many distinct cells can be chosen.
+
+    Raises:
+        JedaxError: They cannot.
+    """
+    if not 1 <= num_targets <= num_cells:
+        raise fail(
+            "num_targets",
+            expected=f"1 to {num_cells}, the number of cells",
+            received=num_targets,
+            remedy="use a smaller pool or a finer repertoire",
+        )

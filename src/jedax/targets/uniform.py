@@ -1,0 +1,28 @@
+"""Targets drawn from all cells alike."""
+
+from __future__ import annotations
+
+import jax
+
+from jedax.targets.checks import check_num_targets
+from jedax.types import Array, Int, PRNGKeyArray
+
+
+def choose_uniform(key: PRNGKeyArray, num_cells: int, num_targets: int) -> Int[Array, " num_targets"]:
+    """Draw cells uniformly without replacement, empty ones included.
+
+    The paper's ablation "uniform sampling" (section "Ablation studies").
+
+    Args:
+        key: Random key.
+        num_cells: Number of cells.
+        num_targets: At most `num_cells`.
+
+    Returns:
+        `(num_targets,)`, distinct indices of cells.
+
+    Raises:
+        JedaxError: `num_targets` is below 1 or above the number of cells.
+    """
+    check_num_targets(num_targets, num_cells)
+    return jax.random.choice(key, num_cells, (num_targets,), replace=False)

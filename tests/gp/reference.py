@@ -1,0 +1,93 @@
+"""A Gaussian process in NumPy and float64, written from the textbook and from nothing in jedax."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+
+from jedax.gp import GPData
+
+
+@dataclass
+class ReferenceGP:
+    """Rasmussen & Williams, algorithm 2.1, with noise `noise^2 * weights + floor * signal^2`."""
+
+    x: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    signal: float
+    length_scale: float
+    noise: float
+    floor: float = 1e-6
+
+    def kernel(self, a, b):
+        squared = ((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=2)
+        return self.signal**2 * np.exp(-squared / (2 * self.length_scale**2))
+
+    @property
+    def matrix(self):
+        diagonal = self.noise**2 * self.weights + self.floor * self.signal**2
+        return self.kernel(self.x, self.x) + np.diag(diagonal)
+
+    def log_likelihood(self):
+        sign, log_determinant = np.linalg.slogdet(self.matrix)
+        assert sign > 0
+        quadratic = self.y @ np.linalg.solve(self.matrix, self.y)
+        return -0.5 * (quadratic + log_determinant + len(self.y) * np.log(2 * np.pi))
+
+    def mean(self, query):
+        return self.kernel(query, self.x) @ np.linalg.solve(self.matrix, self.y)
+
+    def covariance(self, query):
+        cross = self.kernel(self.x, query)
+        return self.kernel(query, query) - cross.T @ np.linalg.solve(self.matrix, cross)
+
+
+def standardised(fitness):
+    return (fitness - fitness.mean()) / fitness.std()
+
+
+def log_likelihood(theta, x, fitness, weights, floor=1e-6):
+    """Return the log marginal likelihood of the standardised fitness at the logs of `s, l, s_n`."""
+    return ReferenceGP(x, standardised(fitness), weights, *np.exp(theta), floor).log_likelihood()
+
+
+def best_log_likelihood(settings, x, fitness, weights, starts):
+    """Return the highest likelihood that SciPy finds inside the bounds from any of the starts."""
+    found = [
+        scipy.optimize.minimize(
+            lambda theta: -log_likelihood(theta, x, fitness, weights, settings.noise_floor),
+            np.log(start),
+            bounds=np.log(settings.bounds),
+            method="L-BFGS-B",
+        )
+        for start in starts
+    ]
+    return -min(result.fun for result in found)
+
+
+def cells(seed, num, side=16):
+    """Return descriptors, maze-like fitness and counts of `num` cells of a grid; float32 values."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.permutation(side**2)[:num]
+    x = (np.stack([chosen // side, chosen % side], axis=1) + rng.uniform(0, 1, (num, 2))) / side
+    distance = np.hypot(*(x - 0.9).T)
+    counts = np.floor(10 ** rng.uniform(0, 5, num))
+    fitness = -250 - 100 * distance + 130 * (distance < 0.15) + 25 * ((x[:, 1] > 0.6) & (x[:, 0] < 0.5))
+    fitness = fitness - rng.exponential(30, num) / np.sqrt(counts)
+    return tuple(a.astype(np.float32).astype(float) for a in (x, fitness, counts))
+
+
+def to_data(x, fitness, counts, size=None, padding=np.nan):
+    """Return the data in the library's form, padded to `size` rows with `padding`."""
+    num = len(fitness)
+    rows = (size or num) - num
+    pad = [np.concatenate([a, np.full((rows, *a.shape[1:]), padding)]) for a in (x, fitness, counts)]
+    return GPData(*(jnp.asarray(a, jnp.float32) for a in pad), mask=jnp.arange(num + rows) < num)
+
+
+def logs(hyperparameters):
+    """Return the logs of `s, l, s_n` as a float64 vector."""
+    h = hyperparameters
+    return np.array([h.log_signal, h.log_length_scale, h.log_noise], float)

@@ -1,0 +1,135 @@
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.gp.reference import cells, log_likelihood, standardised, to_data
+
+from jedax.gp import GPSettings
+from jedax.gp.likelihood import covariance, evaluate, evaluate_value, factorise, standardise
+
+HYPERPARAMETERS = [(1.0, 0.1, 1.0), (0.5, 0.3, 3.0), (2.0, 0.05, 0.3)]
+SIGNS = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
+evaluate_ = jax.jit(evaluate, static_argnums=0)
+
+
+def prepare(settings, *arguments, **keywords):
+    return standardise(settings, to_data(*arguments, **keywords))
+
+
+def log32(values):
+    return jnp.log(jnp.asarray(values, jnp.float32))
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("values", HYPERPARAMETERS)
+def test_value_gradient_and_hessian_are_those_of_the_float64_likelihood(weighted, values):
+    settings = GPSettings(weighted=weighted)
+    x, fitness, counts = cells(0, 50)
+    weights = 1 / counts if weighted else np.ones(50)
+    found = evaluate_(settings, log32(values), prepare(settings, x, fitness, counts, size=64))
+
+    theta = np.asarray(found.theta, float)
+    f = partial(log_likelihood, x=x, fitness=fitness, weights=weights)
+    steps = 1e-3 * np.eye(3)
+    gradient = np.array([f(theta + e) - f(theta - e) for e in steps]) / 2e-3
+    corners = [[[f(theta + i * a + j * b) for i, j in SIGNS] for a in steps] for b in steps]
+    hessian = (np.array(corners) @ [1, -1, -1, 1]) / 4e-6
+    assert found.value == pytest.approx(f(theta), abs=1e-3)
+    np.testing.assert_allclose(found.gradient, gradient, atol=5e-3)
+    np.testing.assert_allclose(found.hessian, hessian, atol=2e-2)
+
+
+@pytest.mark.parametrize("values", HYPERPARAMETERS)
+def test_signal_and_noise_are_rescaled_to_their_best_common_factor(values):
+    settings = GPSettings()
+    x, fitness, counts = cells(0, 50)
+    found = evaluate_(settings, log32(values), prepare(settings, x, fitness, counts))
+    theta = np.asarray(found.theta, float)
+    shift = theta - np.log(values)
+    assert shift[0] == pytest.approx(shift[2], abs=1e-5)
+    assert shift[1] == pytest.approx(0, abs=1e-6)
+    both = np.array([1, 0, 1])
+    along = [log_likelihood(theta + d * both, x, fitness, 1 / counts) for d in (-0.05, 0, 0.05)]
+    assert max(along) == along[1]
+
+
+def test_rescaling_stops_at_the_bounds():
+    x, fitness, counts = cells(0, 50)
+    settings = GPSettings(signal_bounds=(0.9, 1.1), noise_bounds=(0.5, 1.05))
+    found = evaluate_(settings, log32((1.0, 0.3, 1.0)), prepare(settings, x, fitness, counts))
+    np.testing.assert_allclose(np.exp(found.theta), [1.05, 0.3, 1.05], rtol=1e-5)
+
+
+@pytest.mark.parametrize("values", HYPERPARAMETERS)
+def test_value_alone_is_the_value_of_the_whole(values):
+    settings = GPSettings()
+    data = prepare(settings, *cells(0, 50))
+    whole = float(evaluate_(settings, log32(values), data).value)
+    assert evaluate_value(settings, log32(values), data) == pytest.approx(whole, abs=1e-3)
+
+
+def test_padding_changes_nothing_whatever_it_holds():
+    settings = GPSettings()
+    theta = log32((1.0, 0.1, 1.0))
+    bare = evaluate_(settings, theta, prepare(settings, *cells(1, 40)))
+    for padding in (np.nan, np.inf, -1e30, 0.5):
+        padded = evaluate_(settings, theta, prepare(settings, *cells(1, 40), size=64, padding=padding))
+        np.testing.assert_allclose(padded.theta, bare.theta, rtol=1e-5)
+        np.testing.assert_allclose(padded.value, bare.value, atol=1e-3)
+        np.testing.assert_allclose(padded.gradient, bare.gradient, atol=1e-2)
+        np.testing.assert_allclose(padded.hessian, bare.hessian, rtol=1e-3, atol=5e-2)
+
+
+def test_standardising_gives_mean_0_and_deviation_1_over_the_real_rows():
+    x, fitness, counts = cells(2, 30)
+    rows = prepare(GPSettings(), x, fitness, counts, size=40)
+    np.testing.assert_allclose(rows.y[:30], standardised(fitness), atol=1e-5)
+    assert not rows.y[30:].any()
+    assert rows.fitness_mean == pytest.approx(fitness.mean(), rel=1e-6)
+    assert rows.fitness_scale == pytest.approx(fitness.std(), rel=1e-5)
+    np.testing.assert_allclose(rows.weights, np.append(1 / counts, np.zeros(10)), rtol=1e-6)
+    assert prepare(GPSettings(weighted=False), x, fitness, counts, size=40).weights.tolist() == 30 * [
+        1
+    ] + 10 * [0]
+
+
+def test_equal_fitness_has_deviation_exactly_0_in_spite_of_rounding():
+    x, _, counts = cells(2, 30)
+    rows = prepare(GPSettings(), x, np.full(30, -250.1), counts)
+    assert not rows.varied
+    assert not rows.y.any()
+    assert rows.fitness_scale == 1
+
+
+def test_a_factorisation_that_fails_is_mended_by_a_higher_floor():
+    settings = GPSettings(weighted=False, noise_floor=1e-9)
+    x, fitness, counts = cells(0, 200)
+    for points in (x, np.repeat(x[:2], 100, axis=0)):  # nearly linear process, duplicated points
+        rows = prepare(settings, points, fitness, counts)
+        theta = log32((20.0, 10.0, 1e-3))
+        factor = factorise(settings, theta, covariance(theta, rows), rows)
+        floor = float(factor.noise_floor)
+        kernel = 400 * np.exp(-np.asarray(rows.squared_distances, float) / 200)
+        assert factor.ok
+        assert 5e-9 < floor < 2e-5
+        assert np.log10(floor) == pytest.approx(round(np.log10(floor)), abs=1e-4)
+        np.testing.assert_allclose(
+            factor.upper.T @ factor.upper, kernel + 400 * floor * np.eye(200), rtol=2e-5
+        )
+
+
+def test_a_factorisation_beyond_mending_is_said_to_be_so():
+    settings = GPSettings(weighted=False, noise_floor=1e-9, max_noise_floor=1e-8)
+    x, fitness, counts = cells(0, 200)
+    rows = prepare(settings, x, fitness, counts)
+    theta = log32((20.0, 10.0, 1e-3))
+    factor = factorise(settings, theta, covariance(theta, rows), rows)
+    assert not factor.ok
+    assert factor.noise_floor == pytest.approx(1e-8)
+    failed = evaluate_(settings, theta, rows)
+    assert failed.value == -np.inf
+    assert evaluate_value(settings, theta, rows) == -np.inf
+    assert np.isfinite(failed.theta).all()
+    assert not failed.gradient.any()
