@@ -177,7 +177,7 @@ def _newton_step(
     """Return the next step and the gain that the quadratic model promises, never below 0.
 
     A hyperparameter that the gradient pushes against its bound stays there; directions of wrong curvature are
-    climbed as if it were right. Nocedal & Wright section 3.4.
+    climbed as if it were right, which promises more than it would. Nocedal & Wright section 3.4.
     """
     low, high = log_bounds(settings, at.theta.dtype)
     edge = 1e-6 * jnp.maximum(1.0, jnp.abs(at.theta))
@@ -188,7 +188,7 @@ def _newton_step(
     curvature = (basis * jnp.maximum(jnp.abs(eigenvalues), _MIN_CURVATURE)) @ basis.T
     down, up = jnp.maximum(low - at.theta, -radius), jnp.minimum(high - at.theta, radius)
     step = _climb_in_box(gradient, curvature, down, up, ~stuck)
-    return step, gradient @ step - 0.5 * step @ (curvature @ step)
+    return step, gradient @ step + 0.5 * step @ (at.hessian @ step)
 
 
 def _climb_in_box(
