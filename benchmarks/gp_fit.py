@@ -87,19 +87,14 @@ def parts(size: int, repeats: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--unweighted", action="store_true")
     options = parser.parse_args()
     settings = GPSettings(weighted=not options.unweighted)
     fit_, predict_ = jax.jit(fit, static_argnums=0), jax.jit(predict)
     queries = jax.random.uniform(jax.random.key(0), (1024, 2))
-    print(
-        f"{settings}\n{os.cpu_count()} cores; milliseconds, median of {options.repeats};"
-        " (likelihood evaluations)"
-    )
+    print(f"{settings}\n{os.cpu_count()} cores; milliseconds, median of {options.repeats}; (likelihood evaluations)")
     print(f"{'size':>5} {'cold fit':>14} {'warm fit':>14} {'predict':>8}   one evaluation's parts")
     for size in (128, 256, 512, 1024):
         start = settings.initial_hyperparameters()

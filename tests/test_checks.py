@@ -21,10 +21,7 @@ class TestFail:
         ("length", "shown"), [(120, "x" * 120), (121, "x" * 117 + "..."), (9999, "x" * 117 + "...")]
     )
     def test_long_values_are_cut(self, length, shown):
-        assert (
-            str(fail("a", expected="b", received="x" * length, remedy="c"))
-            == f"a: expected b, got {shown}; c."
-        )
+        assert str(fail("a", expected="b", received="x" * length, remedy="c")) == f"a: expected b, got {shown}; c."
 
 
 class TestNearest:

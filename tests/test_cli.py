@@ -51,9 +51,9 @@ def read_config(folder):
 
 
 def test_flags_reach_the_settings(here, capsys):
-    code, _, err = call(capsys, "run", "--seed", "7", "maze-b", *TINY, "--hidden", "4", "3", "--alpha=0.3", "--no-border",
-                        "--activation", "tanh", "--es", "evosax:SNES", "--limits", "-0.5", "-0.5", "1.5", "1.5",
-                        "--replicas", "2", "--out", "r")  # fmt: skip
+    code, _, err = call(capsys, "run", "--seed", "7", "maze-b", *TINY, "--hidden", "4", "3", "--alpha=0.3",
+                        "--no-border", "--activation", "tanh", "--es", "evosax:SNES", "--limits", "-0.5", "-0.5", "1.5",
+                        "1.5", "--replicas", "2", "--out", "r")  # fmt: skip
     assert code == 0, err
     config = read_config(here / "r")
     assert config["task_config"]["hidden"] == [4, 3]
@@ -144,18 +144,36 @@ BAD = [
     (["run", "arm", "--preset", "tuned"], "preset: expected a task the paper tuned alpha for"),
     (["run", "maze-a", "--es", "sep-cmaes"], "unknown name 'sep-cmaes'; did you mean 'sep-cma-es'"),
     (["run", "maze-a", "--es", "evosax:SNESS"], "unknown name 'evosax:SNESS'; did you mean 'evosax:SNES'"),
-    (["run", "maze-a", "--populaton", "8"], "option: unknown name '--populaton'; did you mean '--population'"),
+    (
+        ["run", "maze-a", "--populaton", "8"],
+        "option: unknown name '--populaton'; did you mean '--population'",
+    ),
     (["run", "maze-a", "--population", "1"], "population: expected greater than or equal to 2, got '1'"),
     (["run", "maze-a", "--population", "many"], "population: expected a valid integer"),
     (["run", "maze-a", "--alpha", "1.5"], "alpha: expected 'decay' or less than or equal to 1, got '1.5'"),
-    (["run", "maze-a", "--targets", "best"], "targets: expected 'pareto', 'uniform', 'gp-ucb' or 'gp-bucb', got 'best'"),
+    (
+        ["run", "maze-a", "--targets", "best"],
+        "targets: expected 'pareto', 'uniform', 'gp-ucb' or 'gp-bucb', got 'best'",
+    ),
     (["run", "maze-a", "--evaluations", "63"], "evaluations: expected at least one generation of 64"),
-    (["run", "maze-a", "--evaluations", "3000000000"], "evaluations: expected less than or equal to 2147483647"),
+    (
+        ["run", "maze-a", "--evaluations", "3000000000"],
+        "evaluations: expected less than or equal to 2147483647",
+    ),
     (["run", "maze-a", "--pool", "2000"], "pool: expected at most one ES per cell (1024), got 2000"),
     (["run", "maze-a", "--gp-noise-bounds", "3", "1"], "gp_noise_bounds: expected a low and a high bound"),
-    (["run", "maze-a", "--start", "0.3", "0.25", "0"], "start: expected a point more than the robot's radius"),
-    (["run", "maze-a", "--cells", "1000", "--cell-layout", "grid"], "cells: expected a whole number to the power of 2"),
-    (["run", "maze-a", "--start-from", "none.npy"], "start_from: expected a .npy file of genotypes, got none.npy"),
+    (
+        ["run", "maze-a", "--start", "0.3", "0.25", "0"],
+        "start: expected a point more than the robot's radius",
+    ),
+    (
+        ["run", "maze-a", "--cells", "1000", "--cell-layout", "grid"],
+        "cells: expected a whole number to the power of 2",
+    ),
+    (
+        ["run", "maze-a", "--start-from", "none.npy"],
+        "start_from: expected a .npy file of genotypes, got none.npy",
+    ),
     (["run", "nowhere.yaml"], "nowhere.yaml: expected a readable maze file"),
     (["run", "zero.yaml"], "zero.yaml: walls[0]: expected two different ends"),
     (["run", "key.yaml"], "key.yaml: parameter: unknown name 'wals'; did you mean 'walls'"),
@@ -166,7 +184,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: " ".join(value) if type(value) is list else "")
+@pytest.mark.parametrize(
+    ("arguments", "message"), BAD, ids=lambda value: " ".join(value) if type(value) is list else ""
+)
 def test_bad_input_gets_one_sentence_and_writes_nothing(here, capsys, arguments, message):
     (here / "zero.yaml").write_text("walls: [[0.5, 0.5, 0.5, 0.5]]\n")
     (here / "key.yaml").write_text("wals: []\nwalls: []\n")

@@ -36,9 +36,7 @@ class TestByHand:
         assert score(FITNESS, DESCRIPTORS, alpha=0).argsort().tolist() == [1, 3, 0, 2]
 
     def test_one_descriptor_dimension(self):
-        np.testing.assert_allclose(
-            score([0, 0, 0], [[3], [-1], [0]], target=[0], alpha=1), [0, 2 / 3, 1], atol=1e-6
-        )
+        np.testing.assert_allclose(score([0, 0, 0], [[3], [-1], [0]], target=[0], alpha=1), [0, 2 / 3, 1], atol=1e-6)
 
 
 class TestFlat:
@@ -85,6 +83,25 @@ class TestFailures:
         assert score(fitness, descriptors, alpha=alpha).tolist() == [*[-np.inf] * len(self.BAD), 0]
 
 
+class TestRange:
+    """Nothing overflows or vanishes as long as the numbers themselves are finite."""
+
+    BIG = float(np.finfo(np.float32).max)
+
+    def test_fitness(self):
+        got = score([self.BIG, -self.BIG, 0], [[1, 1]] * 3, alpha=0)
+        np.testing.assert_allclose(got, [1, 0, 0.5], atol=1e-6)
+
+    @pytest.mark.parametrize("size", [1e20, 1e37, 1e-30, 1e-36])
+    def test_descriptors(self, size):
+        got = score([0] * 4, np.float32(DESCRIPTORS) * size, target=np.float32(TARGET) * size, alpha=1)
+        np.testing.assert_allclose(got, TestByHand.NEARNESS, atol=1e-5)
+
+    def test_opposite_corners(self):
+        got = score([0] * 3, [[self.BIG] * 2, [0, 0], [-self.BIG] * 2], target=[self.BIG] * 2, alpha=1)
+        np.testing.assert_allclose(got, [1, 0.5, 0], atol=1e-6)
+
+
 WHOLE = st.lists(st.integers(-50, 50), min_size=6, max_size=6)
 PAIRS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=6, max_size=6)
 ALPHA = st.sampled_from([0, 0.25, 0.5, 1])
@@ -96,9 +113,7 @@ class TestInvariants:
     @given(WHOLE, PAIRS, ALPHA, st.integers(-8, 8), st.integers(-100, 100))
     def test_affine_in_fitness(self, fitness, descriptors, alpha, power, shift):
         moved = [value * 2.0**power + shift for value in fitness]
-        np.testing.assert_array_equal(
-            score(moved, descriptors, alpha=alpha), score(fitness, descriptors, alpha=alpha)
-        )
+        np.testing.assert_array_equal(score(moved, descriptors, alpha=alpha), score(fitness, descriptors, alpha=alpha))
 
     @settings(max_examples=60, deadline=None)
     @given(WHOLE, PAIRS, ALPHA, st.sampled_from([2.0**-6, 0.5, 16.0]), st.integers(-20, 20))
@@ -133,6 +148,4 @@ class TestInvariants:
             Evaluation(fitness, descriptors), targets, jnp.float32(0.5)
         )
         for row in range(2):
-            np.testing.assert_allclose(
-                pool[row], score(fitness[row], descriptors[row], targets[row]), atol=1e-6
-            )
+            np.testing.assert_allclose(pool[row], score(fitness[row], descriptors[row], targets[row]), atol=1e-6)

@@ -129,19 +129,31 @@ def _run(arguments: list[str]) -> None:
         if budget is not None and given_config is None:
             config = config.replace(run=config.run.replace(evaluations=budget))
     elif _peek(arguments, "--method") or _peek(arguments, "--preset"):
-        raise fail("method", expected="one source for the method", received="--config and --method or --preset",
-                   remedy="leave one of them out")
+        raise fail(
+            "method",
+            expected="one source for the method",
+            received="--config and --method or --preset",
+            remedy="leave one of them out",
+        )
     values = _parse(arguments, name, config)
     if "resume" in values:
         others = sorted(set(values) - {"resume"})
         if others or task or given_config:
-            raise fail("resume", expected="no other option, for a run goes on as it began",
-                       received=", ".join(["TASK"] * bool(task) + others), remedy="leave them out")
+            raise fail(
+                "resume",
+                expected="no other option, for a run goes on as it began",
+                received=", ".join(["TASK"] * bool(task) + others),
+                remedy="leave them out",
+            )
         _carry_out(resume=values["resume"])
         return
     if task is None and given_config is None:
-        raise fail("task", expected="the name of a task", received="none",
-                   remedy="see jedax tasks, or try: jedax run maze-a")
+        raise fail(
+            "task",
+            expected="the name of a task",
+            received="none",
+            remedy="see jedax tasks, or try: jedax run maze-a",
+        )
     out = values.pop("out", None)
     overwrite = values.pop("overwrite", False)
     config = _with_flags(config, values)
@@ -189,7 +201,10 @@ def _options(config: Any) -> dict[str, tuple[str, _Option]]:
         settings = getattr(config, section)
         for name, field in type(settings).model_fields.items():
             if name not in _HIDDEN and name not in options:
-                options[name] = (section, _Option(field.description or "", field.annotation, getattr(settings, name)))
+                options[name] = (
+                    section,
+                    _Option(field.description or "", field.annotation, getattr(settings, name)),
+                )
     return options
 
 
@@ -283,7 +298,9 @@ def _read(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise fail("config", expected="a readable file", received=f"{path} ({error})", remedy="check the path") from None
+        raise fail(
+            "config", expected="a readable file", received=f"{path} ({error})", remedy="check the path"
+        ) from None
 
 
 def _free_name(config: Any) -> Path:

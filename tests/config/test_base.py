@@ -54,8 +54,7 @@ def test_frozen():
         ),
         (
             {"weight": 2},
-            "weight: expected 'auto' or less than or equal to 1, got 2; "
-            "leave it out to get the default, auto.",
+            "weight: expected 'auto' or less than or equal to 1, got 2; leave it out to get the default, auto.",
         ),
         (
             {"points": [[1, 2], [3, None]]},

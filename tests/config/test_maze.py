@@ -40,9 +40,7 @@ class TestGeometry:
         config = MazeConfig(walls=[inner], limits=((-1, 0), (1, 2)))
         sides = [((-1, 0), (1, 0)), ((-1, 0), (-1, 2)), ((-1, 2), (1, 2)), ((1, 0), (1, 2))]
         assert config.all_walls[0] == inner
-        assert {frozenset([wall[:2], wall[2:]]) for wall in config.all_walls[1:]} == set(
-            map(frozenset, sides)
-        )
+        assert {frozenset([wall[:2], wall[2:]]) for wall in config.all_walls[1:]} == set(map(frozenset, sides))
         assert len(config.all_walls) == 5
         assert config.replace(border=False).all_walls == (inner,)
 
@@ -51,10 +49,7 @@ class TestGeometry:
             return {frozenset([(a, b), (c, d)]) for a, b, c, d in TASKS[name].config().walls}
 
         expected = {
-            frozenset((x * sx, y * sy) for x, y in wall)
-            for wall in inner("maze-b")
-            for sx in (1, -1)
-            for sy in (1, -1)
+            frozenset((x * sx, y * sy) for x, y in wall) for wall in inner("maze-b") for sx in (1, -1) for sy in (1, -1)
         }
         assert inner("maze-quad-b") == expected
 
@@ -72,9 +67,14 @@ class TestRefused:
 
     def test_a_wall_without_length(self):
         refused(
-            "walls[1]: expected two different ends, got (0.5, 0.5, 0.5, 0.5); remove this wall",
+            "walls[1]: expected two ends at least 1e-06 apart",
+            "got (0.5, 0.5, 0.5, 0.5); remove this wall",
             walls=[(0, 0.4, 1, 0.4), (0.5, 0.5, 0.5, 0.5)],
         )
+
+    @pytest.mark.parametrize("wall", [(0.8, 0.8, 0.8, 0.8 + 1e-9), (0, 0, 1e-30, 0), (9e5, 0.5, 9e5 + 0.01, 0.5)])
+    def test_a_wall_without_length_in_32_bits(self, wall):
+        refused("walls[0]: expected two ends at least", walls=[wall])
 
     def test_start_touching_a_wall(self):
         refused(
@@ -84,9 +84,7 @@ class TestRefused:
             "; move",
             walls=[(0.1, 0.16, 1, 0.16)],
         )
-        refused(
-            "start: expected", "got (0.01, 0.5) on the wall (0.0, 0.0, 0.0, 1.0); move", start=(0.01, 0.5, 0)
-        )
+        refused("start: expected", "got (0.01, 0.5) on the wall (0.0, 0.0, 0.0, 1.0); move", start=(0.01, 0.5, 0))
         assert MazeConfig(start=(0.01, 0.5, 0), border=False).start == (0.01, 0.5, 0)
 
     def test_exactly_at_the_radius_touches(self):
@@ -99,9 +97,7 @@ class TestRefused:
         refused(within, str(target[0]), "; move it", target=target)
 
     def test_start_outside(self):
-        refused(
-            "start: expected a point within the limits", "got (3.0, 0.5); move it inside", start=(3, 0.5, 0)
-        )
+        refused("start: expected a point within the limits", "got (3.0, 0.5); move it inside", start=(3, 0.5, 0))
 
     @pytest.mark.parametrize("limits", [((1, 1), (0, 0)), ((0, 1), (1, 0)), ((0, 0), (0, 1))])
     def test_limits_swapped(self, limits):
@@ -118,7 +114,7 @@ class TestRefused:
             ([(0, 0.5, 1)], ("walls[0][3]: expected a value, got none; give it.",)),
             (
                 [(0, 0.5, 1, 0.5), (0, 0.5, 1, 0.5, 1)],
-                ("walls[1]: expected", "at most 4 items", "got (0, 0.5"),
+                ("walls[1]: expected", "a length of at most 4", "got (0, 0.5"),
             ),
             ((0, 0.5, 1, 0.5), ("walls[0]: expected a valid tuple, got 0",)),
             ([(0, 0.5, 1, math.nan)], ("walls[0][3]: expected a finite number, got nan",)),
@@ -137,13 +133,17 @@ class TestRefused:
             ({"steps": 2.5}, ("steps: expected a valid integer", "got 2.5", "250")),
             ({"activation": "rlu"}, ("activation: expected 'relu'", "got 'rlu'", "relu")),
             ({"hidden": (8, 0)}, ("hidden[1]: expected greater than or equal to 1, got 0",)),
-            ({"laser_angles": ()}, ("laser_angles: expected", "at least 1 item", "got ()")),
+            ({"laser_angles": ()}, ("laser_angles: expected", "a length of at least 1", "got ()")),
             (
                 {"laser_out_of_range": "-1"},
                 ("laser_out_of_range: expected 'range' or 'minus-one', got '-1'",),
             ),
             ({"wheel_noise": -0.1}, ("wheel_noise: expected greater than or equal to 0, got -0.1",)),
             ({"robot_radius": 0}, ("robot_radius: expected greater than 0, got 0",)),
+            ({"laser_range": math.inf}, ("laser_range: expected a finite number, got inf",)),
+            ({"wheel_speed": math.nan}, ("wheel_speed: expected a finite number, got nan",)),
+            ({"target": (1e7, 0)}, ("target[0]: expected less than or equal to 1000000, got 10000000.0",)),
+            ({"name": ""}, ("name: expected a length of at least 1, got ''",)),
             ({"start": (0.5, 0.5)}, ("start[2]: expected a value, got none",)),
             ({"wals": []}, ("parameter: unknown name 'wals'; did you mean 'walls'?",)),
             ({"lazer_range": 1}, ("unknown name 'lazer_range'; did you mean 'laser_range'",)),
@@ -153,9 +153,7 @@ class TestRefused:
         refused(*words, **values)
 
     def test_the_task_says_the_same(self):
-        refused(
-            "target: expected a point within the limits", build=lambda values: Maze(**values), target=(2, 2)
-        )
+        refused("target: expected a point within the limits", build=lambda values: Maze(**values), target=(2, 2))
 
 
 class TestFiles:
@@ -181,18 +179,11 @@ class TestFiles:
             robot_radius=1e-3, wheel_speed=0.5, wheel_noise=1e-7, laser_angles=(0.1,), laser_range=3,
             laser_out_of_range="minus-one", laser_noise=0.2, hidden=(4, 3), activation="gelu", evaluations=99,
         )  # fmt: skip
-        assert all(
-            getattr(config, name) != field.get_default() for name, field in MazeConfig.model_fields.items()
-        )
-        assert (
-            load_maze_file(write(yaml.safe_dump(config.model_dump(mode="json"), allow_unicode=True)))
-            == config
-        )
+        assert all(getattr(config, name) != field.get_default() for name, field in MazeConfig.model_fields.items())
+        assert load_maze_file(write(yaml.safe_dump(config.model_dump(mode="json"), allow_unicode=True))) == config
 
     def test_by_hand(self, write):
-        config = load_maze_file(
-            write("walls: [[0, .25, 0.75, 1/4]]".replace("1/4", "25e-2") + "\ntarget: [1, 1]\n")
-        )
+        config = load_maze_file(write("walls: [[0, .25, 0.75, 1/4]]".replace("1/4", "25e-2") + "\ntarget: [1, 1]\n"))
         assert config == MazeConfig(name="mine", walls=[(0, 0.25, 0.75, 0.25)], target=(1, 1))
 
     def test_no_inner_walls(self, write):

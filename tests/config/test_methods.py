@@ -35,10 +35,10 @@ class TestJediConfig:
                 {"targets": "paerto"},
                 r"^targets: expected 'pareto', 'uniform', 'gp-ucb' or 'gp-bucb', got 'paerto'",
             ),
-            ({"es": "sep-cmaes"}, r"^strategy: unknown name 'sep-cmaes'; did you mean 'sep-cma-es'"),
+            ({"es": "sep-cmaes"}, r"^es: unknown name 'sep-cmaes'; did you mean 'sep-cma-es'"),
             (
                 {"gp_noise_bounds": (2, 1)},
-                r"^gp_noise_bounds: expected a low and a high bound, got \(2\.0, 1\.0\); swap",
+                r"^gp_noise_bounds: expected a low bound under a high one, got \(2\.0, 1\.0\); swap",
             ),
             ({"gp_signal_bounds": (3, 2)}, r"^gp_signal_bounds: .*; swap"),
             (
@@ -79,9 +79,7 @@ class TestDefaultsOfMethods:
 
     @pytest.mark.parametrize("task", ["sphere", "arm", "", "mine.yaml"])
     def test_tuned_for_another_task(self, task):
-        message = (
-            rf"^preset: expected a task .*maze-a, maze-b, maze-c, maze-quad-b.*got 'tuned' for '{task}'; take"
-        )
+        message = rf"^preset: expected a task .*maze-a, maze-b, maze-c, maze-quad-b.*got 'tuned' for '{task}'; take"
         with pytest.raises(JedaxError, match=message):
             method_defaults("jedi", task, "tuned")
 

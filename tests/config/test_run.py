@@ -93,9 +93,7 @@ class TestPartial:
         path = tmp_path / "mine.yaml"
         path.write_text("walls: [[0, 0.5, 0.7, 0.5]]\nsteps: 99")
         config = parse(f"task: {path}\ntask_config: {{hidden: [4]}}")
-        assert config.task_config == MazeConfig(
-            name="mine", walls=[(0, 0.5, 0.7, 0.5)], steps=99, hidden=(4,)
-        )
+        assert config.task_config == MazeConfig(name="mine", walls=[(0, 0.5, 0.7, 0.5)], steps=99, hidden=(4,))
 
 
 class TestRefused:
@@ -109,19 +107,28 @@ class TestRefused:
             ("method: jedi", r"^run/config\.yaml: expected settings with the key 'task'"),
             (
                 "task: sphere\nformat: 2",
-                r"^run/config\.yaml: format: expected 1, got 2; read it with the version",
+                r"^run/config\.yaml: format: expected the number 1, got 2; read it with the version",
             ),
-            ("task: sphree", r"^task: unknown name 'sphree'; did you mean 'sphere'\?$"),
+            ("task: sphree", r"^run/config\.yaml: task: unknown name 'sphree'; did you mean 'sphere'\?$"),
             ("task: nofile.yaml", r"^nofile\.yaml: expected a readable maze file"),
             (
                 "task: sphere\nmethod: jedi-papr",
-                r"^method: unknown name 'jedi-papr'; did you mean 'jedi-paper'",
+                r"^run/config\.yaml: method: unknown name 'jedi-papr'; did you mean 'jedi-paper'",
             ),
             (
                 "task: sphere\nruns: {}",
                 r"^run/config\.yaml: parameter: unknown name 'runs'; did you mean 'run'\?$",
             ),
             ("task: sphere\nrun: 7", r"^run/config\.yaml: run: expected parameters and values, got 7; mend"),
+            ("task: sphere\nformat: '1'", r"format: expected the number 1, got '1'; read"),
+            ("task: sphere\n7: 1", r"^run/config\.yaml: expected names as keys, got .*'7'"),
+            ("task: sphere\nrun: {7: 1}", r"^run/config\.yaml: run: expected parameters and values, got {7: 1}"),
+            ("task: sphere\nmethod_config: {7: 1}", r"method_config: expected parameters and values, got {7: 1}"),
+            *(
+                (f"task: sphere\nrun: {empty}", r"^run/config\.yaml: run: expected parameters and values")
+                for empty in ("0", "[]", "false", "''")
+            ),
+            ("task: custom:mine\ntask_config: {a: 1}", r"task_config: expected none for a task defined in Python"),
             (
                 "task: sphere\nrun: [seed]",
                 r"^run/config\.yaml: run: expected parameters and values, got \['seed'\]",
@@ -165,6 +172,7 @@ class TestRefused:
             ({"seed": 2**32}, "^seed: expected less than 4294967296"),
             ({"replicas": 0}, "^replicas: expected greater"),
             ({"stop_fitness": float("nan")}, "^stop_fitness: expected a finite number, got nan"),
+            ({"max_seconds": float("inf")}, "^max_seconds: expected a finite number, got inf"),
             ({"max_seconds": 0}, "^max_seconds: expected greater than 0, got 0"),
             ({"report_every": 0}, "^report_every: expected greater"),
             ({"checkpoint_seconds": -1}, "^checkpoint_seconds: expected greater"),

@@ -79,9 +79,7 @@ def test_bad_settings(cls, wrong):
         cls(**wrong)
 
 
-@pytest.mark.parametrize(
-    ("population", "ratio", "elites"), [(16, 0.5, 8), (5, 0.5, 2), (4, 0.1, 1), (7, 1.0, 7)]
-)
+@pytest.mark.parametrize(("population", "ratio", "elites"), [(16, 0.5, 8), (5, 0.5, 2), (4, 0.1, 1), (7, 1.0, 7)])
 def test_num_elites(population, ratio, elites):
     assert SepCMAES(population=population, elite_ratio=ratio).num_elites == elites
 
@@ -146,9 +144,7 @@ def test_failures_rank_last(asked, tell, failure, failed):
     with_failures, worst_finite = scores.copy(), scores.copy()
     with_failures[failed] = failure
     worst_finite[failed] = -100.0 - np.arange(len(failed))
-    equal_trees(
-        tell(strategy, state, genotypes, with_failures), tell(strategy, state, genotypes, worst_finite)
-    )
+    equal_trees(tell(strategy, state, genotypes, with_failures), tell(strategy, state, genotypes, worst_finite))
 
 
 def test_sep_cma_es_does_not_see_the_order_of_the_batch(tell):
@@ -157,9 +153,7 @@ def test_sep_cma_es_does_not_see_the_order_of_the_batch(tell):
     genotypes, state = strategy.ask(jax.random.key(1), state)
     scores = np.linspace(-4, 9, POPULATION)
     order = np.random.default_rng(1).permutation(POPULATION)
-    equal_trees(
-        tell(strategy, state, genotypes, scores), tell(strategy, state, genotypes[order], scores[order])
-    )
+    equal_trees(tell(strategy, state, genotypes, scores), tell(strategy, state, genotypes[order], scores[order]))
 
 
 @pytest.mark.parametrize("cls", OWN)

@@ -90,9 +90,7 @@ def test_standardising_gives_mean_0_and_deviation_1_over_the_real_rows():
     assert rows.fitness_mean == pytest.approx(fitness.mean(), rel=1e-6)
     assert rows.fitness_scale == pytest.approx(fitness.std(), rel=1e-5)
     np.testing.assert_allclose(rows.weights, np.append(1 / counts, np.zeros(10)), rtol=1e-6)
-    assert prepare(GPSettings(weighted=False), x, fitness, counts, size=40).weights.tolist() == 30 * [
-        1
-    ] + 10 * [0]
+    assert prepare(GPSettings(weighted=False), x, fitness, counts, size=40).weights.tolist() == 30 * [1] + 10 * [0]
 
 
 def test_equal_fitness_has_deviation_exactly_0_in_spite_of_rounding():
@@ -115,9 +113,7 @@ def test_a_factorisation_that_fails_is_mended_by_a_higher_floor():
         assert factor.ok
         assert 5e-9 < floor < 2e-5
         assert np.log10(floor) == pytest.approx(round(np.log10(floor)), abs=1e-4)
-        np.testing.assert_allclose(
-            factor.upper.T @ factor.upper, kernel + 400 * floor * np.eye(200), rtol=2e-5
-        )
+        np.testing.assert_allclose(factor.upper.T @ factor.upper, kernel + 400 * floor * np.eye(200), rtol=2e-5)
 
 
 def test_a_factorisation_beyond_mending_is_said_to_be_so():

@@ -83,8 +83,7 @@ def test_more_evaluations_leave_less_variance_and_only_if_weighted():
     assert (many <= few * (1 + 1e-4) + 1e-3).all()
     assert (many < 0.9 * few).any()
     standard = [
-        predict(conditioned(x, fitness, c, VALUES[0], weighted=False), query32())[1]
-        for c in (counts, 100 * counts)
+        predict(conditioned(x, fitness, c, VALUES[0], weighted=False), query32())[1] for c in (counts, 100 * counts)
     ]
     np.testing.assert_array_equal(*standard)
 
@@ -100,9 +99,7 @@ def test_a_cell_with_many_evaluations_is_certain_and_one_with_few_is_not():
 
 def test_far_from_all_data_the_prediction_is_the_prior():
     x, fitness, counts = cells(0, 50)
-    mean, variance = predict(
-        conditioned(x, fitness, counts, (1.5, 0.05, 1.0)), query32(np.array([[9.0, 9.0]]))
-    )
+    mean, variance = predict(conditioned(x, fitness, counts, (1.5, 0.05, 1.0)), query32(np.array([[9.0, 9.0]])))
     np.testing.assert_allclose(mean, fitness.mean(), rtol=1e-5)
     np.testing.assert_allclose(variance, (1.5 * fitness.std()) ** 2, rtol=1e-4)
 

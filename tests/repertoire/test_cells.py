@@ -116,9 +116,7 @@ class TestAssignCVT:
 
 
 @pytest.mark.parametrize("layout", ["cvt", "grid"])
-@pytest.mark.parametrize(
-    ("bounds", "count"), [(BOX, 64), (((2.0,), (3.0,)), 64), (((-1.0,) * 3, (1.0, 2.0, 9.0)), 64)]
-)
+@pytest.mark.parametrize(("bounds", "count"), [(BOX, 64), (((2.0,), (3.0,)), 64), (((-1.0,) * 3, (1.0, 2.0, 9.0)), 64)])
 class TestBothLayouts:
     def test_centroids_belong_to_their_own_cell(self, layout, bounds, count):
         cells = make_cells(bounds, count, layout)
@@ -136,6 +134,27 @@ class TestBothLayouts:
         bad = jnp.full((3, len(bounds[0])), jnp.array([[jnp.nan], [jnp.inf], [-jnp.inf]]))
         index = np.asarray(cells.assign(bad))
         assert ((index >= 0) & (index < count)).all()
+
+
+@pytest.mark.parametrize("layout", ["cvt", "grid"])
+class TestFarOutside:
+    def test_the_cell_of_the_side_it_lies_on(self, layout):
+        """Far away float32 cannot tell centroids apart by their distance."""
+        cells = make_cells(UNIT, 64, layout)
+        columns = cells.centroids[np.asarray(cells.assign(jnp.array([[1e5, 0.9], [1e30, 0.9], [np.inf, 0.9]])))]
+        assert (columns[:, 0] > 0.85).all()
+        assert (columns == columns[0]).all()
+
+    def test_moderately_far_it_is_the_nearest_centroid(self, layout):
+        cells = make_cells(UNIT, 64, layout)
+        points = np.random.default_rng(8).uniform(-8, 9, (2_000, 2)).astype(np.float32)
+        clipped = np.clip(points, 0, 1) if layout == "grid" else points
+        distances = np.linalg.norm(cells.centroids.astype(float) - clipped[:, None], axis=-1)
+        nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
+        clear = second**2 - nearest**2 > 1e-3
+        assert clear.mean() > 0.9
+        got = np.asarray(cells.assign(jnp.asarray(points)))
+        np.testing.assert_array_equal(got[clear], np.argmin(distances, axis=1)[clear])
 
 
 class TestGrid:
@@ -187,9 +206,7 @@ class TestGrid:
         cells = make_cells(BOX, 100, "grid")
         points = np.random.default_rng(7).uniform(*BOX, (1000, 2)).astype(np.float32)
         scale = np.array(BOX[1]) - BOX[0]
-        offsets = np.abs(
-            points / scale - cells.centroids[np.asarray(cells.assign(jnp.asarray(points)))] / scale
-        )
+        offsets = np.abs(points / scale - cells.centroids[np.asarray(cells.assign(jnp.asarray(points)))] / scale)
         assert (offsets <= 0.05 + 1e-6).all()
 
     def test_auto(self):
@@ -202,14 +219,13 @@ class TestGrid:
         ("bounds", "count", "remedy"),
         [
             (UNIT, 10, "take 9 or 16"),
+            (UNIT, 15, "take 9 or 16"),
             (((0.0,) * 3, (1.0,) * 3), 9, "take 8 or 27"),
             (UNIT, 1025, "take 1024 or 1089"),
         ],
     )
     def test_no_whole_root(self, bounds, count, remedy):
-        message = (
-            rf"^cells: expected a whole number to the power of {len(bounds[0])} for a grid, got {count}; "
-        )
+        message = rf"^cells: expected a whole number to the power of {len(bounds[0])} for a grid, got {count}; "
         with pytest.raises(JedaxError, match=message + remedy):
             make_cells(bounds, count, "grid")
 
@@ -233,14 +249,28 @@ class TestBox:
             ((0.0, 0.0), (1.0, math.inf)),
             ((math.nan, 0.0), (1.0, 1.0)),
             (0.0, 1.0),
+            ((0.0, 0.0),),
+            ((0.0,), (1.0,), (2.0,)),
+            ((), ()),
+            None,
+            (("a",), ("b",)),
         ],
     )
     @pytest.mark.parametrize("layout", ["cvt", "grid"])
     def test_bad_bounds(self, bounds, layout):
-        with pytest.raises(
-            JedaxError, match=r"^descriptor_bounds: expected \(lows, highs\), finite.* got .*; change"
-        ):
+        with pytest.raises(JedaxError, match=r"^descriptor_bounds: expected \(lows, highs\), finite.* got .*; change"):
             make_cells(bounds, 16, layout)
+
+
+@pytest.mark.parametrize("count", [0, -3])
+def test_no_cells(count):
+    with pytest.raises(JedaxError, match=rf"^cells: expected at least 1, got {count}; raise it"):
+        make_cells(UNIT, count)
+
+
+def test_unknown_layout():
+    with pytest.raises(JedaxError, match=r"^cell_layout: unknown name 'voronoi'; choose one of auto, cvt, grid"):
+        make_cells(UNIT, 4, "voronoi")
 
 
 class TestEquality:

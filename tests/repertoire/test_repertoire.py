@@ -48,9 +48,7 @@ class Loop:
 
     def add(self, genotypes, fitness, descriptors, when):
         winners = {}
-        for index, (genotype, value, descriptor) in enumerate(
-            zip(genotypes, fitness, descriptors, strict=True)
-        ):
+        for index, (genotype, value, descriptor) in enumerate(zip(genotypes, fitness, descriptors, strict=True)):
             if not (np.isfinite(value) and np.isfinite(descriptor).all()):
                 self.num_failed += 1
                 continue
@@ -124,9 +122,7 @@ class TestAgainstALoop:
             # Every member differs from every other in its genotype, and a little in its descriptor.
             own = number * BATCH + np.arange(BATCH)
             genotypes = np.stack([own, -own, own**2], axis=1).astype(np.float32)
-            descriptors = (CVT.centroids[cell] + 1e-3 * own[:, None] / BATCH + spoil[:, None]).astype(
-                np.float32
-            )
+            descriptors = (CVT.centroids[cell] + 1e-3 * own[:, None] / BATCH + spoil[:, None]).astype(np.float32)
             batch = (genotypes, fitness.astype(np.float32), descriptors)
             repertoire, stored = insert(repertoire, CVT, *batch, when=number)
             np.testing.assert_array_equal(stored, loop.add(*batch, number))
@@ -287,9 +283,7 @@ class TestEmpty:
 class TestReading:
     def test_nearest_goes_by_the_stored_descriptor(self):
         # Both lie off their centres: (0.7, 0.7) is nearer to the second's centre, but to the first itself.
-        repertoire, _ = insert(
-            empty(FOUR), FOUR, [[1, 1, 1], [2, 2, 2]], [0.0, 9.0], [[0.49, 0.49], [0.95, 0.95]]
-        )
+        repertoire, _ = insert(empty(FOUR), FOUR, [[1, 1, 1], [2, 2, 2]], [0.0, 9.0], [[0.49, 0.49], [0.95, 0.95]])
         assert repertoire.filled.tolist() == [True, False, False, True]
         assert repertoire.nearest(jnp.array([0.7, 0.7])).tolist() == [1, 1, 1]
         assert repertoire.nearest(jnp.array([0.73, 0.73])).tolist() == [2, 2, 2]
@@ -298,6 +292,11 @@ class TestReading:
         # An empty cell's descriptor is stored as (0, 0).
         repertoire, _ = insert(empty(FOUR), FOUR, [[1, 1, 1]], [0.0], [[0.9, 0.9]])
         assert repertoire.nearest(jnp.zeros(2)).tolist() == [1, 1, 1]
+
+    def test_nearest_of_one_that_is_far_away(self):
+        """Its squared distance overflows; it is nearer than no solution all the same."""
+        repertoire, _ = insert(empty(FOUR), FOUR, [[3, 3, 3]], [1], [[1e25, 1e25]])
+        assert repertoire.nearest(jnp.zeros(2)).tolist() == [3, 3, 3]
 
     def test_nearest_of_an_empty_one_is_the_stand_in(self):
         assert empty(FOUR).nearest(jnp.array([0.7, 0.7])).tolist() == [7, 8, 9]

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import jedax
+from jedax.repertoire.cells import make_cells
 from jedax.report import plots
 from jedax.report.figures import write_figures
-from jedax.repertoire.cells import make_cells
 
 
 def area(polygon):
@@ -76,7 +76,14 @@ def test_cells_show_their_values(runs):
 def test_every_task_gets_every_figure(runs, tmp_path):
     for name, run in runs.items():
         paths = write_figures(run, tmp_path / name)
-        assert [p.stem for p in paths] == ["convergence", "best", "repertoire", "evaluations", "gp_mean", "gp_std"]
+        assert [p.stem for p in paths] == [
+            "convergence",
+            "best",
+            "repertoire",
+            "evaluations",
+            "gp_mean",
+            "gp_std",
+        ]
         for path in paths:
             pixels = plt.imread(path)[..., :3]
             assert min(pixels.shape[:2]) > 400

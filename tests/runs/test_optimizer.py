@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.conftest import assert_same_bits
 
 import jedax
-from tests.conftest import assert_same_bits
 
 BOUNDS = ([-1.0, -1.0], [1.0, 1.0])
 SMALL = {"population": 4, "pool": 2, "generations": 5, "cells": 64}

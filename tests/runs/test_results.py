@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import yaml
+from tests.conftest import assert_same_bits
 
 import jedax
 from jedax.runs.directory import METRICS
-from tests.conftest import assert_same_bits
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,19 @@ def test_metrics(run, path):
 def test_summary(run, path):
     summary = json.loads((path / "summary.json").read_text())
     assert summary == run.summary
-    wanted = {"task", "method", "seed", "replicas", "evaluations", "max_fitness", "coverage", "qd_score", "wall_seconds",
-              "evaluations_per_second", "phase_seconds"}  # fmt: skip
+    wanted = {
+        "task",
+        "method",
+        "seed",
+        "replicas",
+        "evaluations",
+        "max_fitness",
+        "coverage",
+        "qd_score",
+        "wall_seconds",
+        "evaluations_per_second",
+        "phase_seconds",
+    }
     assert wanted <= summary.keys()
     assert {"compile", "simulate+es", "gp", "io", "import", "figures"} <= summary["phase_seconds"].keys()
     assert sum(summary["phase_seconds"].values()) == pytest.approx(summary["wall_seconds"], abs=0.02)

@@ -11,11 +11,11 @@ import time
 
 import numpy as np
 import pytest
+from tests.conftest import without_seconds
 
 import jedax
 from jedax.runs.directory import RunDirectory
 from jedax.runs.files import read_tensors
-from tests.conftest import without_seconds
 
 ARGUMENTS = [
     "run", "arm", "--joints", "5", "--evaluations", "64000", "--population", "4", "--pool", "2", "--generations", "7",

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.conftest import assert_same_bits, without_seconds
 
 import jedax
 from jedax.algorithms.jedi import JEDi, alpha_at
@@ -13,7 +14,6 @@ from jedax.runs import search as search_module
 from jedax.runs.programs import programs_for
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
-from tests.conftest import assert_same_bits, without_seconds
 
 BUDGET = 8 * 28  # the initial batch and 27 generations: five loops and a cut one
 

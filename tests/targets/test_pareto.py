@@ -25,9 +25,7 @@ def fronts(mean, variance):
     front = 0
     while (rank < 0).any():
         left = np.flatnonzero(rank < 0)
-        dominated = [
-            any((points[j] >= points[i]).all() and (points[j] > points[i]).any() for j in left) for i in left
-        ]
+        dominated = [any((points[j] >= points[i]).all() and (points[j] > points[i]).any() for j in left) for i in left]
         rank[left[~np.array(dominated)]] = front
         front += 1
     return rank

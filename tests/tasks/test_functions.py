@@ -63,9 +63,7 @@ class TestFunctionsByHand:
         assert fitness == pytest.approx(-14.0)
         np.testing.assert_allclose(descriptor, [3.096, 1.096], rtol=1e-6)
 
-    @pytest.mark.parametrize(
-        ("z", "value"), [(0.0, 0.0), (1.0, 1.0), (0.5, 20.25), (0.25, 10.0625), (-2.0, 4.0)]
-    )
+    @pytest.mark.parametrize(("z", "value"), [(0.0, 0.0), (1.0, 1.0), (0.5, 20.25), (0.25, 10.0625), (-2.0, 4.0)])
     def test_rastrigin_of_one_coordinate(self, z, value):
         fitness, _ = evaluate(Rastrigin(dimensions=3), [2.048, 2.048 + z, 2.048])
         assert fitness == pytest.approx(-value, abs=1e-4)

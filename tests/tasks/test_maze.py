@@ -125,9 +125,7 @@ class TestAgainstKheperax:
         np.testing.assert_array_equal(ours, theirs)
 
     def test_policy_on_their_observations(self, reference):
-        act = jax.vmap(
-            lambda genotype, row: jnp.stack(policy.apply(genotype, list(row), (5, 8, 2), "relu")), (None, 0)
-        )
+        act = jax.vmap(lambda genotype, row: jnp.stack(policy.apply(genotype, list(row), (5, 8, 2), "relu")), (None, 0))
         actions = jax.vmap(act)(reference.genotypes[:16], reference.data["observations"])
         np.testing.assert_allclose(actions, reference.data["actions"], atol=5e-6)
 
@@ -148,9 +146,7 @@ class TestDriving:
         ("heading", "speed", "radius"), [(NORTH, 0.025, 0.015), (-2.5, 0.025, 0.015), (0.3, 0.1, 0.02)]
     )
     def test_lines_and_circles(self, heading, speed, radius):
-        maze = Maze(
-            **NOWHERE | {"start": (0.5, -0.2, heading)}, wheel_speed=speed, robot_radius=radius, steps=60
-        )
+        maze = Maze(**NOWHERE | {"start": (0.5, -0.2, heading)}, wheel_speed=speed, robot_radius=radius, steps=60)
         genotypes = jnp.stack([wheels(*pair) for pair in self.ACTIONS])
         got = rollouts(maze, jax.random.split(KEY, len(genotypes)), genotypes)
         step = np.arange(1, 61)
@@ -166,9 +162,7 @@ class TestDriving:
                 expected = circle * np.stack(
                     [np.sin(turned) - math.sin(heading), math.cos(heading) - np.cos(turned)], axis=-1
                 )
-            np.testing.assert_allclose(
-                positions, expected + np.array([0.5, -0.2]), atol=2e-5 * max(1, speed / 0.025)
-            )
+            np.testing.assert_allclose(positions, expected + np.array([0.5, -0.2]), atol=2e-5 * max(1, speed / 0.025))
 
     def test_full_circle_comes_back(self):
         # 40 steps of pi/20 each: the wheels' travel differs by axle * pi / 20.
@@ -320,13 +314,9 @@ class TestBumpers:
     """Read before the move: a contact after step k is first felt in the decision of step k + 2."""
 
     def readings(self, walls, genotype=FORWARD, start=(0.5, 0.495, NORTH), **settings):
-        return rollout(Maze(walls=walls, start=start, steps=12, **settings), KEY, genotype).observations[
-            :, 3:
-        ]
+        return rollout(Maze(walls=walls, start=start, steps=12, **settings), KEY, genotype).observations[:, 3:]
 
-    @pytest.mark.parametrize(
-        ("wall", "contact"), [((0.51, 0.7, 0.9, 0.7), [1, -1]), ((0.1, 0.7, 0.49, 0.7), [-1, 1])]
-    )
+    @pytest.mark.parametrize(("wall", "contact"), [((0.51, 0.7, 0.9, 0.7), [1, -1]), ((0.1, 0.7, 0.49, 0.7), [-1, 1])])
     def test_right_and_left(self, wall, contact):
         # Step 8 ends 0.01 beside and 0.005 below the wall's end; step 9 (row 8) does not feel it yet.
         readings = self.readings([wall])
@@ -366,9 +356,7 @@ class TestLasers:
 
             return jax.vmap(one)(postures)
 
-        return lambda config, postures: jax.tree.map(
-            np.asarray, read(config, jnp.asarray(postures, jnp.float32))
-        )
+        return lambda config, postures: jax.tree.map(np.asarray, read(config, jnp.asarray(postures, jnp.float32)))
 
     @pytest.mark.parametrize(("mode", "beyond"), [("range", 0.2), ("minus-one", -1.0)])
     def test_a_wall_at_known_distances(self, look, mode, beyond):
@@ -427,9 +415,7 @@ class TestLasers:
         np.testing.assert_array_equal(readings, np.float32([[0.2, 0.2, 0.2]]))
 
     def test_a_parallel_beam_misses(self, look):
-        config = MazeConfig(
-            **NOWHERE, walls=[(0.02, 0.01, 0.15, 0.01), (0.02, -0.01, 0.15, -0.01)], laser_angles=(0,)
-        )
+        config = MazeConfig(**NOWHERE, walls=[(0.02, 0.01, 0.15, 0.01), (0.02, -0.01, 0.15, -0.01)], laser_angles=(0,))
         readings, _ = look(config, [(0, 0, 0)])
         np.testing.assert_array_equal(readings, np.float32([[0.2]]))
 
@@ -491,9 +477,7 @@ class TestNoise:
 
     def test_wheel_noise_has_the_given_spread(self):
         maze = Maze(**NOWHERE, wheel_noise=0.005)
-        positions = rollouts(
-            maze, jax.random.split(KEY, 16), jnp.broadcast_to(wheels(0, 0), (16, 66))
-        ).positions
+        positions = rollouts(maze, jax.random.split(KEY, 16), jnp.broadcast_to(wheels(0, 0), (16, 66))).positions
         lengths = np.hypot(*np.moveaxis(np.diff(np.asarray(positions, float), axis=1), -1, 0))
         # The centre travels the mean of two independent travels.
         assert np.sqrt((lengths**2).mean()) == pytest.approx(0.005 / math.sqrt(2), rel=0.05)
@@ -524,9 +508,7 @@ class TestNoise:
         coarse = readings(0.5, 0.1)
         assert coarse.min() == 0
         assert coarse.max() == np.float32(0.2)
-        assert (coarse == 0).mean() == pytest.approx(
-            0.41, abs=0.05
-        )  # P(z < -0.1 / 0.5) and P(z < -0.1414 / 0.5)
+        assert (coarse == 0).mean() == pytest.approx(0.41, abs=0.05)  # P(z < -0.1 / 0.5) and P(z < -0.1414 / 0.5)
         assert set(readings(0.5, 0.201).ravel().tolist()) == {float(np.float32(0.2))}
         marked = readings(0.5, 0.1, "minus-one")
         assert (marked.min(), (marked == 0).any()) == (-1, True)
@@ -560,9 +542,7 @@ class TestEvaluations:
         np.testing.assert_allclose(evaluation.descriptor, descriptor, atol=1e-4)
 
     def test_limits_contain_every_descriptor(self, maze):
-        descriptors = np.asarray(
-            evaluate_batch(maze, KEY, random_genotypes(maze, 256, seed=1, scale=3.0)).descriptor
-        )
+        descriptors = np.asarray(evaluate_batch(maze, KEY, random_genotypes(maze, 256, seed=1, scale=3.0)).descriptor)
         lows, highs = np.array(maze.descriptor_bounds)
         assert (descriptors >= lows - 0.015).all()
         assert (descriptors <= highs + 0.015).all()
@@ -606,14 +586,17 @@ class TestEvaluations:
 
     @pytest.mark.parametrize("shape", [(65,), (67,), (2, 66), ()])
     def test_wrong_shape(self, shape):
-        with pytest.raises(
-            JedaxError, match=r"^genotype: expected shape \(66,\), got .*evaluate_batch takes many"
-        ):
+        with pytest.raises(JedaxError, match=r"^genotype: expected shape \(66,\), got .*evaluate_batch takes many"):
             make("maze-a").evaluate(KEY, jnp.zeros(shape))
 
-    def test_wrong_length_in_a_batch(self):
+    @pytest.mark.parametrize("shape", [(3, 67), (66,), (2, 3, 66), ()])
+    def test_wrong_shape_of_a_batch(self, shape):
+        with pytest.raises(JedaxError, match=r"^genotypes: expected shape \(batch, 66\), got .*per row\.$"):
+            make("maze-a").evaluate_batch(KEY, jnp.zeros(shape))
+
+    def test_wrong_shape_of_a_rollout(self):
         with pytest.raises(JedaxError, match=r"^genotype: expected shape \(66,\), got \(67,\)"):
-            make("maze-a").evaluate_batch(KEY, jnp.zeros((3, 67)))
+            make("maze-a").rollout(KEY, jnp.zeros(67))
 
 
 class TestNumberOfWalls:
@@ -621,14 +604,10 @@ class TestNumberOfWalls:
         maze = Maze(**NOWHERE | {"target": (0, 1)})
         assert maze.config.all_walls == ()
         fitness, descriptor = outcome(maze, FORWARD)
-        assert (
-            fitness == -39
-        )  # 0.975 after 39 steps, 0.95 after 38: not nearer than 0.05 by more than rounding
+        assert fitness == -39  # 0.975 after 39 steps, 0.95 after 38: not nearer than 0.05 by more than rounding
         assert descriptor == pytest.approx([0, 0.95], abs=1e-5)
         observations = rollout(maze, KEY, FORWARD).observations
-        np.testing.assert_array_equal(
-            observations, np.broadcast_to(np.float32([0.2, 0.2, 0.2, -1, -1]), (250, 5))
-        )
+        np.testing.assert_array_equal(observations, np.broadcast_to(np.float32([0.2, 0.2, 0.2, -1, -1]), (250, 5)))
 
     @pytest.mark.parametrize("count", [40, 500])
     def test_duplicates_change_nothing(self, count):

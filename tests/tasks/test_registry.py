@@ -59,9 +59,7 @@ def test_a_maze_file(tmp_path):
     assert task_entry(str(path)).config() == MazeConfig(name="mine", walls=[(0, 0.5, 0.7, 0.5)])
 
 
-@pytest.mark.parametrize(
-    ("name", "answer"), [("m.yaml", True), ("a/b.yml", True), ("maze-a", False), ("yaml", False)]
-)
+@pytest.mark.parametrize(("name", "answer"), [("m.yaml", True), ("a/b.yml", True), ("maze-a", False), ("yaml", False)])
 def test_is_maze_file(name, answer):
     assert is_maze_file(name) == answer
 
@@ -88,6 +86,10 @@ def test_parameters_that_do_not_fit():
         make("maze-a", hiden=(8,))
     with pytest.raises(JedaxError, match=r"^config of Sphere: expected a FunctionConfig, got MazeConfig"):
         make("sphere", MazeConfig())
+
+
+def test_the_name_is_a_parameter_too():
+    assert make("maze-a", name="mine").name == "mine"
 
 
 def test_names_of_the_package():

@@ -21,6 +21,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jedax.config.methods import JediConfig
 from jedax.es import Strategy, make_strategy
@@ -75,18 +76,24 @@ class JEDi:
         """The evolution strategy of every emitter."""
         config = self.config
         return make_strategy(
-            config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
+            config.es,
+            population=config.population,
+            step_size=config.step_size,
+            elite_ratio=config.elite_ratio,
         )
 
     @property
     def gp_settings(self) -> GPSettings:
         """How the Gaussian process is fitted."""
         config = self.config
+        bounds = config.gp_signal_bounds, config.gp_length_scale_bounds, config.gp_noise_bounds
+        signal, length_scale, noise = np.clip(GPSettings.start, *np.transpose(bounds)).tolist()
         return GPSettings(
             weighted=config.gp == "weighted",
             signal_bounds=config.gp_signal_bounds,
             length_scale_bounds=config.gp_length_scale_bounds,
             noise_bounds=config.gp_noise_bounds,
+            start=(signal, length_scale, noise),
             noise_floor=config.gp_noise_floor,
             max_steps=config.gp_max_steps,
         )
@@ -104,9 +111,7 @@ class JEDi:
         """Whether new targets are due before generation number `generation`, counted from 0."""
         return generation % self.config.generations == 0
 
-    def init(
-        self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation
-    ) -> JEDiState:
+    def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiState:
         """Initialise the repertoire with the evaluated initial batch; no targets are chosen yet."""
         config = self.config
         empty = Repertoire.empty(self.cells, genotypes[0])
@@ -122,9 +127,7 @@ class JEDi:
             gp_noise_floor=jnp.float32(config.gp_noise_floor),
         )
 
-    def start_loop(
-        self, key: PRNGKeyArray, state: JEDiState, progress: Float[Array, ""], *, gp_size: int
-    ) -> JEDiState:
+    def start_loop(self, key: PRNGKeyArray, state: JEDiState, progress: Float[Array, ""], *, gp_size: int) -> JEDiState:
         """Begin a loop: choose targets, set alpha, and start an ES towards each target.
 
         Args:
@@ -169,9 +172,7 @@ class JEDi:
         gp = fit(self.gp_settings, state.gp, self._gp_data(state.repertoire, gp_size))
         return replace(state, gp=gp.hyperparameters, gp_noise_floor=gp.noise_floor), gp
 
-    def predict_gp(
-        self, state: JEDiState, *, gp_size: int
-    ) -> tuple[Float[Array, " cells"], Float[Array, " cells"]]:
+    def predict_gp(self, state: JEDiState, *, gp_size: int) -> tuple[Float[Array, " cells"], Float[Array, " cells"]]:
         """Return the GP's mean and standard deviation of fitness at all centroids, empty cells included.
 
         It knows all cells as they are now; its hyperparameters are those of the last fit.
@@ -192,7 +193,7 @@ class JEDi:
     def _gp_data(self, repertoire: Repertoire, gp_size: int) -> GPData:
         row = jnp.nonzero(repertoire.filled, size=gp_size, fill_value=0)[0]
         return GPData(
-            x=self.cells.to_unit_box(repertoire.descriptors[row]),
+            x=self.cells.to_unit_box(self.cells.within_reach(repertoire.descriptors[row])),
             fitness=repertoire.fitness[row],
             counts=repertoire.counts[row],
             mask=jnp.arange(gp_size) < repertoire.filled.sum(),
@@ -202,9 +203,7 @@ class JEDi:
     def _unit_centroids(self) -> Float[Array, "cells descriptor"]:
         return self.cells.to_unit_box(jnp.asarray(self.cells.centroids))
 
-    def start_pool(
-        self, key: PRNGKeyArray, repertoire: Repertoire, targets: Float[Array, "pool descriptor"]
-    ) -> Any:
+    def start_pool(self, key: PRNGKeyArray, repertoire: Repertoire, targets: Float[Array, "pool descriptor"]) -> Any:
         """Start a fresh ES at the stored solution whose descriptor is nearest to each target."""
         keys = jax.random.split(key, self.config.pool)
         return jax.vmap(self.strategy.init)(keys, jax.vmap(repertoire.nearest)(targets))
@@ -216,7 +215,11 @@ class JEDi:
         return genotypes.reshape(self.config.batch, -1), replace(state, pool=pool)
 
     def tell(
-        self, key: PRNGKeyArray, state: JEDiState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
+        self,
+        key: PRNGKeyArray,
+        state: JEDiState,
+        genotypes: Float[Array, "batch params"],
+        evaluation: Evaluation,
     ) -> tuple[JEDiState, dict[str, Array]]:
         """Score the generation, update every ES, and add all that was evaluated to the repertoire.
 

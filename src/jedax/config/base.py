@@ -13,7 +13,7 @@ from jedax._checks import JedaxError, fail, unknown
 class Config(BaseModel):
     """A frozen set of parameters; unknown names and values out of range are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
     def build(cls, values: Mapping[str, Any], *, where: str = "") -> Self:
@@ -36,6 +36,16 @@ class Config(BaseModel):
         return self.build({**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
 
+def _expectation(complaint: Mapping[str, Any]) -> str:
+    """Return what pydantic expected, to be read after the word "expected"."""
+    limits = complaint.get("ctx", {})
+    if complaint["type"] in ("too_short", "string_too_short"):
+        return f"a length of at least {limits['min_length']}"
+    if complaint["type"] == "too_long":
+        return f"a length of at most {limits['max_length']}"
+    return complaint["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+
+
 def word_validation_error(model: type[BaseModel], error: ValidationError, *, where: str = "") -> JedaxError:
     """Turn the first complaint of pydantic into a sentence of ours."""
     complaint = error.errors(include_url=False)[0]
@@ -51,8 +61,7 @@ def word_validation_error(model: type[BaseModel], error: ValidationError, *, whe
         return fail(f"{prefix}{path}", expected="a value", received="none", remedy="give it")
     # A value that may be several things is refused once for each of them.
     same = [e for e in error.errors(include_url=False) if e["loc"][:1] == complaint["loc"][:1]]
-    messages = dict.fromkeys(e["msg"].removeprefix("Input should be ").removeprefix("Value error, ") for e in same)
-    expected = " or ".join(messages)
+    expected = " or ".join(dict.fromkeys(_expectation(e) for e in same))
     field = model.model_fields.get(str(complaint["loc"][0])) if complaint["loc"] else None
     remedy = "change it"
     if field is not None and not field.is_required():

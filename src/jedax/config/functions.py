@@ -10,10 +10,10 @@ from jedax.config.base import Config
 class FunctionConfig(Config):
     """A test function (sphere, Rastrigin) seen through the linear projection."""
 
-    dimensions: int = Field(20, ge=2, description="Length of a genotype; 20 and 100 are the usual ones.")
+    dimensions: int = Field(default=20, ge=2, description="Length of a genotype; 20 and 100 are the usual ones.")
 
 
 class ArmConfig(Config):
     """A planar arm whose links together have length 1."""
 
-    joints: int = Field(10, ge=2, description="Joints, and so links; a genotype has one angle for each.")
+    joints: int = Field(default=10, ge=2, description="Joints, and so links; a genotype has one angle for each.")

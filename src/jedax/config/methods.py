@@ -16,41 +16,50 @@ TargetChoice = Literal["pareto", "uniform", "gp-ucb", "gp-bucb"]
 class JediConfig(Config):
     """JEDi, Quality with Just Enough Diversity (paper, Algorithm 1)."""
 
-    population: int = Field(16, ge=2, description="Solutions per ES and generation (lambda).")
-    pool: int = Field(4, ge=1, description="ES that run side by side, each with a target of its own (n_ES).")
-    generations: int = Field(100, ge=1, description="Generations of an ES before new targets are chosen (N).")
+    population: int = Field(default=16, ge=2, description="Solutions per ES and generation (lambda).")
+    pool: int = Field(default=4, ge=1, description="ES that run side by side, each with a target of its own (n_ES).")
+    generations: int = Field(default=100, ge=1, description="Generations of an ES before new targets are chosen (N).")
     alpha: Literal["decay"] | Annotated[float, Field(ge=0, le=1)] = Field(
-        "decay", description="Weight of nearness to the target against fitness, 0 to 1; or 'decay'."
+        default="decay", description="Weight of nearness to the target against fitness, 0 to 1; or 'decay'."
     )
-    alpha_start: float = Field(0.8, ge=0, le=1, description="Where a decaying alpha starts.")
-    alpha_end: float = Field(0.0, ge=0, le=1, description="Where a decaying alpha ends, with the budget.")
+    alpha_start: float = Field(default=0.8, ge=0, le=1, description="Where a decaying alpha starts.")
+    alpha_end: float = Field(default=0.0, ge=0, le=1, description="Where a decaying alpha ends, with the budget.")
     targets: TargetChoice = Field(
-        "uniform",
+        default="uniform",
         description="How targets are chosen: on the Pareto front of the GP's mean and variance, uniformly over "
         "all cells, or by an upper confidence bound, for each alone or as a batch.",
     )
-    ucb_beta: float = Field(2.0, ge=0, description="Standard deviations in the upper confidence bound.")
+    ucb_beta: float = Field(default=2.0, ge=0, description="Standard deviations in the upper confidence bound.")
     gp: Literal["weighted", "standard"] = Field(
-        "weighted", description="Whether the noise of a cell falls with its number of evaluations."
+        default="weighted", description="Whether the noise of a cell falls with its number of evaluations."
     )
-    gp_signal_bounds: Bounds = Field((0.05, 20.0), description="Range of the GP's signal s (fitness standardised).")
+    gp_signal_bounds: Bounds = Field(
+        default=(0.05, 20.0), description="Range of the GP's signal s (fitness standardised)."
+    )
     gp_length_scale_bounds: Bounds = Field(
-        (0.01, 10.0), description="Range of the GP's length scale l (descriptors in the unit box)."
+        default=(0.01, 10.0), description="Range of the GP's length scale l (descriptors in the unit box)."
     )
-    gp_noise_bounds: Bounds = Field((1e-3, 100.0), description="Range of the GP's noise s_n of a single evaluation.")
+    gp_noise_bounds: Bounds = Field(
+        default=(1e-3, 100.0), description="Range of the GP's noise s_n of a single evaluation."
+    )
     gp_noise_floor: float = Field(
-        1e-6, gt=0, le=0.01, description="Least noise variance, as a share of s^2; raised where float32 needs more."
+        default=1e-6,
+        gt=0,
+        le=0.01,
+        description="Least noise variance, as a share of s^2; raised where float32 needs more.",
     )
-    gp_max_steps: int = Field(25, ge=1, description="Most likelihood evaluations in one fit of the GP.")
-    es: str = Field("sep-cma-es", description="The ES: sep-cma-es, lm-ma-es, or any of evosax's as evosax:SNES.")
-    step_size: float = Field(0.05, gt=0, description="Initial step size of an ES.")
-    elite_ratio: float = Field(0.5, gt=0, le=1, description="Share of a population that is recombined.")
-    cells: int = Field(1024, ge=1, description="Cells of the repertoire.")
+    gp_max_steps: int = Field(default=25, ge=1, description="Most likelihood evaluations in one fit of the GP.")
+    es: str = Field(
+        default="sep-cma-es", description="The ES: sep-cma-es, lm-ma-es, or any of evosax's as evosax:SNES."
+    )
+    step_size: float = Field(default=0.05, gt=0, description="Initial step size of an ES.")
+    elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of a population that is recombined.")
+    cells: int = Field(default=1024, ge=1, description="Cells of the repertoire.")
     cell_layout: Literal["auto", "cvt", "grid"] = Field(
-        "auto", description="Voronoi cells (CVT) or a grid; auto: a grid above 10,000 cells."
+        default="auto", description="Voronoi cells (CVT) or a grid; auto: a grid above 10,000 cells."
     )
     cvt_samples: int | None = Field(
-        None, ge=1, description="Points for the CVT's k-means; default: the larger of 5,000 and 10 x cells."
+        default=None, ge=1, description="Points for the CVT's k-means; default: the larger of 5,000 and 10 x cells."
     )
 
     @model_validator(mode="after")
@@ -60,11 +69,20 @@ class JediConfig(Config):
         check_strategy_name(self.es)
         for name in ("gp_signal_bounds", "gp_length_scale_bounds", "gp_noise_bounds"):
             low, high = getattr(self, name)
-            if low > high:
-                raise fail(name, expected="a low and a high bound", received=(low, high), remedy="swap them")
+            if low >= high:
+                raise fail(
+                    name,
+                    expected="a low bound under a high one",
+                    received=(low, high),
+                    remedy="swap or widen them",
+                )
         if self.pool > self.cells:
-            raise fail("pool", expected=f"at most one ES per cell ({self.cells})", received=self.pool,
-                       remedy="lower it or raise cells")
+            raise fail(
+                "pool",
+                expected=f"at most one ES per cell ({self.cells})",
+                received=self.pool,
+                remedy="lower it or raise cells",
+            )
         return self
 
     @property

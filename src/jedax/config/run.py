@@ -8,8 +8,8 @@ from pydantic import Field, SerializeAsAny
 
 from jedax._checks import check_choice, fail
 from jedax.config.base import Config
-from jedax.config.methods import JediConfig
 from jedax.config.maze import MazeConfig
+from jedax.config.methods import JediConfig
 from jedax.config.tasks import is_maze_file, task_entry
 
 # Largest budget that 32-bit counters hold.
@@ -20,21 +20,22 @@ class RunConfig(Config):
     """How long to search, from which seeds, and what to write."""
 
     evaluations: int = Field(
-        1_000_000, ge=1, le=_MOST_EVALUATIONS, description="Budget of each replica, rounded down to generations."
+        default=1_000_000,
+        ge=1,
+        le=_MOST_EVALUATIONS,
+        description="Budget of each replica, rounded down to generations.",
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
-    replicas: int = Field(1, ge=1, description="Independent searches that run side by side in one program.")
-    stop_fitness: float | None = Field(
-        None, allow_inf_nan=False, description="Stop once every replica has reached this fitness."
-    )
-    max_seconds: float | None = Field(None, gt=0, description="Stop after this many seconds.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
+    replicas: int = Field(default=1, ge=1, description="Independent searches that run side by side in one program.")
+    stop_fitness: float | None = Field(default=None, description="Stop once every replica has reached this fitness.")
+    max_seconds: float | None = Field(default=None, gt=0, description="Stop after this many seconds.")
     start_from: str | None = Field(
-        None, description="Genotypes to start from, (n, params) in a .npy file; random ones fill the batch."
+        default=None, description="Genotypes to start from, (n, params) in a .npy file; random ones fill the batch."
     )
     report_every: int | None = Field(
-        None, ge=1, description="Generations between rows of metrics.csv; default: a fiftieth of the budget."
+        default=None, ge=1, description="Generations between rows of metrics.csv; default: a fiftieth of the budget."
     )
-    checkpoint_seconds: float = Field(30.0, ge=0, description="Seconds between checkpoints.")
+    checkpoint_seconds: float = Field(default=30.0, ge=0, description="Seconds between checkpoints.")
 
 
 METHODS: dict[str, tuple[type[JediConfig], str]] = {
@@ -48,21 +49,31 @@ PRESETS = {
 _TUNED_ALPHA = {"maze-a": 0.3, "maze-b": 0.3, "maze-c": 0.5, "maze-quad-b": 0.7}
 
 
-def method_defaults(method: str, task: str, preset: str = "decay") -> JediConfig:
+def method_defaults(method: str, task: str, preset: str = "decay", *, where: str = "") -> JediConfig:
     """Return a method's parameters for a task, before any of the user's own.
+
+    Args:
+        method: Name of the method.
+        task: Name of the task.
+        preset: One of `PRESETS`.
+        where: Put in front of an argument's name in errors, such as a file's name.
 
     Raises:
         JedaxError: Unknown method or preset, or a preset that has nothing for the task.
     """
-    check_choice("method", method, METHODS)
+    check_choice(f"{where}: method" if where else "method", method, METHODS)
     check_choice("preset", preset, PRESETS)
     config = METHODS[method][0]()
     if method == "jedi-paper":
         config = config.replace(targets="pareto")
     if preset == "tuned":
         if task not in _TUNED_ALPHA:
-            raise fail("preset", expected=f"a task the paper tuned alpha for ({', '.join(_TUNED_ALPHA)})",
-                       received=f"'tuned' for {task!r}", remedy="take --preset decay or give --alpha")
+            raise fail(
+                "preset",
+                expected=f"a task the paper tuned alpha for ({', '.join(_TUNED_ALPHA)})",
+                received=f"'tuned' for {task!r}",
+                remedy="take --preset decay or give --alpha",
+            )
         config = config.replace(alpha=_TUNED_ALPHA[task])
     return config
 
@@ -76,8 +87,10 @@ class FullConfig(Config):
 
     format: Literal[1] = 1
     task: str = Field(description="Name of the task, or where it is defined.")
-    task_config: SerializeAsAny[Config] | None = Field(None, description="Settings of a task that comes with jedax.")
-    method: str = Field("jedi", description="Name of the method.")
+    task_config: SerializeAsAny[Config] | None = Field(
+        default=None, description="Settings of a task that comes with jedax."
+    )
+    method: str = Field(default="jedi", description="Name of the method.")
     method_config: SerializeAsAny[Config] = Field(default_factory=JediConfig, description="Its parameters.")
     run: RunConfig = Field(default_factory=RunConfig, description="Budget, seeds, reports.")
 
@@ -105,13 +118,23 @@ class FullConfig(Config):
         except yaml.YAMLError:
             raise fail(where, expected="YAML", received="a syntax error", remedy="mend the file") from None
         if not isinstance(values, dict) or "task" not in values:
-            raise fail(where, expected="settings with the key 'task', as in a run's config.yaml",
-                       received=type(values).__name__, remedy="start from the config.yaml of a run")
+            raise fail(
+                where,
+                expected="settings with the key 'task', as in a run's config.yaml",
+                received=type(values).__name__,
+                remedy="start from the config.yaml of a run",
+            )
+        if not all(isinstance(key, str) for key in values):
+            raise fail(where, expected="names as keys", received=sorted(map(repr, values)), remedy="mend the file")
         if values.get("format", 1) != 1:
-            raise fail(f"{where}: format", expected="1", received=values["format"],
-                       remedy="read it with the version of jedax that wrote it")
+            raise fail(
+                f"{where}: format",
+                expected="the number 1",
+                received=repr(values["format"]),
+                remedy="read it with the version of jedax that wrote it",
+            )
         task, method = str(values["task"]), str(values.get("method", "jedi"))
-        default = method_defaults(method, task)
+        default = method_defaults(method, task, where=where)
         sections = {
             "task_config": _task_config(task, _section(values, "task_config", where), where),
             "method_config": type(default).build(
@@ -123,8 +146,10 @@ class FullConfig(Config):
 
 
 def _section(values: dict[str, Any], name: str, where: str) -> dict[str, Any]:
-    section = values.get(name) or {}
-    if not isinstance(section, dict):
+    section = values.get(name)
+    if section is None:
+        return {}
+    if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
         raise fail(f"{where}: {name}", expected="parameters and values", received=section, remedy="mend the file")
     return section
 
@@ -132,6 +157,13 @@ def _section(values: dict[str, Any], name: str, where: str) -> dict[str, Any]:
 def _task_config(task: str, given: dict[str, Any], where: str) -> Config | None:
     """Return a task's settings: a maze file's are read only where the settings do not bring the maze."""
     if task.startswith(CUSTOM):
+        if given:
+            raise fail(
+                f"{where}: task_config",
+                expected="none for a task defined in Python",
+                received=given,
+                remedy="remove it",
+            )
         return None
-    default = MazeConfig() if is_maze_file(task) and "walls" in given else task_entry(task).config()
+    default = MazeConfig() if is_maze_file(task) and "walls" in given else task_entry(task, where=where).config()
     return type(default).build(default.model_dump() | given, where=where)

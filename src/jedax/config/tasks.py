@@ -10,7 +10,7 @@ from pathlib import Path
 from jedax._checks import unknown
 from jedax.config.base import Config
 from jedax.config.functions import ArmConfig, FunctionConfig
-from jedax.config.maze import MazeConfig, load_maze_file
+from jedax.config.maze import load_maze_file
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,12 @@ def is_maze_file(name: str) -> bool:
     return name.endswith((".yaml", ".yml"))
 
 
-def task_entry(name: str) -> TaskEntry:
+def task_entry(name: str, *, where: str = "") -> TaskEntry:
     """Return the task of that name, or the maze of that YAML file.
+
+    Args:
+        name: As the user gave it.
+        where: Put in front of the argument's name in errors, such as a file's name.
 
     Raises:
         JedaxError: Unknown name (the nearest are offered), or a maze file that cannot be read.
@@ -57,5 +61,5 @@ def task_entry(name: str) -> TaskEntry:
     if is_maze_file(name):
         return TaskEntry(f"The maze in {name}.", functools.partial(load_maze_file, name), _MAZE)
     if name not in TASKS:
-        raise unknown("task", name, TASKS)
+        raise unknown(f"{where}: task" if where else "task", name, TASKS)
     return TASKS[name]

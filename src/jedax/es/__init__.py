@@ -62,12 +62,10 @@ def check_strategy_name(name: str) -> str:
     """
     if name in _OWN:
         return name
-    return check_choice("strategy", name, strategy_names())
+    return check_choice("es", name, strategy_names())
 
 
-def make_strategy(
-    name: str, *, population: int, step_size: float = 0.05, elite_ratio: float = 0.5
-) -> Strategy:
+def make_strategy(name: str, *, population: int, step_size: float = 0.05, elite_ratio: float = 0.5) -> Strategy:
     """Make an evolution strategy from its name.
 
     Args:

@@ -86,9 +86,7 @@ class LMMAES(Strategy):
             sample_key=key,
         )
 
-    def ask(
-        self, key: PRNGKeyArray, state: _LMMAState
-    ) -> tuple[Float[Array, "population params"], _LMMAState]:
+    def ask(self, key: PRNGKeyArray, state: _LMMAState) -> tuple[Float[Array, "population params"], _LMMAState]:
         """Sample one generation; the state that comes back remembers `key`."""
         num_params = state.mean.shape[0]
         c_d = jnp.asarray(self.learning_rates(num_params).c_d, jnp.float32)
@@ -144,9 +142,7 @@ class LMMAES(Strategy):
         return state.mean
 
 
-def _normals(
-    key: PRNGKeyArray, members: Int[Array, " members"], num_params: int
-) -> Float[Array, "members params"]:
+def _normals(key: PRNGKeyArray, members: Int[Array, " members"], num_params: int) -> Float[Array, "members params"]:
     """Draw the standard normals of the given members of a generation, each from a key of its own."""
 
     def draw(member):

@@ -112,9 +112,7 @@ class SepCMAES(Strategy):
             generation=jnp.asarray(0, jnp.int32),
         )
 
-    def ask(
-        self, key: PRNGKeyArray, state: _SepCMAState
-    ) -> tuple[Float[Array, "population params"], _SepCMAState]:
+    def ask(self, key: PRNGKeyArray, state: _SepCMAState) -> tuple[Float[Array, "population params"], _SepCMAState]:
         """Sample one generation; the state comes back as it is."""
         shape = (self.population, state.mean.shape[0])
         z = jax.random.normal(key, shape, state.mean.dtype)  # Eq. (38)

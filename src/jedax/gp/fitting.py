@@ -136,9 +136,7 @@ class _Search:
     num_evaluations: Int[Array, ""]
 
 
-def _begin(
-    settings: GPSettings, theta: Float[Array, "3"], cold: Float[Array, "3"], rows: Standardised
-) -> _Search:
+def _begin(settings: GPSettings, theta: Float[Array, "3"], cold: Float[Array, "3"], rows: Standardised) -> _Search:
     """Evaluate the warm start; where the cold one is likelier, the first step jumps there."""
     best = evaluate(settings, theta, rows)
     radius = jnp.ones((), theta.dtype)

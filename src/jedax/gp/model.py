@@ -101,9 +101,7 @@ class GPSettings:
             if not 0 < low < high < float("inf"):
                 raise fail(name, expected="0 < low < high", received=(low, high), remedy="swap or widen them")
         if not all(low <= value <= high for value, (low, high) in zip(self.start, self.bounds, strict=True)):
-            raise fail(
-                "start", expected="(s, l, s_n) inside the bounds", received=self.start, remedy="move it"
-            )
+            raise fail("start", expected="(s, l, s_n) inside the bounds", received=self.start, remedy="move it")
         if not 0 < self.noise_floor <= self.max_noise_floor < float("inf"):
             raise fail(
                 "noise_floor",
@@ -114,9 +112,7 @@ class GPSettings:
         if self.max_steps < 1:
             raise fail("max_steps", expected="at least 1", received=self.max_steps, remedy="raise it")
         if not self.tolerance > 0:
-            raise fail(
-                "tolerance", expected="above 0", received=self.tolerance, remedy="keep the default, 0.05"
-            )
+            raise fail("tolerance", expected="above 0", received=self.tolerance, remedy="keep the default, 0.05")
 
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:

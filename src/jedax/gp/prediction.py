@@ -79,9 +79,7 @@ def _posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
     )
 
 
-def predict(
-    gp: FittedGP, x: Float[Array, "queries d"]
-) -> tuple[Float[Array, " queries"], Float[Array, " queries"]]:
+def predict(gp: FittedGP, x: Float[Array, "queries d"]) -> tuple[Float[Array, " queries"], Float[Array, " queries"]]:
     """Return the posterior mean and variance at `x`, as `posterior` does."""
     at = posterior(gp, x)
     return at.mean, at.variance

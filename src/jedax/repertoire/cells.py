@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from jedax._checks import fail
+from jedax._checks import JedaxError, check_choice, fail
 from jedax.types import Array, Float, Int
 
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
@@ -59,11 +59,11 @@ class Cells:
         A CVT's cell is that of the nearest centroid (the lowest index where several are equally near); a grid's
         is found by arithmetic. Descriptors that are not finite get some cell or other.
         """
+        descriptors = self.within_reach(descriptors)
         if self.shape is not None:
             return self._assign_grid(descriptors)
         squared = sum(
-            (descriptors[..., i, None] - jnp.asarray(self.centroids[:, i])) ** 2
-            for i in range(self.centroids.shape[1])
+            (descriptors[..., i, None] - jnp.asarray(self.centroids[:, i])) ** 2 for i in range(self.centroids.shape[1])
         )
         return jnp.argmin(jnp.asarray(squared), axis=-1)
 
@@ -75,6 +75,15 @@ class Cells:
         for axis, size in enumerate(self.shape):
             index = index * size + place[..., axis]
         return index
+
+    def within_reach(self, descriptors: Float[Array, "*batch descriptor"]) -> Float[Array, "*batch descriptor"]:
+        """Return descriptors with those that lie farther than ten box widths outside moved to there.
+
+        Farther away float32 could not tell centroids apart by their distance.
+        """
+        lows, highs = (np.asarray(bound) for bound in self.bounds)
+        margin = 10 * (highs - lows)
+        return jnp.clip(descriptors, lows - margin, highs + margin)
 
     def is_outside(self, descriptors: Float[Array, "*batch descriptor"]) -> Array:
         """Return `(*batch)`, whether a descriptor lies outside the bounds."""
@@ -99,10 +108,20 @@ def make_cells(bounds: Bounds, num_cells: int, layout: str = "auto", samples: in
     Raises:
         JedaxError: Bounds that are no box, or a grid whose number of cells has no whole root.
     """
-    lows, highs = (np.asarray(b, float) for b in bounds)
-    if lows.shape != highs.shape or lows.ndim != 1 or not np.all(np.isfinite([lows, highs]) & (lows < highs)):
-        raise fail("descriptor_bounds", expected="(lows, highs), finite, each low under its high",
-                   received=bounds, remedy="change them")
+    check_choice("cell_layout", layout, ("auto", "cvt", "grid"))
+    if num_cells < 1:
+        raise fail("cells", expected="at least 1", received=num_cells, remedy="raise it")
+    try:
+        lows, highs = (np.asarray(b, float) for b in bounds)
+    except (TypeError, ValueError):
+        raise _no_box(bounds) from None
+    if (
+        lows.shape != highs.shape
+        or lows.ndim != 1
+        or not lows.size
+        or not np.all(np.isfinite([lows, highs]) & (lows < highs))
+    ):
+        raise _no_box(bounds)
     bounds = (tuple(lows.tolist()), tuple(highs.tolist()))
     if layout == "auto":
         layout = "cvt" if num_cells <= _LARGEST_CVT else "grid"
@@ -111,15 +130,27 @@ def make_cells(bounds: Bounds, num_cells: int, layout: str = "auto", samples: in
     return _cvt(bounds, num_cells, samples or max(5_000, 10 * num_cells))
 
 
+def _no_box(bounds: object) -> JedaxError:
+    return fail(
+        "descriptor_bounds",
+        expected="(lows, highs), finite, each low under its high",
+        received=bounds,
+        remedy="change them",
+    )
+
+
 def _grid(bounds: Bounds, num_cells: int) -> Cells:
     dimensions = len(bounds[0])
     side = round(num_cells ** (1 / dimensions))
     if side**dimensions != num_cells:
-        raise fail("cells", expected=f"a whole number to the power of {dimensions} for a grid",
-                   received=num_cells, remedy=f"take {side**dimensions} or {(side + 1)**dimensions}")
-    axes = [
-        low + (np.arange(side) + 0.5) * (high - low) / side for low, high in zip(*bounds, strict=True)
-    ]
+        below = side - (side**dimensions > num_cells)
+        raise fail(
+            "cells",
+            expected=f"a whole number to the power of {dimensions} for a grid",
+            received=num_cells,
+            remedy=f"take {below**dimensions} or {(below + 1) ** dimensions}",
+        )
+    axes = [low + (np.arange(side) + 0.5) * (high - low) / side for low, high in zip(*bounds, strict=True)]
     centroids = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimensions)
     return Cells(centroids.astype(np.float32), bounds, (side,) * dimensions)
 

@@ -68,7 +68,11 @@ class Repertoire:
         return self.fitness > -jnp.inf
 
     def add(
-        self, cells: Cells, genotypes: Float[Array, "batch params"], evaluation: Evaluation, when: Int[Array, ""]
+        self,
+        cells: Cells,
+        genotypes: Float[Array, "batch params"],
+        evaluation: Evaluation,
+        when: Int[Array, ""],
     ) -> tuple[Repertoire, Bool[Array, " batch"]]:
         """Add a batch: a cell keeps the best of what it holds and what landed in it.
 
@@ -114,6 +118,7 @@ class Repertoire:
     def nearest(self, descriptor: Float[Array, " descriptor"]) -> Float[Array, " params"]:
         """Return the genotype whose stored descriptor is nearest; of an empty repertoire its stand-in."""
         squared = ((self.descriptors - descriptor) ** 2).sum(axis=-1)
+        squared = jnp.minimum(squared, jnp.finfo(squared.dtype).max)  # the square of a far one overflows
         index = jnp.argmin(jnp.where(self.filled, squared, jnp.inf))
         return jnp.where(self.filled.any(), self.genotypes[index], self.best_genotype)
 

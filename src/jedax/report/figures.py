@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
@@ -49,7 +50,7 @@ def write_figures(run: Run, folder: Path) -> list[Path]:
     return paths
 
 
-def _of(run: Run, values: np.ndarray) -> np.ndarray:
+def _of(run: Run, values: np.ndarray | jax.Array) -> np.ndarray:
     return np.asarray(values[run.best_replica])
 
 
@@ -84,7 +85,13 @@ def _best(run: Run) -> Figure:
 
 
 def _cells(
-    run: Run, values: np.ndarray, label: str, *, log: bool = False, cmap: str = "viridis", with_targets: bool = False
+    run: Run,
+    values: np.ndarray,
+    label: str,
+    *,
+    log: bool = False,
+    cmap: str = "viridis",
+    with_targets: bool = False,
 ) -> Figure:
     figure, ax = plt.subplots(figsize=(5.2, 4.4))
     plots.cell_values(ax, run, values, label, log=log, cmap=cmap)

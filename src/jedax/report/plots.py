@@ -47,7 +47,9 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g} M" if x >= 1e6 else f"{x / 1e3:g} k" if x else "0")
 
 
-def cell_values(ax: Axes, run: Run, values: np.ndarray, label: str, *, log: bool = False, cmap: str = "viridis") -> None:
+def cell_values(
+    ax: Axes, run: Run, values: np.ndarray, label: str, *, log: bool = False, cmap: str = "viridis"
+) -> None:
     """Colour every cell of the descriptor space; cells without a finite value stay grey.
 
     Args:
@@ -136,7 +138,7 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         ax.plot(*links[-1], "o", color=_STOP, markersize=9, label="tip")
         ax.legend(frameon=False)
     else:
-        cell_values(ax, run, run.repertoire.fitness[which], "fitness")
+        cell_values(ax, run, np.asarray(run.repertoire.fitness[which]), "fitness")
         place = solution.descriptor if len(solution.descriptor) > 1 else [solution.descriptor[0], 0.5]
         ax.plot(*place[:2], "*", color=_STOP, markersize=16, markeredgecolor="white", label="best", zorder=5)
         ax.legend(frameon=True)
@@ -171,4 +173,6 @@ def _frame(ax: Axes, run: Run) -> None:
     ax.set_aspect("equal" if np.isclose(highs[0] - lows[0], highs[1] - lows[1], rtol=0.5) else "auto")
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1] if len(lows) == 2 else f"{names[1]} (first two of {len(lows)} descriptors)")
-    ax.add_patch(Rectangle(lows[:2], *np.subtract(highs, lows)[:2], fill=False, color="#999999", linewidth=0.6))
+    ax.add_patch(
+        Rectangle((lows[0], lows[1]), *np.subtract(highs, lows)[:2], fill=False, color="#999999", linewidth=0.6)
+    )

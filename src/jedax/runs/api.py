@@ -91,10 +91,16 @@ def start(
     progress: Progress | None = None,
     began: float | None = None,
 ) -> Run:
-    """Run what `config` says; arguments and errors as in `run`.
+    """Run what `config` says; errors as in `run`.
 
     Args:
         config: All settings.
+        task: The task, where `config` cannot tell: one defined in Python.
+        out: As in `run`.
+        overwrite: As in `run`.
+        start_genotypes: As in `run`; None: what `config.run.start_from` names.
+        callbacks: As in `run`.
+        progress: What shows how far it is; None: nothing is shown.
         began: `time.perf_counter()` at which the command began; what came before now is the phase "import".
     """
     task = results.task_of(config, task)
@@ -245,13 +251,21 @@ def _read_genotypes(path: str | None, task: Task) -> np.ndarray:
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise fail("start_from", expected="a .npy file of genotypes", received=f"{path} ({error})",
-                   remedy="write one with numpy.save") from None
+        raise fail(
+            "start_from",
+            expected="a .npy file of genotypes",
+            received=f"{path} ({error})",
+            remedy="write one with numpy.save",
+        ) from None
 
 
 def _check_genotypes(genotypes: Any, task: Task) -> np.ndarray:
     array = np.atleast_2d(np.asarray(genotypes))
     if array.ndim != 2 or array.shape[1] != task.num_params or array.dtype.kind not in "fiu":
-        raise fail("start_from", expected=f"numbers of shape (n, {task.num_params})",
-                   received=f"{array.dtype} of shape {array.shape}", remedy="give genotypes of this task")
+        raise fail(
+            "start_from",
+            expected=f"numbers of shape (n, {task.num_params})",
+            received=f"{array.dtype} of shape {array.shape}",
+            remedy="give genotypes of this task",
+        )
     return array.astype(np.float32)

@@ -62,18 +62,34 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             present = sorted(entry.name for entry in path.iterdir())
         except OSError as error:
-            raise fail("out", expected="a directory that can be written", received=f"{path} ({error.strerror})",
-                       remedy="choose another with --out") from None
+            raise fail(
+                "out",
+                expected="a directory that can be written",
+                received=f"{path} ({error.strerror})",
+                remedy="choose another with --out",
+            ) from None
         if not os.access(path, os.W_OK):
-            raise fail("out", expected="a directory that can be written", received=f"{path} (read-only)",
-                       remedy="choose another with --out")
+            raise fail(
+                "out",
+                expected="a directory that can be written",
+                received=f"{path} (read-only)",
+                remedy="choose another with --out",
+            )
         if present and not overwrite:
-            raise fail("out", expected="an empty or new directory", received=f"{path} with {', '.join(present[:3])}",
-                       remedy=f"go on with --resume {path}, replace it with --overwrite, or choose another --out")
+            raise fail(
+                "out",
+                expected="an empty or new directory",
+                received=f"{path} with {', '.join(present[:3])}",
+                remedy=f"go on with --resume {path}, replace it with --overwrite, or choose another --out",
+            )
         strange = [name for name in present if name not in _FILES + _FOLDERS and not name.startswith(".")]
         if strange:
-            raise fail("overwrite", expected="a directory that only a run wrote to",
-                       received=f"{path} with {', '.join(strange[:3])}", remedy="choose another with --out")
+            raise fail(
+                "overwrite",
+                expected="a directory that only a run wrote to",
+                received=f"{path} with {', '.join(strange[:3])}",
+                remedy="choose another with --out",
+            )
         for name in _FOLDERS:
             shutil.rmtree(path / name, ignore_errors=True)
         for name in _FILES:
@@ -89,8 +105,12 @@ class RunDirectory:
         """
         directory = cls(path)
         if not (directory.path / "config.yaml").is_file():
-            raise fail("run directory", expected="a directory with a config.yaml", received=path,
-                       remedy="check the path")
+            raise fail(
+                "run directory",
+                expected="a directory with a config.yaml",
+                received=path,
+                remedy="check the path",
+            )
         return directory
 
     def write_config(self, config: FullConfig) -> None:
@@ -119,7 +139,7 @@ class RunDirectory:
         path = self.path / "metrics.csv"
         new = not path.exists()
         with open(path, "a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, METRICS)
+            writer: csv.DictWriter[str] = csv.DictWriter(file, METRICS)
             if new:
                 writer.writeheader()
             writer.writerows(rows)

@@ -43,7 +43,7 @@ def keep_compiled_programs() -> None:
     """
     import jax
 
-    if jax.config.jax_compilation_cache_dir is not None:
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kind = hashlib.sha256(f"{platform.machine()} {_processor(flags=True)}".encode()).hexdigest()[:12]

@@ -83,14 +83,14 @@ def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> 
             got = "none" if array is None else f"{array.dtype}{array.shape}"
             raise CorruptError(f"state: expected {name} as {expected.dtype}{expected.shape}, got {got}; "
                                "it belongs to another run.")  # fmt: skip
-        typed = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        typed = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         leaves.append(jax.random.wrap_key_data(jax.numpy.asarray(array)) if typed else jax.numpy.asarray(array))
     return jax.tree_util.tree_unflatten(structure, leaves)
 
 
 def _raw(leaf: Any) -> Any:
     """Return the numbers of a random key, and anything else as it is."""
-    return jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+    return jax.random.key_data(leaf) if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
 def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:
@@ -169,7 +169,9 @@ def load_tree(folder: Path, like: Any) -> Any:
     try:
         found = hashlib.sha256((folder / _TENSORS).read_bytes()).hexdigest()
     except OSError as error:
-        raise CorruptError(f"{folder}: expected {_TENSORS}, got {error.strerror}; the checkpoint is unusable.") from None
+        raise CorruptError(
+            f"{folder}: expected {_TENSORS}, got {error.strerror}; the checkpoint is unusable."
+        ) from None
     if found != sha256:
         raise CorruptError(f"{folder}: expected checksum {sha256[:12]}, got {found[:12]}; the checkpoint is damaged.")
     arrays = read_tensors(folder / _TENSORS)

@@ -75,7 +75,12 @@ class Optimizer:
         lows, highs = (tuple(float(b) for b in bound) for bound in descriptor_bounds)
         cells = make_cells((lows, highs), self.config.cells, self.config.cell_layout, self.config.cvt_samples)
         self._algorithm = JEDi(self.config, cells)
-        self._num_params, self._budget, self._seed, self.minimise = int(num_params), int(evaluations), seed, minimise
+        self._num_params, self._budget, self._seed, self.minimise = (
+            int(num_params),
+            int(evaluations),
+            seed,
+            minimise,
+        )
         self._state: JEDiState | None = None
         self._pending: np.ndarray | None = None
         self._initial = self._initial_batch(initial, initial_std)
@@ -247,11 +252,19 @@ def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     try:
         array = np.asarray(values, np.float32)
     except (TypeError, ValueError):
-        raise fail(name, expected=f"numbers of shape {shape}", received=type(values).__name__,
-                   remedy="give one entry per genotype of the batch") from None
+        raise fail(
+            name,
+            expected=f"numbers of shape {shape}",
+            received=type(values).__name__,
+            remedy="give one entry per genotype of the batch",
+        ) from None
     if array.shape != shape:
-        raise fail(name, expected=f"shape {shape}", received=array.shape,
-                   remedy="give one entry per genotype of the batch, in its order")
+        raise fail(
+            name,
+            expected=f"shape {shape}",
+            received=array.shape,
+            remedy="give one entry per genotype of the batch, in its order",
+        )
     return array
 
 

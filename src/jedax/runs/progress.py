@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from typing import Protocol, TextIO
@@ -55,7 +56,7 @@ class Lines:
 
     def note(self, message: str) -> None:
         """Print a message."""
-        print(message, file=self._stream, flush=True)  # noqa: T201
+        print(message, file=self._stream, flush=True)
 
     def close(self) -> None:
         """Do nothing."""
@@ -106,5 +107,8 @@ def clock(seconds: float) -> str:
 
 def make(budget: int, stream: TextIO | None = None) -> Progress:
     """Return a bar where the stream (stderr by default) is a terminal, else lines."""
-    stream = stream or sys.stderr
+    if stream is None:
+        stream = sys.stderr
+    if stream is None:  # a program without a console
+        stream = io.StringIO()
     return Bar(budget, stream) if stream.isatty() else Lines(budget, stream)

@@ -98,8 +98,12 @@ class Run:
         """
         act = getattr(self.task, "act", None)
         if act is None:
-            raise fail("policy", expected="a task whose solutions are policies", received=self.task.name,
-                       remedy="take best().genotype")
+            raise fail(
+                "policy",
+                expected="a task whose solutions are policies",
+                received=self.task.name,
+                remedy="take best().genotype",
+            )
         genotype = self.best(replica).genotype
         return lambda observation: np.asarray(act(genotype, observation))
 
@@ -133,7 +137,9 @@ def load(path: str | Path, task: Task | None = None) -> Run:
         names = Repertoire.__dataclass_fields__
         missing = [name for name in [*names, "centroids", "targets"] if name not in arrays]
         if missing:
-            raise files.CorruptError(f"{final}: expected the arrays of a repertoire, got none of {missing}; restore it.")
+            raise files.CorruptError(
+                f"{final}: expected the arrays of a repertoire, got none of {missing}; restore it."
+            )
         cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
         repertoire = Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
         targets, mean, std = arrays["targets"], arrays.get("gp_mean"), arrays.get("gp_std")
@@ -161,8 +167,12 @@ def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, c
     like = jax.eval_shape(programs._begin, replica_roots(config.run.seed, config.run.replicas), given)
     restored = directory.load_checkpoint(like)
     if restored is None:
-        raise fail("run directory", expected="a run that has saved something", received=directory.path,
-                   remedy=f"go on with: jedax run --resume {directory.path}")
+        raise fail(
+            "run directory",
+            expected="a run that has saved something",
+            received=directory.path,
+            remedy=f"go on with: jedax run --resume {directory.path}",
+        )
     return jax.device_get(restored[0])
 
 
@@ -175,8 +185,12 @@ def task_of(config: FullConfig, task: Task | None = None) -> Task:
     if task is not None:
         return task
     if config.task.startswith(CUSTOM):
-        raise fail("task", expected=f"the task object {config.task.removeprefix(CUSTOM)}", received="none",
-                   remedy="pass it as task=...")
+        raise fail(
+            "task",
+            expected=f"the task object {config.task.removeprefix(CUSTOM)}",
+            received="none",
+            remedy="pass it as task=...",
+        )
     return make(config.task, config.task_config)
 
 

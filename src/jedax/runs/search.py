@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jedax._checks import JedaxError, fail
+from jedax._checks import fail
 from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.run import FullConfig
 from jedax.runs.directory import RunDirectory
@@ -89,8 +89,12 @@ class Search:
         self.batch = self.algorithm.config.batch
         self.generations = run.evaluations // self.batch - 1
         if self.generations < 0:
-            raise fail("evaluations", expected=f"at least one generation of {self.batch} (population x pool)",
-                       received=run.evaluations, remedy="raise the budget or lower --population or --pool")
+            raise fail(
+                "evaluations",
+                expected=f"at least one generation of {self.batch} (population x pool)",
+                received=run.evaluations,
+                remedy="raise the budget or lower --population or --pool",
+            )
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
         self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas)
@@ -126,11 +130,15 @@ class Search:
                     self._end_of_chunk(caught)
                 self._save_checkpoint()
             except OSError as error:
-                if self.directory is None or error.filename is None and error.errno is None:
+                if self.directory is None or (error.filename is None and error.errno is None):
                     raise
                 where = f"{self.directory.path} ({error.strerror})"
-                raise fail("out", expected="room to write results", received=where,
-                           remedy=f"free some, then jedax run --resume {self.directory.path}") from None
+                raise fail(
+                    "out",
+                    expected="room to write results",
+                    received=where,
+                    remedy=f"free some, then jedax run --resume {self.directory.path}",
+                ) from None
             finally:
                 self.progress.close()
         if self.status == "interrupted":
@@ -154,8 +162,12 @@ class Search:
         self.state, facts = restored
         assert self.directory is not None
         if facts["config"] != self._config_digest():
-            raise JedaxError(f"{self.directory.path}: expected a checkpoint of the run in config.yaml, got one of other "
-                             "settings; restore config.yaml or start anew with --overwrite.")  # fmt: skip
+            raise fail(
+                str(self.directory.path),
+                expected="a checkpoint of the run in config.yaml",
+                received="one of other settings",
+                remedy="restore config.yaml or start anew with --overwrite",
+            )
         for warning in facts["warnings"]:
             self.progress.note(f"{warning} Going on from {facts['evaluations']:,} evaluations.")
         self.generation = int(facts["evaluations"]) // self.batch - 1
@@ -202,9 +214,8 @@ class Search:
     def _end_of_chunk(self, caught: list[int]) -> None:
         """Report, show, save, and see whether it is time to stop."""
         at_mark = self.generation % self.report_every == 0 or self.generation == self.generations
-        if at_mark:
-            if self._report():
-                self.status = "callback"
+        if at_mark and self._report():
+            self.status = "callback"
         if self.generation == self.generations:
             self.status = "finished"
         best, coverage = self._outcome()
@@ -243,7 +254,8 @@ class Search:
             with self._phase("io"):
                 self.directory.add_metrics(rows)
         report = Report(self.evaluations, rows, self.state)
-        return any([callback(report) is True for callback in self.callbacks])
+        wishes = [callback(report) is True for callback in self.callbacks]  # every callback hears of it
+        return any(wishes)
 
     def measure(self) -> list[dict[str, Any]]:
         """Return one row of metrics per replica."""

@@ -35,7 +35,7 @@ def names() -> list[str]:
     return sorted(TASKS)
 
 
-def make(name: str, config: Config | None = None, **parameters: Any) -> Task:
+def make(name: str, config: Config | None = None, /, **parameters: Any) -> Task:
     """Make a task by name, such as `make("maze-a")`, or from a maze file, `make("mine.yaml")`.
 
     Args:

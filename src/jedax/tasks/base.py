@@ -52,7 +52,18 @@ class Task(abc.ABC):
         Returns:
             An `Evaluation` with `fitness (batch,)` and `descriptor (batch, d)`.
         """
+        self._check_batch(genotypes)
         return jax.vmap(self.evaluate)(jax.random.split(key, genotypes.shape[0]), genotypes)
+
+    def _check_batch(self, genotypes: Float[Array, "batch params"]) -> None:
+        """Raise a `JedaxError` unless `genotypes` holds genotypes of the task's length, one per row."""
+        if genotypes.ndim != 2 or genotypes.shape[1] != self.num_params:
+            raise fail(
+                "genotypes",
+                expected=f"shape (batch, {self.num_params})",
+                received=genotypes.shape,
+                remedy="pass one genotype of this length per row",
+            )
 
     @property
     def num_descriptors(self) -> int:
@@ -82,11 +93,12 @@ class ConfiguredTask(Task):
         if config is None:
             config = kind.build(settings)
         elif not isinstance(config, kind):
+            name = type(self).__name__
             raise fail(
-                f"config of {type(self).__name__}",
+                f"config of {name}",
                 expected=f"a {kind.__name__}",
                 received=repr(config),
-                remedy=f"give single settings by name, as in {type(self).__name__}({next(iter(kind.model_fields))}=...)",
+                remedy=f"give single settings by name, as in {name}({next(iter(kind.model_fields))}=...)",
             )
         elif settings:
             config = config.replace(**settings)

@@ -57,7 +57,10 @@ def apply(
     for number, (inputs, outputs) in enumerate(layers):
         bias = start + inputs * outputs
         sums = [
-            sum((values[i] * genotype[start + i * outputs + j] for i in range(inputs)), start=genotype[bias + j])
+            sum(
+                (values[i] * genotype[start + i * outputs + j] for i in range(inputs)),
+                start=genotype[bias + j],
+            )
             for j in range(outputs)
         ]
         is_last = number == len(layers) - 1

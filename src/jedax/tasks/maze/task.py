@@ -124,6 +124,7 @@ class Maze(ConfiguredTask):
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch, laid out so that each weight of all members lies in one row."""
+        self._check_batch(genotypes)
         keys = jax.random.split(key, genotypes.shape[0])
         return jax.vmap(self.evaluate, in_axes=(0, 1))(keys, genotypes.T)
 
@@ -134,6 +135,7 @@ class Maze(ConfiguredTask):
 
     def rollout(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Trajectory:
         """Return every step of one episode; `key` as in `evaluate`."""
+        self._check(genotype)
 
         def step(carry: tuple[Episode, list[robot.Scalar]], _: None) -> tuple[tuple, tuple]:
             episode, bumpers = carry
@@ -146,7 +148,7 @@ class Maze(ConfiguredTask):
         _, (observations, actions, positions, arrived) = jax.lax.scan(step, start, length=self.config.steps)
         length = jnp.where(arrived.any(), jnp.argmax(arrived) + 1, self.config.steps)
         stacked = [jnp.stack(rows, axis=-1) for rows in (observations, actions, positions)]
-        return Trajectory(*stacked, length)
+        return Trajectory(stacked[0], stacked[1], stacked[2], length)
 
     def _begin(self, key: PRNGKeyArray) -> Episode:
         x, y, heading = (jnp.float32(v) for v in self.config.start)
@@ -172,9 +174,7 @@ class Maze(ConfiguredTask):
         """
         laser_key, wheel_key = jax.random.split(jax.random.fold_in(key, episode.step + 1))
         before = episode.posture
-        action = policy.apply(
-            genotype, [*episode.lasers, *bumpers], self.layer_sizes, self.config.activation
-        )
+        action = policy.apply(genotype, [*episode.lasers, *bumpers], self.layer_sizes, self.config.activation)
         moved = robot.drive(self.config, wheel_key, before, action)
         after = jax.tree.map(lambda old, new: jnp.where(episode.stuck, old, new), before, moved)
         seen = robot.look_around(self.config, after)
