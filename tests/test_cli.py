@@ -161,7 +161,7 @@ BAD = [
         "evaluations: expected less than or equal to 2147483647",
     ),
     (["run", "maze-a", "--pool", "2000"], "pool: expected at most one ES per cell (1024), got 2000"),
-    (["run", "maze-a", "--gp-noise-bounds", "3", "1"], "gp_noise_bounds: expected a low and a high bound"),
+    (["run", "maze-a", "--gp-noise-bounds", "3", "1"], "gp_noise_bounds: expected a low bound under a high one"),
     (
         ["run", "maze-a", "--start", "0.3", "0.25", "0"],
         "start: expected a point more than the robot's radius",
@@ -175,7 +175,7 @@ BAD = [
         "start_from: expected a .npy file of genotypes, got none.npy",
     ),
     (["run", "nowhere.yaml"], "nowhere.yaml: expected a readable maze file"),
-    (["run", "zero.yaml"], "zero.yaml: walls[0]: expected two different ends"),
+    (["run", "zero.yaml"], "zero.yaml: walls[0]: expected two ends at least 1e-06 apart"),
     (["run", "key.yaml"], "key.yaml: parameter: unknown name 'wals'; did you mean 'walls'"),
     (["run", "--resume", "nothing-here"], "run directory: expected a directory with a config.yaml"),
     (["run", "arm", "--resume", "nothing-here"], "resume: expected no other option"),
