@@ -1,9 +1,10 @@
-"""Seeds 0 to 9 of maze A at the paper's budget, with each method and each alpha; then the table and the figure.
+"""Seeds 0 to 9 of maze A at the paper's budget, in six configurations; then the table and the figures.
 
     python results/maze_a.py [--runs runs/results/maze-a] [--seeds 10] [--evaluations 1000000]
 
-Every run is that of `jedax run maze-a --method METHOD --alpha ALPHA --seed SEED`. Runs that are finished are not
-repeated and a run that was stopped goes on where it was, so the command can be stopped and given again.
+Every run is that of `jedax run maze-a --method METHOD --alpha ALPHA --targets TARGETS --seed SEED`. Runs that are
+finished are not repeated and a run that was stopped goes on where it was, so the command can be stopped and given
+again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -21,96 +22,143 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import jedax
-from jedax.config.run import method_defaults
+from jedax.report import plots
 from jedax.runs import environment
 from jedax.runs.files import write_atomic
 
 HERE = Path(__file__).parent / "maze-a"
-CONFIGURATIONS = [(method, alpha) for method in ("jedi", "jedi-paper") for alpha in ("decay", 0.3)]
+# Method, alpha, targets.
+CONFIGURATIONS = [
+    ("jedi", "decay", "uniform"),
+    ("jedi", 0.3, "uniform"),
+    ("jedi-paper", "decay", "pareto"),
+    ("jedi-paper", 0.3, "pareto"),
+    ("jedi", "decay", "gp-ucb"),
+    ("jedi", "decay", "gp-bucb"),
+]
 PAPER = {"decay": -117, 0.3: -120}  # the paper's medians over its seeds, table of final fitness
 NEVER = -250  # fitness of arriving at the last step: what is lower has not arrived
 
 
-def run_all(folder: Path, seeds: int, evaluations: int) -> list[dict[str, object]]:
-    """Run what is not finished yet; return one row per run."""
+@dataclass
+class Row:
+    """One finished run."""
+
+    method: str
+    alpha: str | float
+    targets: str
+    seed: int
+    run: jedax.Run
+
+    @property
+    def configuration(self) -> tuple:
+        """Method, alpha, targets."""
+        return self.method, self.alpha, self.targets
+
+    @property
+    def fitness(self) -> float:
+        """Of the best robot."""
+        return self.run.summary["max_fitness"]
+
+    def columns(self) -> dict[str, object]:
+        """Return what the table of all runs says of this one."""
+        summary = self.run.summary
+        return {
+            "method": self.method,
+            "alpha": self.alpha,
+            "targets": self.targets,
+            "seed": self.seed,
+            "max_fitness": self.fitness,
+            "arrived": self.fitness >= NEVER,
+            "coverage": round(summary["coverage"], 4),
+            "evaluations": summary["evaluations"],
+            "seconds": round(summary["wall_seconds"], 1),
+        }
+
+
+def run_all(folder: Path, seeds: int, evaluations: int) -> list[Row]:
+    """Run what is not finished yet."""
     rows = []
-    for method, alpha in CONFIGURATIONS:
-        config = method_defaults(method, "maze-a").replace(alpha=alpha)
+    for method, alpha, targets in CONFIGURATIONS:
         for seed in range(seeds):
-            out = folder / f"{method}-{alpha}-seed{seed}"
+            out = folder / f"{method}-{alpha}-{targets}-seed{seed}"
             if (out / "summary.json").exists():
                 run = jedax.load(out)
             elif (out / "config.yaml").exists():
                 run = jedax.resume(out)
             else:
-                run = jedax.run(config, "maze-a", evaluations=evaluations, seed=seed, out=out)
-            summary = run.summary
-            row = {
-                "method": method,
-                "alpha": alpha,
-                "seed": seed,
-                "max_fitness": summary["max_fitness"],
-                "arrived": summary["max_fitness"] >= NEVER,
-                "coverage": round(summary["coverage"], 4),
-                "evaluations": summary["evaluations"],
-                "evaluations_per_second": round(summary["evaluations_per_second"]),
-                "seconds": round(summary["wall_seconds"], 1),
-            }
-            print(*row.values(), flush=True)
-            rows.append(row | {"run": run})
+                settings = {"alpha": alpha, "targets": targets}
+                run = jedax.run(method, "maze-a", evaluations=evaluations, seed=seed, out=out, **settings)
+            rows.append(Row(method, alpha, targets, seed, run))
+            print(*rows[-1].columns().values(), flush=True)
     return rows
 
 
-def write_table(rows: list[dict[str, object]]) -> None:
-    """Write all rows as CSV, and the final fitness of each seed as a Markdown table."""
-    columns = [column for column in rows[0] if column != "run"]
+def of(rows: list[Row], configuration: tuple) -> list[Row]:
+    """Return the runs of one configuration, by seed."""
+    return [row for row in rows if row.configuration == configuration]
+
+
+def write_tables(rows: list[Row]) -> None:
+    """Write all runs as CSV, and the final fitness of each seed as a Markdown table."""
     with (HERE / "runs.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        writer = csv.DictWriter(file, list(rows[0].columns()), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
-    seeds = sorted({row["seed"] for row in rows})
+        writer.writerows(row.columns() for row in rows)
+    seeds = [row.seed for row in of(rows, CONFIGURATIONS[0])]
     lines = [
-        "| method | alpha | " + " | ".join(f"seed {seed}" for seed in seeds) + " | median | arrived | paper's median |",
-        "|---|---|" + "---:|" * (len(seeds) + 3),
+        f"| method | alpha | targets | {' | '.join(map(str, seeds))} | median | arrived | paper's median |",
+        "|---|---|---|" + "---:|" * (len(seeds) + 3),
     ]
-    for method, alpha in CONFIGURATIONS:
-        fitness = fitness_of(rows, method, alpha)
-        arrived = f"{sum(f >= NEVER for f in fitness)} of {len(fitness)}"
-        cells = [f"{f:.0f}" for f in fitness]
+    for configuration in CONFIGURATIONS:
+        fitness = [row.fitness for row in of(rows, configuration)]
+        method, alpha, targets = configuration
+        paper = PAPER[alpha] if method == "jedi-paper" else ""
         lines.append(
-            f"| {method} | {alpha} | {' | '.join(cells)} | {np.median(fitness):.1f} | {arrived} | {PAPER[alpha]} |"
+            f"| {method} | {alpha} | {targets} | {' | '.join(f'{f:.0f}' for f in fitness)} | {np.median(fitness):.1f} "
+            f"| {sum(f >= NEVER for f in fitness)} of {len(fitness)} | {paper} |"
         )
     write_atomic(HERE / "table.md", ("\n".join(lines) + "\n").encode())
 
 
-def fitness_of(rows: list[dict[str, object]], method: str, alpha: object) -> list[float]:
-    """Return the final fitness by seed."""
-    return [float(row["max_fitness"]) for row in rows if (row["method"], row["alpha"]) == (method, alpha)]
-
-
-def draw(rows: list[dict[str, object]]) -> None:
+def draw_convergence(rows: list[Row]) -> None:
     """Draw best fitness over evaluations: each seed thin, the median thick."""
-    figure, axes = plt.subplots(1, len(CONFIGURATIONS), figsize=(13, 3.6), sharey=True, layout="constrained")
-    for axis, (method, alpha) in zip(axes, CONFIGURATIONS, strict=True):
-        curves = []
-        for row in rows:
-            if (row["method"], row["alpha"]) == (method, alpha):
-                metrics = row["run"].metrics
-                curves.append(metrics["max_fitness"].to_numpy())
-                axis.plot(metrics["evaluations"], curves[-1], color="#4477aa", alpha=0.45, linewidth=0.9)
-        axis.plot(metrics["evaluations"], np.median(curves, axis=0), color="#222222", linewidth=2, label="median")
-        axis.axhline(NEVER, color="#999999", linewidth=0.8, linestyle=":")
-        axis.axhline(PAPER[alpha], color="#cc6677", linewidth=1.2, linestyle="--", label="paper's final median")
-        axis.set_title(f"{method}, alpha {alpha}", fontsize=10)
-        axis.set_xlabel("evaluations")
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True, sharey=True, layout="constrained")
+    for axis, configuration in zip(axes.flat, CONFIGURATIONS, strict=True):
+        method, alpha, targets = configuration
+        curves = [row.run.metrics["max_fitness"].to_numpy() for row in of(rows, configuration)]
+        evaluations = of(rows, configuration)[0].run.metrics["evaluations"]
+        axis.plot(evaluations, np.transpose(curves), color="#4477aa", alpha=0.45, linewidth=0.9)
+        axis.plot(evaluations, np.median(curves, axis=0), color="#222222", linewidth=2, label="median of the seeds")
+        axis.axhline(NEVER, color="#999999", linewidth=0.8, linestyle=":", label="arrives above")
+        axis.axhline(PAPER[alpha], color="#cc6677", linewidth=1.2, linestyle="--", label="the paper's final median")
+        axis.set_title(f"{method}, alpha {alpha}, targets {targets}", fontsize=10)
         axis.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M")
-        axis.set_xlim(0, metrics["evaluations"].max())
+        axis.set_xlim(0, evaluations.max())
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("best fitness")
-    axes[0].text(0.98, NEVER + 2, "arrives above this line", transform=axes[0].get_yaxis_transform(), ha="right",
-                 va="bottom", fontsize=7, color="#777777")  # fmt: skip
-    axes[-1].legend(loc="lower right", frameon=False, fontsize=8)
-    figure.savefig(HERE / "convergence.png", dpi=150)
+    for axis in axes[-1]:
+        axis.set_xlabel("evaluations")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("best fitness")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncol=3, frameon=False, fontsize=9)
+    figure.savefig(HERE / "convergence.png", dpi=130)
+    plt.close(figure)
+
+
+def draw_failure(rows: list[Row]) -> None:
+    """Draw the end of the first run of `jedi-paper` that did not arrive."""
+    row = next(row for row in of(rows, CONFIGURATIONS[2]) if row.fitness < NEVER)
+    run = row.run
+    figure, axes = plt.subplots(1, 4, figsize=(18, 4.4), layout="constrained")
+    plots.best(axes[0], run)
+    plots.cell_values(axes[1], run, run.repertoire.counts[0], "evaluations", log=True, cmap="magma")
+    plots.cell_values(axes[2], run, run.gp_mean[0], "GP mean of fitness")
+    plots.targets(axes[2], run, 0)
+    plots.cell_values(axes[3], run, run.gp_std[0], "GP standard deviation", cmap="cividis")
+    plots.targets(axes[3], run, 0)
+    figure.suptitle(f"jedi-paper, alpha decay, seed {row.seed}")
+    figure.savefig(HERE / "jedi-paper-stuck.png", dpi=100)
     plt.close(figure)
 
 
@@ -122,15 +170,13 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=1_000_000)
     options = parser.parse_args()
     environment.keep_compiled_programs()
-    began = time.perf_counter()
     rows = run_all(options.runs, options.seeds, options.evaluations)
     HERE.mkdir(exist_ok=True)
-    write_table(rows)
-    draw(rows)
-    facts = environment.describe() | {
-        "seconds_of_all_runs": round(sum(row["seconds"] for row in rows), 1),
-        "seconds_of_this_command": round(time.perf_counter() - began, 1),
-    }
+    write_tables(rows)
+    draw_convergence(rows)
+    draw_failure(rows)
+    first = json.loads((rows[0].run.path / "environment.json").read_text())
+    facts = first | {"seconds_of_all_runs": round(sum(row.run.summary["wall_seconds"] for row in rows))}
     write_atomic(HERE / "environment.json", (json.dumps(facts, indent=2) + "\n").encode())
 
 

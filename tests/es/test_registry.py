@@ -55,10 +55,10 @@ def test_every_name_is_known():
     ],
 )
 def test_unknown_names(name, offered):
-    with pytest.raises(JedaxError, match=r"^strategy: unknown name") as caught:
+    with pytest.raises(JedaxError, match=r"^es: unknown name") as caught:
         check_strategy_name(name)
     assert offered in str(caught.value)
-    with pytest.raises(JedaxError, match=r"^strategy: unknown name"):
+    with pytest.raises(JedaxError, match=r"^es: unknown name"):
         make_strategy(name, population=8)
 
 

@@ -248,3 +248,14 @@ def test_one_loop_by_hand(small, arm):
                                    jax.vmap(strategy.mean)(state.pool)[number], rtol=1e-4, atol=1e-5)  # fmt: skip
     assert int(state.repertoire.counts.sum()) == 24
     assert int(state.generation) == 2
+
+
+def test_parameters_of_method_and_run_by_name(arm):
+    given = {"population": 4, "pool": 2, "cells": 64, "generations": 5, "alpha": 0.3, "targets": "uniform"}
+    run = jedax.run("jedi-paper", arm, evaluations=16, report_every=1, **given)
+    assert run.config.method == "jedi-paper"
+    assert {name: getattr(run.config.method_config, name) for name in given} == given
+    assert run.config.run.report_every == 1
+    assert [row["evaluations"] for row in run.rows] == [8, 16]
+    with pytest.raises(jedax.JedaxError, match=r"^parameter: unknown name 'alhpa'; did you mean 'alpha'"):
+        jedax.run("jedi", arm, alhpa=0.3)

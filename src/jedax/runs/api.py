@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jedax._checks import fail
+from jedax._checks import fail, unknown
 from jedax.algorithms.jedi import JEDi
 from jedax.config.methods import JediConfig
 from jedax.config.run import CUSTOM, FullConfig, RunConfig, method_defaults
@@ -52,7 +52,8 @@ def run(
         start_genotypes: `(given, params)`, the first members of the initial batch; random ones fill it up.
         callbacks: Called at each report with a `Report`; one that returns True stops the search.
         progress: What shows how far it is; None: nothing does.
-        **settings: More of `jedax.config.run.RunConfig`, such as `stop_fitness` or `max_seconds`.
+        **settings: Parameters of the method, such as `alpha=0.3`, and more of `jedax.config.run.RunConfig`, such
+            as `stop_fitness` or `max_seconds`.
 
     Raises:
         JedaxError: Something in the arguments does not fit, or results cannot be written.
@@ -68,13 +69,17 @@ def run(
         method, parameters = algorithm, method_defaults(algorithm, name)
     else:
         method, parameters = "jedi", algorithm
+    of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
+    unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
+    if unfamiliar is not None:
+        raise unknown("parameter", unfamiliar, [*RunConfig.model_fields, *type(parameters).model_fields])
     budget = task.default_evaluations if evaluations is None else evaluations
     config = FullConfig(
         task=name,
         task_config=task.config if isinstance(task, ConfiguredTask) and not name.startswith(CUSTOM) else None,
         method=method,
-        method_config=parameters,
-        run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **settings}),
+        method_config=parameters.replace(**settings),
+        run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **of_run}),
     )
     return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
                  callbacks=callbacks, progress=progress)  # fmt: skip
