@@ -1,10 +1,6 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
-import jedax.gp
 from jedax._checks import JedaxError
 from jedax.gp import GPSettings, Hyperparameters
 
@@ -43,19 +39,3 @@ def test_equal_settings_are_equal_and_hash_alike():
 def test_settings_out_of_range_are_refused_by_name(name, value):
     with pytest.raises(JedaxError, match=name):
         GPSettings(**{name: value})
-
-
-def test_importing_the_package_does_not_import_jax():
-    program = (
-        "import sys, jedax.gp, jedax.targets; jedax.targets.TARGET_CHOICES; assert 'jax' not in sys.modules;"
-        "jedax.gp.fit, jedax.targets.choose_pareto; assert 'jax' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_every_public_name_can_be_read_and_no_other():
-    for name in jedax.gp.__all__:
-        assert getattr(jedax.gp, name).__name__ == name
-    assert dir(jedax.gp) == sorted(jedax.gp.__all__)
-    with pytest.raises(AttributeError, match="no_such_name"):
-        _ = jedax.gp.no_such_name

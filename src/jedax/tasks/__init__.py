@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jedax.config.base import Config
 from jedax.config.tasks import TASKS, task_entry
-
-if TYPE_CHECKING:
-    from jedax.tasks.base import Task
-    from jedax.tasks.functions import PlanarArm, Rastrigin, Sphere
-    from jedax.tasks.maze import Maze
+from jedax.tasks.base import Task
+from jedax.tasks.functions import PlanarArm, Rastrigin, Sphere
+from jedax.tasks.maze import Maze
 
 __all__ = ["Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "make", "names"]
-
-_HOMES = {
-    "Task": "jedax.tasks.base",
-    "Maze": "jedax.tasks.maze",
-    "PlanarArm": "jedax.tasks.functions",
-    "Rastrigin": "jedax.tasks.functions",
-    "Sphere": "jedax.tasks.functions",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def names() -> list[str]:
