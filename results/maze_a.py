@@ -82,10 +82,8 @@ def run_all(folder: Path, seeds: int, evaluations: int) -> list[Row]:
     for method, alpha, targets in CONFIGURATIONS:
         for seed in range(seeds):
             out = folder / f"{method}-{alpha}-{targets}-seed{seed}"
-            if (out / "summary.json").exists():
-                run = jedax.load(out)
-            elif (out / "config.yaml").exists():
-                run = jedax.resume(out)
+            if (out / "config.yaml").exists():
+                run = jedax.resume(out)  # at once, if it is finished
             else:
                 settings = {"alpha": alpha, "targets": targets}
                 run = jedax.run(method, "maze-a", evaluations=evaluations, seed=seed, out=out, **settings)

@@ -98,7 +98,7 @@ def test_config_file(here, capsys):
     code, _, err = call(capsys, "run", "--config", "c.yaml", "--seed", "9", "--out", "r")
     assert code == 0, err
     config = read_config(here / "r")
-    assert config["task_config"] == {"joints": 3}
+    assert config["task_config"]["joints"] == 3
     assert config["method"] == "jedi-paper"
     assert (config["method_config"]["targets"], config["method_config"]["alpha"]) == ("pareto", 0.2)
     assert config["run"]["seed"] == 9

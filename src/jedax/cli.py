@@ -54,6 +54,7 @@ _COMMAND = {
 }
 # Settings that no flag changes: they come with the task.
 _HIDDEN = {"walls", "name"}
+_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border"}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -105,36 +106,32 @@ def _show_methods() -> None:
 
 def _run(arguments: list[str]) -> None:
     from jedax.config.run import FullConfig, RunConfig, method_defaults
-    from jedax.config.tasks import TASKS, is_maze_file, task_entry
+    from jedax.config.tasks import task_entry
 
     given_config = _peek(arguments, "--config")
     config = None
     if given_config is not None:
         config = FullConfig.parse(_read(given_config), where=given_config)
-    task = next((a for i, a in enumerate(arguments)
-                 if (a in TASKS or is_maze_file(a)) and arguments[i - 1] != "--config"), None)  # fmt: skip
-    if task is not None:
-        arguments.remove(task)
-    elif arguments and not arguments[0].startswith("-"):
-        raise unknown("task", arguments[0], TASKS)
+    task = _take_task(arguments)
     name = task or (config.task if config else "maze-a")
-    if config is None or task not in (None, config.task):
-        method, preset = _peek(arguments, "--method") or "jedi", _peek(arguments, "--preset") or "decay"
+    method, preset = _peek(arguments, "--method"), _peek(arguments, "--preset")
+    if config is None:
+        method = method or "jedi"
+        task_config: Any = task_entry(name).config()
         config = FullConfig(
-            task=name, task_config=task_entry(name).config(), method=method,
-            method_config=method_defaults(method, name, preset),
-            run=RunConfig() if config is None else config.run,
+            task=name, task_config=task_config, method=method,
+            method_config=method_defaults(method, name, preset or "decay"),
+            run=RunConfig(evaluations=task_config.evaluations),
         )  # fmt: skip
-        budget = getattr(config.task_config, "evaluations", None)
-        if budget is not None and given_config is None:
-            config = config.replace(run=config.run.replace(evaluations=budget))
-    elif _peek(arguments, "--method") or _peek(arguments, "--preset"):
+    elif method or preset:
         raise fail(
             "method",
             expected="one source for the method",
             received="--config and --method or --preset",
             remedy="leave one of them out",
         )
+    elif task not in (None, config.task):
+        config = config.replace(task=name, task_config=task_entry(name).config())
     values = _parse(arguments, name, config)
     if "resume" in values:
         others = sorted(set(values) - {"resume"})
@@ -158,6 +155,21 @@ def _run(arguments: list[str]) -> None:
     overwrite = values.pop("overwrite", False)
     config = _with_flags(config, values)
     _carry_out(config=config, out=out or _free_name(config), overwrite=overwrite)
+
+
+def _take_task(arguments: list[str]) -> str | None:
+    """Remove the task from the arguments and return it: a task's name or a maze file that is no flag's value."""
+    from jedax.config.tasks import TASKS, is_maze_file
+
+    before = ""
+    for place, argument in enumerate(arguments):
+        is_value = before.startswith("--") and "=" not in before and before not in _WITHOUT_VALUE
+        if not is_value and (argument in TASKS or is_maze_file(argument)) and not argument.startswith("-"):
+            return arguments.pop(place)
+        before = argument
+    if arguments and not arguments[0].startswith("-"):
+        raise unknown("task", arguments[0], TASKS)
+    return None
 
 
 def _carry_out(*, config: Any = None, out: Any = None, overwrite: bool = False, resume: str | None = None) -> None:

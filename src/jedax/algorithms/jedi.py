@@ -27,6 +27,7 @@ from jedax.config.methods import JediConfig
 from jedax.es import Strategy, make_strategy
 from jedax.gp import FittedGP, GPData, GPSettings, Hyperparameters, condition, fit, posterior
 from jedax.repertoire import Cells, Repertoire
+from jedax.repertoire.cells import Bounds, make_cells
 from jedax.scores import weighted_target_fitness_score
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
@@ -71,6 +72,18 @@ class JEDi:
     config: JediConfig
     cells: Cells
 
+    @classmethod
+    def build(cls, config: JediConfig, descriptor_bounds: Bounds) -> JEDi:
+        """Return the search over a descriptor box, `(lows, highs)`, cut into the cells that `config` asks for.
+
+        Raises:
+            JedaxError: Bounds that are no box, or cells that do not fit it.
+        """
+        cells = make_cells(
+            descriptor_bounds, config.cells, config.cell_layout, config.cvt_samples, config.cvt_iterations
+        )
+        return cls(config, cells)
+
     @functools.cached_property
     def strategy(self) -> Strategy:
         """The evolution strategy of every emitter."""
@@ -87,7 +100,7 @@ class JEDi:
         """How the Gaussian process is fitted."""
         config = self.config
         bounds = config.gp_signal_bounds, config.gp_length_scale_bounds, config.gp_noise_bounds
-        signal, length_scale, noise = np.clip(GPSettings.start, *np.transpose(bounds)).tolist()
+        signal, length_scale, noise = np.clip(config.gp_start, *np.transpose(bounds)).tolist()
         return GPSettings(
             weighted=config.gp == "weighted",
             signal_bounds=config.gp_signal_bounds,
@@ -95,7 +108,9 @@ class JEDi:
             noise_bounds=config.gp_noise_bounds,
             start=(signal, length_scale, noise),
             noise_floor=config.gp_noise_floor,
+            max_noise_floor=config.gp_max_noise_floor,
             max_steps=config.gp_max_steps,
+            tolerance=config.gp_tolerance,
         )
 
     @property
@@ -156,7 +171,9 @@ class JEDi:
             elif config.targets == "gp-ucb":
                 index = choose_ucb(key, at.mean, at.variance, config.pool, beta=config.ucb_beta)
             else:
-                index = choose_bucb(key, at, gp.noise_variance, config.pool, beta=config.ucb_beta)
+                # What an ES will bring: all its evaluations of a loop, or one datum where counts do not matter.
+                share = config.population * config.generations if config.gp == "weighted" else 1
+                index = choose_bucb(key, at, gp.noise_variance / share, config.pool, beta=config.ucb_beta)
         return state, jnp.asarray(self.cells.centroids)[index]
 
     def fit_gp(self, state: JEDiState, *, gp_size: int) -> tuple[JEDiState, FittedGP]:

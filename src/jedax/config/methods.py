@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from jedax._checks import fail
 from jedax.config.base import Config
 
-Bounds = tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]
+Positive = Annotated[float, Field(gt=0)]
+Bounds = tuple[Positive, Positive]
 TargetChoice = Literal["pareto", "uniform", "gp-ucb", "gp-bucb"]
 
 
@@ -48,6 +49,15 @@ class JediConfig(Config):
         le=0.01,
         description="Least noise variance, as a share of s^2; raised where float32 needs more.",
     )
+    gp_max_noise_floor: float = Field(
+        default=0.01, gt=0, le=1, description="Highest noise floor tried before the GP falls back to its prior."
+    )
+    gp_start: tuple[Positive, Positive, Positive] = Field(
+        default=(1.0, 0.1, 1.0), description="Where the first fit of s, l and s_n starts; moved into their ranges."
+    )
+    gp_tolerance: float = Field(
+        default=0.05, gt=0, description="A fit ends when the next step promises less log likelihood (nats)."
+    )
     gp_max_steps: int = Field(default=25, ge=1, description="Most likelihood evaluations in one fit of the GP.")
     es: str = Field(
         default="sep-cma-es", description="The ES: sep-cma-es, lm-ma-es, or any of evosax's as evosax:SNES."
@@ -61,6 +71,7 @@ class JediConfig(Config):
     cvt_samples: int | None = Field(
         default=None, ge=1, description="Points for the CVT's k-means; default: the larger of 5,000 and 10 x cells."
     )
+    cvt_iterations: int = Field(default=20, ge=0, description="Steps of the CVT's k-means.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -69,13 +80,20 @@ class JediConfig(Config):
         check_strategy_name(self.es)
         for name in ("gp_signal_bounds", "gp_length_scale_bounds", "gp_noise_bounds"):
             low, high = getattr(self, name)
-            if low >= high:
+            if not low < high:
                 raise fail(
                     name,
                     expected="a low bound under a high one",
                     received=(low, high),
                     remedy="swap or widen them",
                 )
+        if self.gp_noise_floor > self.gp_max_noise_floor:
+            raise fail(
+                "gp_max_noise_floor",
+                expected=f"at least gp_noise_floor, {self.gp_noise_floor}",
+                received=self.gp_max_noise_floor,
+                remedy="raise it",
+            )
         if self.pool > self.cells:
             raise fail(
                 "pool",

@@ -18,7 +18,6 @@ from jedax.types import Array, Float, Int
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
 
 _CVT_SEED = 0  # the tessellation is the same for every seed of a search
-_CVT_ITERATIONS = 20
 _LARGEST_CVT = 10_000
 
 
@@ -96,7 +95,9 @@ class Cells:
         return (descriptors - lows) / (highs - lows)
 
 
-def make_cells(bounds: Bounds, num_cells: int, layout: str = "auto", samples: int | None = None) -> Cells:
+def make_cells(
+    bounds: Bounds, num_cells: int, layout: str = "auto", samples: int | None = None, iterations: int = 20
+) -> Cells:
     """Cut a descriptor box into cells.
 
     Args:
@@ -104,6 +105,7 @@ def make_cells(bounds: Bounds, num_cells: int, layout: str = "auto", samples: in
         num_cells: How many cells; for a grid a number with a whole root (1,024 is 32 x 32).
         layout: "cvt", "grid", or "auto": a CVT of up to 10,000 cells, above them a grid.
         samples: Points that k-means gets for a CVT; None: the larger of 5,000 and 10 times the cells.
+        iterations: Steps of k-means.
 
     Raises:
         JedaxError: Bounds that are no box, or a grid whose number of cells has no whole root.
@@ -127,7 +129,7 @@ def make_cells(bounds: Bounds, num_cells: int, layout: str = "auto", samples: in
         layout = "cvt" if num_cells <= _LARGEST_CVT else "grid"
     if layout == "grid":
         return _grid(bounds, num_cells)
-    return _cvt(bounds, num_cells, samples or max(5_000, 10 * num_cells))
+    return _cvt(bounds, num_cells, samples or max(5_000, 10 * num_cells), iterations)
 
 
 def _no_box(bounds: object) -> JedaxError:
@@ -156,7 +158,7 @@ def _grid(bounds: Bounds, num_cells: int) -> Cells:
 
 
 @functools.lru_cache(maxsize=16)
-def _cvt(bounds: Bounds, num_cells: int, samples: int) -> Cells:
+def _cvt(bounds: Bounds, num_cells: int, samples: int, iterations: int) -> Cells:
     """Lloyd's k-means, started by k-means++, over uniform samples of the box."""
     from scipy.spatial import KDTree
 
@@ -164,7 +166,7 @@ def _cvt(bounds: Bounds, num_cells: int, samples: int) -> Cells:
     random = np.random.default_rng(_CVT_SEED)
     points = random.uniform(lows, highs, (max(samples, num_cells), len(lows)))
     centroids = _spread_out(random, points, num_cells)
-    for _ in range(_CVT_ITERATIONS):
+    for _ in range(iterations):
         owner = KDTree(centroids).query(points)[1]
         size = np.bincount(owner, minlength=num_cells)
         sums = [np.bincount(owner, weights=axis, minlength=num_cells) for axis in points.T]

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from jedax._checks import fail, unknown
-from jedax.algorithms.jedi import JEDi
 from jedax.config.methods import JediConfig
 from jedax.config.run import CUSTOM, FullConfig, RunConfig, method_defaults
 from jedax.runs import environment, files, results
@@ -166,7 +165,7 @@ def _search(
     began: float | None,
 ) -> Search:
     now = time.perf_counter()
-    algorithm = JEDi(config.method_config, results.cells_of(config, task))  # type: ignore[arg-type]
+    algorithm = results.algorithm_of(config, task)
     search = Search(config, algorithm, task, given, directory, progress or Silent(), callbacks,
                     began=now if began is None else began)  # fmt: skip
     search.charge("import", now - search.began)
@@ -187,7 +186,7 @@ def _carry_out(search: Search) -> Run:
 
 def _finish(search: Search) -> Run:
     mean = std = None
-    with search._phase("gp"):
+    with search.phase("gp"), environment.one_blas_thread():
         mean, std = search.programs.predict_gp(search.state, search.gp_size_for_all())
         mean, std = np.asarray(mean), np.asarray(std)
     state = jax.device_get(search.state)
@@ -198,9 +197,9 @@ def _finish(search: Search) -> Run:
         path=None if directory is None else directory.path,
     )  # fmt: skip
     if directory is not None:
-        with search._phase("io"):
+        with search.phase("io"):
             results.save_arrays(directory, found)
-        with search._phase("figures"):
+        with search.phase("figures"):
             from jedax.report.figures import write_figures
 
             write_figures(found, directory.path / "figures")

@@ -10,8 +10,12 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import threadpoolctl
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "pydantic", "safetensors")
 
@@ -49,6 +53,19 @@ def keep_compiled_programs() -> None:
     kind = hashlib.sha256(f"{platform.machine()} {_processor(flags=True)}".encode()).hexdigest()[:12]
     jax.config.update("jax_compilation_cache_dir", str(home / "jedax" / "xla" / kind))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let the BLAS that JAX calls on the CPU use one thread meanwhile.
+
+    Its threads spin while they wait for each other: alone on two cores they save a tenth of a GP fit, but with any
+    other process beside it the fit takes ten to thirty times as long (see `benchmarks/README.md`).
+    """
+    import scipy.linalg  # noqa: F401, the limit holds for libraries that are loaded
+
+    with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def _version(package: str) -> str | None:

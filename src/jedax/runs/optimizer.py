@@ -18,8 +18,8 @@ from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.methods import JediConfig
 from jedax.config.run import method_defaults
 from jedax.repertoire import Repertoire
-from jedax.repertoire.cells import Cells, make_cells
-from jedax.runs import files
+from jedax.repertoire.cells import Cells
+from jedax.runs import environment, files
 from jedax.runs.programs import gp_size_for
 from jedax.runs.results import Solution
 from jedax.types import Evaluation
@@ -73,8 +73,7 @@ class Optimizer:
         config = method_defaults(method, "") if isinstance(method, str) else method
         self.config = config.replace(**parameters) if parameters else config
         lows, highs = (tuple(float(b) for b in bound) for bound in descriptor_bounds)
-        cells = make_cells((lows, highs), self.config.cells, self.config.cell_layout, self.config.cvt_samples)
-        self._algorithm = JEDi(self.config, cells)
+        self._algorithm = JEDi.build(self.config, (lows, highs))
         self._num_params, self._budget, self._seed, self.minimise = (
             int(num_params),
             int(evaluations),
@@ -214,7 +213,9 @@ class Optimizer:
         if self._algorithm.is_loop_start(int(self._state.generation)):
             size = gp_size_for(self.cells, int(self._state.repertoire.filled.sum()))
             progress = jnp.float32(self.evaluations / self._budget)
-            self._state = _start_loop(self._algorithm, size, self._key(1), self._state, progress)
+            with environment.one_blas_thread():
+                started = _start_loop(self._algorithm, size, self._key(1), self._state, progress)
+                self._state = jax.block_until_ready(started)
         genotypes, self._state = _ask(self._algorithm, self._key(4), self._state)
         return np.asarray(genotypes)
 

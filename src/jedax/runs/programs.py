@@ -55,6 +55,14 @@ class Programs:
         """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
         return self._call("begin", self._begin, (roots, start_genotypes))
 
+    def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> JEDiState:
+        """Return shapes and types of the state, without computing anything.
+
+        Raises:
+            JedaxError: Something in the settings or in the task does not fit; so it is worth a call early on.
+        """
+        return jax.eval_shape(self._begin, roots, start_genotypes)
+
     def start_loop(self, roots: PRNGKeyArray, state: JEDiState, progress: float, gp_size: int) -> JEDiState:
         """Choose targets and start the pool: see `JEDi.start_loop`."""
         program = functools.partial(self._start_loop, gp_size=gp_size)

@@ -15,7 +15,7 @@ from jedax._checks import fail
 from jedax.algorithms.jedi import JEDi
 from jedax.config.run import CUSTOM, FullConfig
 from jedax.repertoire import Repertoire
-from jedax.repertoire.cells import Cells, make_cells
+from jedax.repertoire.cells import Cells
 from jedax.runs import files
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import programs_for, replica_roots
@@ -130,7 +130,8 @@ def load(path: str | Path, task: Task | None = None) -> Run:
     directory = RunDirectory.open(path)
     config = directory.read_config()
     task = task_of(config, task)
-    cells = cells_of(config, task)
+    algorithm = algorithm_of(config, task)
+    cells = algorithm.cells
     final = directory.path / "repertoire.safetensors"
     if final.exists():
         arrays = files.read_tensors(final)
@@ -144,7 +145,7 @@ def load(path: str | Path, task: Task | None = None) -> Run:
         repertoire = Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
         targets, mean, std = arrays["targets"], arrays.get("gp_mean"), arrays.get("gp_std")
     else:
-        state = _checkpoint_state(directory, config, task, cells)
+        state = _checkpoint_state(directory, config, task, algorithm)
         repertoire, targets, mean, std = state.repertoire, state.targets, None, None
     summary = directory.path / "summary.json"
     return Run(
@@ -161,10 +162,10 @@ def load(path: str | Path, task: Task | None = None) -> Run:
     )
 
 
-def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, cells: Cells) -> Any:
-    programs = programs_for(JEDi(config.method_config, cells), task, config.run.replicas)  # type: ignore[arg-type]
+def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, algorithm: JEDi) -> Any:
+    programs = programs_for(algorithm, task, config.run.replicas)
     given = jax.ShapeDtypeStruct((0, task.num_params), np.float32)
-    like = jax.eval_shape(programs._begin, replica_roots(config.run.seed, config.run.replicas), given)
+    like = programs.shapes(replica_roots(config.run.seed, config.run.replicas), given)
     restored = directory.load_checkpoint(like)
     if restored is None:
         raise fail(
@@ -194,7 +195,6 @@ def task_of(config: FullConfig, task: Task | None = None) -> Task:
     return make(config.task, config.task_config)
 
 
-def cells_of(config: FullConfig, task: Task) -> Cells:
-    """Return the cells that the settings ask for."""
-    method: Any = config.method_config
-    return make_cells(task.descriptor_bounds, method.cells, method.cell_layout, method.cvt_samples)
+def algorithm_of(config: FullConfig, task: Task) -> JEDi:
+    """Return the search that the settings ask for."""
+    return JEDi.build(config.method_config, task.descriptor_bounds)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ import numpy as np
 from jedax._checks import fail
 from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.run import FullConfig
+from jedax.runs import environment
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import Programs, gp_size_for, programs_for, replica_roots
 from jedax.runs.progress import Progress
@@ -103,7 +104,6 @@ class Search:
         self.generation = 0
         self.seconds_before = 0.0
         self.status = "running"
-        self._compiled_before = self.programs.compile_seconds
 
     @property
     def evaluations(self) -> int:
@@ -122,9 +122,11 @@ class Search:
             Interrupted: Ctrl-C or SIGTERM, after the state was saved.
             JedaxError: Results cannot be written, or no checkpoint is whole.
         """
-        with _interruptible() as caught:
+        with _interruptible() as caught, environment.one_blas_thread():
             try:
-                self._restore_or_begin()
+                if not self._restored():
+                    self._begin()
+                    self._end_of_chunk(caught)
                 while self.status == "running":
                     self._chunk()
                     self._end_of_chunk(caught)
@@ -144,21 +146,22 @@ class Search:
         if self.status == "interrupted":
             raise Interrupted(_farewell(self.directory, self.evaluations), signal=caught[0])
 
-    def _restore_or_begin(self) -> None:
+    def _begin(self) -> None:
+        """Evaluate the initial batch."""
+        if self.directory is not None:
+            self.directory.cut_metrics(-1)
+        with self.phase("simulate+es"):
+            self.state = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
+            jax.block_until_ready(self.state)
+
+    def _restored(self) -> bool:
+        """Go back to the newest checkpoint, if there is one."""
         given = jax.numpy.asarray(self.start_genotypes)
         restored = None
         if self.directory is not None and self.directory.checkpoints():
-            shapes = jax.eval_shape(self.programs._begin, self.roots, given)
-            restored = self.directory.load_checkpoint(shapes)
+            restored = self.directory.load_checkpoint(self.programs.shapes(self.roots, given))
         if restored is None:
-            if self.directory is not None:
-                self.directory.cut_metrics(-1)
-            with self._phase("simulate+es"):
-                self.state = self.programs.begin(self.roots, given)
-                jax.block_until_ready(self.state)
-            self._report()
-            self.status = "finished" if self.generations == 0 else "running"
-            return
+            return False
         self.state, facts = restored
         assert self.directory is not None
         if facts["config"] != self._config_digest():
@@ -175,6 +178,7 @@ class Search:
         self.directory.cut_metrics(self.evaluations)
         self.rows = list(self.directory.read_metrics())
         self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
+        return True
 
     def _chunk(self) -> None:
         """Choose targets where a loop begins, then run generations up to the next mark."""
@@ -185,7 +189,7 @@ class Search:
         for step in (self.algorithm.config.generations, self.report_every):
             ends.append((before // step + 1) * step)
         self.generation = min(ends)
-        with self._phase("simulate+es"):
+        with self.phase("simulate+es"):
             began = time.perf_counter()
             self.state = self.programs.advance(self.roots, self.state, self.generation - before)
             jax.block_until_ready(self.state)
@@ -196,7 +200,7 @@ class Search:
     _affordable = 16
 
     def _start_loop(self) -> None:
-        with self._phase("gp" if self.algorithm.uses_gp else "simulate+es"):
+        with self.phase("gp" if self.algorithm.uses_gp else "simulate+es"):
             progress = self.evaluations / self.config.run.evaluations
             self.state = self.programs.start_loop(self.roots, self.state, progress, self._gp_size())
             jax.block_until_ready(self.state)
@@ -245,13 +249,13 @@ class Search:
     def _report(self) -> bool:
         """Add the metrics' rows; return whether a callback wants to stop."""
         if not self.algorithm.uses_gp:
-            with self._phase("gp"):
+            with self.phase("gp"):
                 self.state = self.programs.fit_gp(self.state, self.gp_size_for_all())
                 jax.block_until_ready(self.state)
         rows = self.measure()
         self.rows += rows
         if self.directory is not None:
-            with self._phase("io"):
+            with self.phase("io"):
                 self.directory.add_metrics(rows)
         report = Report(self.evaluations, rows, self.state)
         wishes = [callback(report) is True for callback in self.callbacks]  # every callback hears of it
@@ -288,7 +292,7 @@ class Search:
         self._saved_at = time.perf_counter()
         if self.directory is None:
             return
-        with self._phase("io"):
+        with self.phase("io"):
             facts = {
                 "evaluations": self.evaluations,
                 "seconds": self.seconds,
@@ -302,7 +306,7 @@ class Search:
         return hashlib.sha256(self.config.dump().encode()).hexdigest()
 
     @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str) -> Iterator[None]:
         """Charge what happens inside to a phase, its compilation apart."""
         began, compiled = time.perf_counter(), self.programs.compile_seconds
         yield

@@ -104,6 +104,11 @@ class ConfiguredTask(Task):
             config = config.replace(**settings)
         object.__setattr__(self, "config", config)
 
+    @property
+    def default_evaluations(self) -> int:
+        """The budget in the settings."""
+        return self.config.evaluations
+
     def _check(self, genotype: Float[Array, " params"]) -> None:
         """Raise a `JedaxError` unless `genotype` has the task's length."""
         if genotype.shape != (self.num_params,):

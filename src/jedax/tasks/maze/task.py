@@ -92,11 +92,6 @@ class Maze(ConfiguredTask):
         """The fitness of arriving at the very last step."""
         return float(-self.config.steps)
 
-    @property
-    def default_evaluations(self) -> int:
-        """The paper's budget for the mazes of the paper."""
-        return self.config.evaluations
-
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw one random genotype: kernels LeCun-uniform, biases zero."""
         return policy.init(key, self.layer_sizes)
