@@ -126,7 +126,34 @@ def test_existing_directory_is_refused_unless_overwritten(here, capsys):
     assert read_config(here / "r")["run"]["seed"] == 1
 
 
-def test_overwrite_spares_what_no_run_wrote(here, capsys):
+def test_overwrite_spares_the_old_run_until_all_is_checked(here, capsys):
+    assert call(capsys, "run", "arm", *TINY, "--out", "r")[0] == 0
+    before = {path: path.read_bytes() for path in (here / "r").rglob("*") if path.is_file()}
+    arguments = ["--population", "15", "--es", "evosax:Open_ES", "--evaluations", "64"]
+    code, _, err = call(capsys, "run", "arm", *arguments, "--out", "r", "--overwrite")
+    assert code == 2
+    assert "population" in err
+    assert {path: path.read_bytes() for path in (here / "r").rglob("*") if path.is_file()} == before
+    assert call(capsys, "run", "arm", *arguments, "--out", "new")[0] == 2
+    assert not (here / "new").exists()
+
+
+def test_a_flags_value_is_not_taken_for_the_task(here, capsys):
+    assert call(capsys, "run", "--out", "sphere", "arm", *TINY)[0] == 0
+    assert read_config(here / "sphere")["task"] == "arm"
+
+
+def test_config_of_another_task_keeps_the_method(here, capsys):
+    (here / "c.yaml").write_text("task: arm\nmethod_config: {alpha: 0.2, population: 4, pool: 2, cells: 16}\n"
+                                 "run: {evaluations: 64, seed: 8}\n")  # fmt: skip
+    assert call(capsys, "run", "sphere", "--config", "c.yaml", "--dimensions", "4", "--out", "r")[0] == 0
+    config = read_config(here / "r")
+    assert (config["task"], config["task_config"]["dimensions"]) == ("sphere", 4)
+    assert (config["method_config"]["alpha"], config["method_config"]["population"]) == (0.2, 4)
+    assert (config["run"]["evaluations"], config["run"]["seed"]) == (64, 8)
+
+
+def test_overwrite_spares_what_what_no_run_wrote(here, capsys):
     (here / "r").mkdir()
     (here / "r" / "thesis.tex").write_text("years of work")
     code, _, err = call(capsys, "run", "arm", *TINY, "--out", "r", "--overwrite")
@@ -180,6 +207,13 @@ BAD = [
     (["run", "--resume", "nothing-here"], "run directory: expected a directory with a config.yaml"),
     (["run", "arm", "--resume", "nothing-here"], "resume: expected no other option"),
     (["run", "--config", "nowhere.yml", "--seed", "1"], "config: expected a readable file"),
+    (["run", "maze-a", "extra"], "jedax run: expected no more words after it, got 'extra'"),
+    (["run", "arm", "--out", "sphere", "extra"], "--out: expected no more words after it, got 'extra'"),
+    (["run", "arm", "--seed"], "--seed: expected a value after it, got none"),
+    (["run", "maze-a", "--no-border", "--hidden"], "--hidden: expected a value after it, got none"),
+    (["run", "maze-a", "--alpha="], "alpha: expected 'decay' or a valid number, got ''"),
+    (["run", "arm", "--start-from", "two.npz"], "start_from: expected a .npy file of genotypes, got two.npz"),
+    (["run", "arm", "--start-from", "many.npy"], "start_from: expected at most the 64 genotypes of a batch"),
     (["run", "arm", "--out", "zero.yaml/sub", *TINY], "out: expected a directory that can be written"),
 ]
 
@@ -190,13 +224,15 @@ BAD = [
 def test_bad_input_gets_one_sentence_and_writes_nothing(here, capsys, arguments, message):
     (here / "zero.yaml").write_text("walls: [[0.5, 0.5, 0.5, 0.5]]\n")
     (here / "key.yaml").write_text("wals: []\nwalls: []\n")
+    np.savez(here / "two.npz", a=np.zeros(10), b=np.zeros(10))
+    np.save(here / "many.npy", np.zeros((65, 10)))
     code, out, err = call(capsys, *arguments)
     assert code == 2
     assert out == ""
     assert err.startswith("jedax: ")
     assert message in err
     assert err.count("\n") == 1
-    assert sorted(os.listdir(here)) == ["key.yaml", "zero.yaml"]
+    assert sorted(os.listdir(here)) == ["key.yaml", "many.npy", "two.npz", "zero.yaml"]
 
 
 def test_full_disk_is_said_and_spares_the_last_checkpoint(here, capsys, monkeypatch):

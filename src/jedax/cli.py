@@ -231,6 +231,7 @@ def _parse(arguments: list[str], task: str, config: Any) -> dict[str, Any]:
         flag = argument.partition("=")[0].replace("_", "-")
         if flag.startswith("--") and flag not in flags | {"--help"}:
             raise unknown("option", flag, sorted(flags))
+    _check_values(arguments, {f"--{name.replace('_', '-')}": option for name, (_, option) in options.items()})
     fields = []
     for name, (_, option) in options.items():
         hint = "" if option.default is None else f"(default: {_plain(option.default)})"
@@ -247,6 +248,24 @@ def _parse(arguments: list[str], task: str, config: Any) -> dict[str, Any]:
     )  # fmt: skip
     kept = {name: None if option.annotation is not bool else option.default for name, (_, option) in options.items()}
     return {name: getattr(parsed, name) for name, default in kept.items() if getattr(parsed, name) != default}
+
+
+def _check_values(arguments: list[str], options: dict[str, _Option]) -> None:
+    """Raise a `JedaxError` for a flag without its value, and for a word that belongs to no flag."""
+    flag, room, lacking = "jedax run", 0, False
+    for argument in [*arguments, "--"]:
+        if argument.startswith("--"):
+            if lacking:
+                raise fail(flag, expected="a value after it", received="none", remedy="give one")
+            flag, equals, _ = argument.replace("_", "-").partition("=")
+            option = options.get(flag)
+            several = option is not None and _is_tuple(option.annotation)
+            takes = option is not None and option.annotation is not bool and not equals
+            room, lacking = (len(arguments) if several else int(takes)), takes
+            continue
+        if not room:
+            raise fail(flag, expected="no more words after it", received=repr(argument), remedy="leave it out")
+        room, lacking = room - 1, False
 
 
 def _with_flags(config: Any, values: dict[str, Any]) -> Any:

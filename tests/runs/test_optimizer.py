@@ -147,12 +147,30 @@ def test_wrong_shapes_change_nothing(fitness, descriptors, message):
         ({"descriptor_bounds": ([0.0, 1.0], [1.0, 1.0])}, "descriptor_bounds: expected"),
         ({"num_params": 0}, "num_params: expected a whole number of at least 1"),
         ({"evaluations": -1}, "evaluations: expected"),
-        ({"initial": np.zeros((2, 5))}, r"initial: expected shape \(n, 6\), got \(2, 5\)"),
+        ({"evaluations": 7}, r"evaluations: expected a whole number of at least 8 \(population x pool\), got 7"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
+        ({"seed": "a"}, "seed: expected a whole number of at least 0, got 'a'"),
+        ({"method": 3}, "method: expected a name or a JediConfig, got 3"),
+        ({"initial_std": -1}, "initial_std: expected a finite number of at least 0, got -1"),
+        ({"initial_std": np.nan}, "initial_std: expected a finite number of at least 0, got nan"),
+        ({"descriptor_bounds": 5}, "descriptor_bounds: expected"),
+        ({"descriptor_bounds": (["a"], ["b"])}, "descriptor_bounds: expected"),
+        ({"initial": "abc"}, r"initial: expected at most 8 rows of 6 numbers, got <U3"),
+        (
+            {"initial": np.zeros((2, 5))},
+            r"initial: expected at most 8 rows of 6 numbers, got float64 of shape \(2, 5\)",
+        ),
+        ({"initial": np.zeros((9, 6))}, r"initial: expected at most 8 rows of 6 numbers"),
     ],
 )
 def test_bad_arguments(changes, message):
     with pytest.raises(jedax.JedaxError, match=message):
         make(**changes)
+
+
+def test_saving_where_nothing_can_be_written(tmp_path):
+    with pytest.raises(jedax.JedaxError, match=r"path: expected a file that can be written, got .*No such file"):
+        make().save(tmp_path / "no" / "folder.safetensors")
 
 
 @pytest.mark.parametrize("how", ["flip", "truncate", "foreign", "missing"])

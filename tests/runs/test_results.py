@@ -9,6 +9,7 @@ from tests.conftest import assert_same_bits
 
 import jedax
 from jedax.runs.directory import METRICS
+from jedax.tasks import Maze, PlanarArm, make
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +166,20 @@ def test_damaged_repertoire(run, path, tmp_path):
     (cut / "repertoire.safetensors").write_bytes(b"nonsense")
     with pytest.raises(jedax.JedaxError, match=r"repertoire.safetensors: expected arrays as safetensors"):
         jedax.load(cut)
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        (Maze(walls=[(0, 0.5, 0.7, 0.5)], hidden=(3,), name="mine"), "maze:mine"),
+        (make("maze-b", hidden=(3,)), "maze-b"),
+        (PlanarArm(joints=3), "arm"),
+    ],
+)
+def test_tasks_made_in_python_are_recorded(tmp_path, small, task, name):
+    path = tmp_path / "run"
+    jedax.run(small, task, evaluations=16, out=path)
+    run = jedax.load(path)
+    assert run.config.task == name
+    assert run.task == task
+    assert run.best().genotype.shape == (task.num_params,)

@@ -1,5 +1,6 @@
 """Killed at any moment and resumed, a run ends with the bits of one that was left alone."""
 
+import errno
 import json
 import os
 import random
@@ -14,8 +15,10 @@ import pytest
 from tests.conftest import without_seconds
 
 import jedax
+from jedax.runs import files
 from jedax.runs.directory import RunDirectory
-from jedax.runs.files import read_tensors
+from jedax.runs.files import read_facts, read_tensors
+from jedax.tasks import PlanarArm
 
 ARGUMENTS = [
     "run", "arm", "--joints", "5", "--evaluations", "64000", "--population", "4", "--pool", "2", "--generations", "7",
@@ -186,6 +189,11 @@ def test_damaged_checkpoint_falls_back_to_the_older_one(stopped, whole, arm, how
         manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
     assert_same_run(jedax.resume(stopped, task=arm), whole)
     assert "Went back to the checkpoint" in (stopped / "log.txt").read_text()
+    # A whole one takes the place of the damaged one, which is kept for whoever wants to look into it.
+    assert (stopped / "checkpoint" / f"damaged-{newest.name}").is_dir()
+    whole_ones = RunDirectory(stopped).checkpoints()
+    assert len(whole_ones) == 2
+    assert all(read_facts(folder)["evaluations"] == int(folder.name) for folder in whole_ones)
 
 
 def test_no_whole_checkpoint_is_said(stopped, arm):
@@ -213,9 +221,69 @@ def test_changed_settings_are_refused(stopped, arm):
         jedax.resume(stopped, task=arm)
 
 
-def test_own_task_must_be_given_to_resume(stopped):
-    with pytest.raises(jedax.JedaxError, match="pass it as task="):
-        jedax.resume(stopped)
+def test_a_task_of_an_own_class_must_be_given(tmp_path, small):
+    class Own(PlanarArm):
+        name = "own"
+
+    path = tmp_path / "run"
+    jedax.run(small, Own(joints=3), evaluations=16, out=path)
+    with pytest.raises(jedax.JedaxError, match="task: expected the task object own, got none; pass it as task="):
+        jedax.resume(path)
+    assert jedax.load(path, task=Own(joints=3)).task == Own(joints=3)
+
+
+def test_another_task_than_the_runs_is_refused(stopped):
+    with pytest.raises(jedax.JedaxError, match="task: expected the arm of the settings"):
+        jedax.resume(stopped, task=PlanarArm(joints=3))
+
+
+def test_a_run_that_goes_on_has_no_outcome_yet(stopped, whole):
+    """What an interruption wrote is older than the checkpoints that follow."""
+
+    class Killed(Exception):
+        pass
+
+    def kill(report):
+        raise Killed
+
+    assert (stopped / "summary.json").exists()
+    with pytest.raises(Killed):
+        jedax.resume(stopped, callbacks=[kill])
+    run = jedax.load(stopped)
+    assert run.summary == {}
+    assert run.repertoire.counts.sum() > 8 * 40
+    assert_same_run(jedax.resume(stopped), whole)
+
+
+def test_start_genotypes_are_there_after_a_kill(tmp_path, small, arm):
+    given, path = np.full((3, 4), 0.25, np.float32), tmp_path / "run"
+    jedax.run(small, arm, evaluations=8 * 6, start_genotypes=given, out=path)
+    expected = final(path)
+    shutil.rmtree(path / "checkpoint")
+    jedax.resume(path)
+    assert_same_outcome(path, expected)
+
+
+@pytest.mark.parametrize("name", ["summary.json", "repertoire.safetensors", "environment.json", "convergence.png"])
+def test_a_full_disk_is_said(tmp_path, small, arm, monkeypatch, name):
+    def full(path, data):
+        if path.name == name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, data)
+
+    write = files.write_atomic
+    monkeypatch.setattr(files, "write_atomic", full)
+    monkeypatch.setattr("jedax.report.figures.write_atomic", full)
+    with pytest.raises(jedax.JedaxError, match=r"out: expected room to write results, got .*No space left.*--resume"):
+        jedax.run(small, arm, evaluations=8 * 6, out=tmp_path / "run")
+
+
+def test_an_error_of_a_callback_is_its_own(small, arm):
+    def fail(report):
+        raise FileNotFoundError("mine")
+
+    with pytest.raises(FileNotFoundError, match="mine"):
+        jedax.run(small, arm, evaluations=8 * 6, callbacks=[fail])
 
 
 def test_torn_metrics_are_mended(stopped, whole, arm):

@@ -1,5 +1,7 @@
 """The loop: budgets, seeds, chunks, replicas, stopping."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -148,6 +150,44 @@ def test_callbacks_see_reports_and_stop(small, arm):
     assert seen[-1][1] == run.summary["max_fitness"]
 
 
+@pytest.mark.parametrize(("settings", "status"), [({"callbacks": [lambda _: True]}, "callback"),
+                                                  ({"stop_fitness": -1e6}, "goal")])  # fmt: skip
+def test_a_search_can_stop_after_its_first_batch(small, arm, settings, status):
+    run = jedax.run(small, arm, evaluations=8 * 20, **settings)
+    assert (run.summary["status"], run.summary["evaluations"]) == (status, 8)
+
+
+def test_blas_has_one_thread_while_it_searches(small, arm):
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    before, seen = threads(), []
+    jedax.run(small, arm, evaluations=16, callbacks=[lambda _: seen.append(threads())])
+    assert seen
+    assert all(found == {1} for found in seen)
+    assert threads() == before
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "task", "message"),
+    [
+        ("jedi", 5, "task: expected a name or a Task, got 5"),
+        (None, "arm", "algorithm: expected a name or a JediConfig"),
+    ],
+)
+def test_arguments_of_another_kind(algorithm, task, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.run(algorithm, task)
+
+
+def test_more_start_genotypes_than_a_batch_are_refused(small, arm):
+    with pytest.raises(jedax.JedaxError, match=r"start_from: expected at most the 8 genotypes .* got 9"):
+        jedax.run(small, arm, evaluations=8, start_genotypes=np.zeros((9, 4)))
+
+
 def test_start_genotypes_come_first(small, arm):
     given = np.full((3, 4), 0.25, np.float32)
     run = jedax.run(small, arm, evaluations=8, start_genotypes=given)
@@ -214,6 +254,27 @@ def test_targets_by_the_gp_run(small, arm, targets):
     chosen = [tuple(t) for t in run.targets[0].tolist()]
     assert set(chosen) <= centroids
     assert len(set(chosen)) == small.pool
+
+
+@pytest.mark.parametrize(("gp", "share"), [("weighted", 4 * 5), ("standard", 1)])
+def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
+    """The weighted GP learns from every evaluation of the 5 generations of 4, the standard one from one datum."""
+    from jedax.gp import posterior
+    from jedax.targets import choose_bucb
+
+    config = small.replace(targets="gp-bucb", gp=gp)
+    algorithm = JEDi.build(config, arm.descriptor_bounds)
+    run = jedax.run(config.replace(targets="uniform"), arm, evaluations=8 * 12)
+    state = algorithm.init(
+        jax.random.key(0), jnp.zeros((8, 4)), arm.evaluate_batch(jax.random.key(0), jnp.zeros((8, 4)))
+    )
+    state = dataclasses.replace(state, repertoire=jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), run.repertoire))
+    key = jax.random.key(1)
+    _, targets = algorithm.choose_targets(key, state, gp_size=64)
+    _, fitted = algorithm.fit_gp(state, gp_size=64)
+    at = posterior(fitted, algorithm.cells.to_unit_box(jnp.asarray(algorithm.cells.centroids)))
+    expected = choose_bucb(key, at, fitted.noise_variance / share, config.pool, beta=config.ucb_beta)
+    np.testing.assert_array_equal(targets, algorithm.cells.centroids[np.asarray(expected)])
 
 
 def test_one_loop_by_hand(small, arm):

@@ -1,1 +1,1 @@
-"""jedax."""
+"""Search methods as pure functions of their state, one file each."""

@@ -43,7 +43,8 @@ def _expectation(complaint: Mapping[str, Any]) -> str:
         return f"a length of at least {limits['min_length']}"
     if complaint["type"] == "too_long":
         return f"a length of at most {limits['max_length']}"
-    return complaint["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    message = complaint["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return message.partition(", unable to parse")[0]
 
 
 def word_validation_error(model: type[BaseModel], error: ValidationError, *, where: str = "") -> JedaxError:

@@ -28,7 +28,9 @@ class RunConfig(Config):
     seed: int = Field(default=0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
     replicas: int = Field(default=1, ge=1, description="Independent searches that run side by side in one program.")
     stop_fitness: float | None = Field(default=None, description="Stop once every replica has reached this fitness.")
-    max_seconds: float | None = Field(default=None, gt=0, description="Stop after this many seconds.")
+    max_seconds: float | None = Field(
+        default=None, gt=0, description="Stop after this many seconds; a resumed run counts anew."
+    )
     start_from: str | None = Field(
         default=None, description="Genotypes to start from, (n, params) in a .npy file; random ones fill the batch."
     )

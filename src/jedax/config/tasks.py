@@ -10,7 +10,7 @@ from pathlib import Path
 from jedax._checks import unknown
 from jedax.config.base import Config
 from jedax.config.functions import ArmConfig, FunctionConfig
-from jedax.config.maze import load_maze_file
+from jedax.config.maze import MazeConfig, load_maze_file
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ TASKS: dict[str, TaskEntry] = {
 }  # fmt: skip
 
 
+MAZE = "maze:"
+"""Starts the name of a maze that was made in Python; its settings say all."""
+
+
 def is_maze_file(name: str) -> bool:
     """Whether a task's name is a path to a maze file rather than the name of a task."""
     return name.endswith((".yaml", ".yml"))
@@ -60,6 +64,8 @@ def task_entry(name: str, *, where: str = "") -> TaskEntry:
     """
     if is_maze_file(name):
         return TaskEntry(f"The maze in {name}.", functools.partial(load_maze_file, name), _MAZE)
+    if name.startswith(MAZE):
+        return TaskEntry("A maze made in Python.", MazeConfig, _MAZE)
     if name not in TASKS:
         raise unknown(f"{where}: task" if where else "task", name, TASKS)
     return TASKS[name]

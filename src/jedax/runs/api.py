@@ -18,7 +18,8 @@ from jedax.runs.directory import RunDirectory
 from jedax.runs.progress import Progress, Silent
 from jedax.runs.results import Run
 from jedax.runs.search import Callback, Search
-from jedax.tasks.base import ConfiguredTask, Task
+from jedax.tasks import make
+from jedax.tasks.base import Task
 
 
 def run(
@@ -59,15 +60,17 @@ def run(
         Interrupted: Ctrl-C or SIGTERM; with `out`, all that was done is saved.
     """
     if isinstance(task, str):
-        from jedax.tasks import make
-
         name, task = task, make(task)
+    elif isinstance(task, Task):
+        name = results.name_of(task)
     else:
-        name = CUSTOM + task.name
+        raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
     if isinstance(algorithm, str):
         method, parameters = algorithm, method_defaults(algorithm, name)
-    else:
+    elif isinstance(algorithm, JediConfig):
         method, parameters = "jedi", algorithm
+    else:
+        raise fail("algorithm", expected="a name or a JediConfig", received=repr(algorithm), remedy="try 'jedi'")
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
@@ -75,7 +78,7 @@ def run(
     budget = task.default_evaluations if evaluations is None else evaluations
     config = FullConfig(
         task=name,
-        task_config=task.config if isinstance(task, ConfiguredTask) and not name.startswith(CUSTOM) else None,
+        task_config=None if name.startswith(CUSTOM) else task.config,  # type: ignore[attr-defined]
         method=method,
         method_config=parameters.replace(**settings),
         run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **of_run}),
@@ -112,12 +115,21 @@ def start(
         start_genotypes = _read_genotypes(config.run.start_from, task)
     start_genotypes = _check_genotypes(start_genotypes, task)
     search = _search(config, task, start_genotypes, None, progress, callbacks, began)
+    if len(start_genotypes) > search.batch:
+        raise fail(
+            "start_from",
+            expected=f"at most the {search.batch} genotypes of a batch (population x pool)",
+            received=len(start_genotypes),
+            remedy="give fewer or raise the population",
+        )
+    search.programs.shapes(search.roots, start_genotypes)  # whatever does not fit shows before anything is written
     if out is not None:
         search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
-        directory.write_config(config)
         if len(start_genotypes):
-            np.save(directory.path / "start_genotypes.npy", start_genotypes)
-        files.write_json(directory.path / "environment.json", environment.describe())
+            directory.write_start_genotypes(start_genotypes)
+        directory.write_config(config)
+        with directory.writing():
+            files.write_json(directory.path / "environment.json", environment.describe())
         directory.log(f"Started {config.method} on {config.task}.")
     return _carry_out(search)
 
@@ -146,10 +158,11 @@ def resume(
     directory = RunDirectory.open(path)
     config = directory.read_config()
     task = results.task_of(config, task)
-    stored = directory.path / "start_genotypes.npy"
+    stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
     if not (directory.path / "environment.json").exists():
-        files.write_json(directory.path / "environment.json", environment.describe())
+        with directory.writing():
+            files.write_json(directory.path / "environment.json", environment.describe())
     search = _search(config, task, given, directory, progress, callbacks, began)
     directory.log("Resumed.")
     return _carry_out(search)
@@ -197,15 +210,16 @@ def _finish(search: Search) -> Run:
         path=None if directory is None else directory.path,
     )  # fmt: skip
     if directory is not None:
-        with search.phase("io"):
+        with search.phase("io"), directory.writing():
             results.save_arrays(directory, found)
-        with search.phase("figures"):
+        with search.phase("figures"), directory.writing():
             from jedax.report.figures import write_figures
 
             write_figures(found, directory.path / "figures")
     summary = _summarise(search)
     if directory is not None:
-        files.write_json(directory.path / "summary.json", summary)
+        with directory.writing():
+            files.write_json(directory.path / "summary.json", summary)
         directory.log(f"Ended ({search.status}): best {max(_as_list(summary['max_fitness'])):.3f}.")
     found.summary.update(summary)
     return found
@@ -253,7 +267,10 @@ def _read_genotypes(path: str | None, task: Task) -> np.ndarray:
     if path is None:
         return np.zeros((0, task.num_params), np.float32)
     try:
-        return np.load(path, allow_pickle=False)
+        genotypes = np.load(path, allow_pickle=False)
+        if not isinstance(genotypes, np.ndarray):
+            raise ValueError("several arrays")
+        return genotypes
     except (OSError, ValueError, EOFError) as error:
         raise fail(
             "start_from",

@@ -19,17 +19,20 @@ import io
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from jedax._checks import JedaxError, fail
 from jedax.config.run import FullConfig
 from jedax.runs import files
 
 _KEPT_CHECKPOINTS = 2
-_FILES = ("config.yaml", "metrics.csv", "repertoire.safetensors", "summary.json", "environment.json", "log.txt",
-          "start_genotypes.npy")  # fmt: skip
+_OUTCOME = ("repertoire.safetensors", "summary.json")
+_FILES = ("config.yaml", "metrics.csv", "environment.json", "log.txt", "start_genotypes.npy", *_OUTCOME)
 _FOLDERS = ("checkpoint", "figures")
 
 METRICS = (
@@ -113,9 +116,51 @@ class RunDirectory:
             )
         return directory
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Word what goes wrong while results are written.
+
+        Raises:
+            JedaxError: The disk is full, or the directory can no longer be written.
+        """
+        try:
+            yield
+        except OSError as error:
+            raise fail(
+                "out",
+                expected="room to write results",
+                received=f"{self.path} ({error.strerror or error})",
+                remedy=f"free some, then jedax run --resume {self.path}",
+            ) from None
+
     def write_config(self, config: FullConfig) -> None:
         """Write the settings; this comes first, so that a run can always be resumed."""
-        files.write_atomic(self.path / "config.yaml", config.dump())
+        with self.writing():
+            files.write_atomic(self.path / "config.yaml", config.dump())
+
+    def write_start_genotypes(self, genotypes: np.ndarray) -> None:
+        """Write the genotypes that a run starts from."""
+        buffer = io.BytesIO()
+        np.save(buffer, genotypes)
+        with self.writing():
+            files.write_atomic(self.start_genotypes, buffer.getvalue())
+
+    @property
+    def start_genotypes(self) -> Path:
+        """The file of the genotypes that a run starts from; it need not exist."""
+        return self.path / "start_genotypes.npy"
+
+    def remove_outcome(self) -> None:
+        """Remove what an interrupted run left as its outcome: it goes on, and `checkpoint/` has all of it."""
+        for name in _OUTCOME:
+            (self.path / name).unlink(missing_ok=True)
+
+    def set_aside(self, checkpoint: Path) -> None:
+        """Rename a damaged checkpoint, so that a whole one can take its place."""
+        aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        with self.writing():
+            checkpoint.rename(aside)
 
     def read_config(self) -> FullConfig:
         """Read the settings back.
@@ -131,14 +176,14 @@ class RunDirectory:
 
     def log(self, message: str) -> None:
         """Add a line to the log, with date and time."""
-        with open(self.path / "log.txt", "a", encoding="utf-8") as file:
+        with self.writing(), open(self.path / "log.txt", "a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
 
     def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows to the metrics; the first brings the header."""
         path = self.path / "metrics.csv"
         new = not path.exists()
-        with open(path, "a", newline="", encoding="utf-8") as file:
+        with self.writing(), open(path, "a", newline="", encoding="utf-8") as file:
             writer: csv.DictWriter[str] = csv.DictWriter(file, METRICS)
             if new:
                 writer.writeheader()
@@ -150,9 +195,14 @@ class RunDirectory:
         if not path.exists():
             return
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines[1:] if line.endswith("\n") and int(line.split(",", 1)[0]) <= evaluations]
+        whole = [line for line in lines[1:] if line.endswith("\n")]
+        try:
+            kept = [line for line in whole if int(line.split(",", 1)[0]) <= evaluations]
+        except ValueError as error:
+            raise self._foreign_metrics(error) from None
         if kept:
-            files.write_atomic(path, "".join([lines[0], *kept]))
+            with self.writing():
+                files.write_atomic(path, "".join([lines[0], *kept]))
         else:
             path.unlink()
 
@@ -171,14 +221,18 @@ class RunDirectory:
             return [{name: float(value or "nan") for name, value in row.items()}
                     for row in csv.DictReader(io.StringIO(whole), strict=True)]  # fmt: skip
         except (ValueError, TypeError, csv.Error) as error:
-            raise JedaxError(f"{path}: expected numbers under {', '.join(METRICS[:3])}..., got {error}; "
-                             "restore the file.") from None  # fmt: skip
+            raise self._foreign_metrics(error) from None
+
+    def _foreign_metrics(self, error: Exception) -> JedaxError:
+        numbers = f"numbers under {', '.join(METRICS[:3])}..."
+        return fail(str(self.path / "metrics.csv"), expected=numbers, received=error, remedy="restore the file")
 
     def save_checkpoint(self, state: Any, facts: Mapping[str, Any]) -> None:
         """Save a state and drop all but the newest two; `facts["evaluations"]` orders them."""
         folder = self.path / "checkpoint" / f"{facts['evaluations']:012d}"
         if not folder.exists():
-            files.save_tree(folder, state, facts)
+            with self.writing():
+                files.save_tree(folder, state, facts)
         for old in self.checkpoints()[_KEPT_CHECKPOINTS:]:
             shutil.rmtree(old)
 
@@ -190,21 +244,24 @@ class RunDirectory:
     def load_checkpoint(self, like: Any) -> tuple[Any, dict[str, Any]] | None:
         """Return the newest whole state and its facts; None before the first checkpoint.
 
-        A damaged or foreign one is left alone; the older one serves, and the log says so.
+        A damaged or foreign one is left alone; the older one serves, and the log says so. Beside what was saved,
+        the facts hold "warnings" to show and the "damaged" folders.
 
         Raises:
             JedaxError: There are checkpoints, but none is whole.
         """
         errors: list[JedaxError] = []
+        damaged: list[Path] = []
         for folder in self.checkpoints():
             try:
                 state, facts = files.load_tree(folder, like), files.read_facts(folder)
             except files.CorruptError as error:
                 errors.append(error)
+                damaged.append(folder)
                 continue
             for error in errors:
                 self.log(f"{error} Went back to the checkpoint at {facts['evaluations']} evaluations.")
-            return state, {**facts, "warnings": [str(error) for error in errors]}
+            return state, {**facts, "warnings": [str(error) for error in errors], "damaged": damaged}
         if errors:
             raise JedaxError(f"{errors[0]} No older checkpoint is whole either; start anew with --overwrite.")
         return None

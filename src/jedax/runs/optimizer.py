@@ -67,12 +67,30 @@ class Optimizer:
         minimise: bool = False,
         **parameters: Any,
     ):
-        for name, value in (("num_params", num_params), ("evaluations", evaluations)):
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise fail(name, expected="a whole number of at least 1", received=value, remedy="change it")
         config = method_defaults(method, "") if isinstance(method, str) else method
+        if not isinstance(config, JediConfig):
+            raise fail("method", expected="a name or a JediConfig", received=repr(method), remedy="try 'jedi'")
         self.config = config.replace(**parameters) if parameters else config
-        lows, highs = (tuple(float(b) for b in bound) for bound in descriptor_bounds)
+        least = {"num_params": (num_params, 1), "evaluations": (evaluations, self.config.batch), "seed": (seed, 0)}
+        for name, (value, low) in least.items():
+            if not isinstance(value, int | np.integer) or not low <= value < 2**32:
+                what = " (population x pool)" if name == "evaluations" else ""
+                raise fail(
+                    name, expected=f"a whole number of at least {low}{what}", received=repr(value), remedy="change it"
+                )
+        if not (isinstance(initial_std, int | float | np.number) and 0 <= initial_std < float("inf")):
+            raise fail(
+                "initial_std", expected="a finite number of at least 0", received=repr(initial_std), remedy="change it"
+            )
+        try:
+            lows, highs = (tuple(float(b) for b in bound) for bound in descriptor_bounds)
+        except (TypeError, ValueError):
+            raise fail(
+                "descriptor_bounds",
+                expected="(lows, highs), each a list of numbers",
+                received=repr(descriptor_bounds),
+                remedy="change it",
+            ) from None
         self._algorithm = JEDi.build(self.config, (lows, highs))
         self._num_params, self._budget, self._seed, self.minimise = (
             int(num_params),
@@ -149,7 +167,11 @@ class Optimizer:
         self._pending = None
 
     def save(self, path: str | Path) -> None:
-        """Write all there is to one file, atomically; `load` brings it back, a batch that is out included."""
+        """Write all there is to one file, atomically; `load` brings it back, a batch that is out included.
+
+        Raises:
+            JedaxError: The file cannot be written.
+        """
         tree = {"state": self._state, "pending": self._pending, "initial": self._initial}
         arrays = files.flatten(tree)
         facts = {
@@ -161,7 +183,15 @@ class Optimizer:
             "config": self.config.model_dump(mode="json"),
             "sha256": _digest(arrays),
         }
-        files.write_tensors(Path(path), arrays, {"format": _FORMAT, "facts": json.dumps(facts)})
+        try:
+            files.write_tensors(Path(path), arrays, {"format": _FORMAT, "facts": json.dumps(facts)})
+        except OSError as error:
+            raise fail(
+                "path",
+                expected="a file that can be written",
+                received=f"{path} ({error.strerror})",
+                remedy="choose another",
+            ) from None
 
     @classmethod
     def load(cls, path: str | Path) -> Optimizer:
@@ -202,9 +232,14 @@ class Optimizer:
         drawn = std * jax.random.normal(self._key(3), (batch, self._num_params))
         if initial is None:
             return np.asarray(drawn)
-        given = np.atleast_2d(np.asarray(initial, np.float32))
-        if given.ndim != 2 or given.shape[1] != self._num_params:
-            raise fail("initial", expected=f"shape (n, {self._num_params})", received=given.shape, remedy="change it")
+        given = np.atleast_2d(np.asarray(initial))
+        if given.dtype.kind not in "fiu" or given.ndim != 2 or given.shape[1] != self._num_params or len(given) > batch:
+            raise fail(
+                "initial",
+                expected=f"at most {batch} rows of {self._num_params} numbers",
+                received=f"{given.dtype} of shape {given.shape}",
+                remedy="change it",
+            )
         return np.concatenate([given, drawn])[:batch].astype(np.float32)
 
     def _next_batch(self) -> np.ndarray:

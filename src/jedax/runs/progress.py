@@ -13,8 +13,8 @@ _SECONDS_BETWEEN_LINES = 10.0
 class Progress(Protocol):
     """Something that follows a run."""
 
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float) -> None:
-        """Take note of where the run stands: evaluations per replica; the others over all replicas."""
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
+        """Take note of where the run stands: evaluations per replica, the rest over all replicas; seconds left."""
         ...
 
     def note(self, message: str) -> None:
@@ -29,7 +29,7 @@ class Progress(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float) -> None:
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
         """Take note of where the run stands."""
 
     def note(self, message: str) -> None:
@@ -45,12 +45,11 @@ class Lines:
     def __init__(self, budget: int, stream: TextIO):
         self._budget, self._stream, self._last = budget, stream, -_SECONDS_BETWEEN_LINES
 
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float) -> None:
-        """Print a line if the last one is long ago or the budget is spent."""
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
+        """Print a line if the last one is long ago."""
         now = time.monotonic()
         if now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            left = (self._budget - evaluations) / per_second if per_second > 0 else 0
             self.note(f"{evaluations:,} of {self._budget:,} evaluations, {per_second:,.0f}/s, best {best:.2f}, "
                       f"coverage {coverage:.1%}, {clock(left)} left")  # fmt: skip
 
@@ -81,9 +80,8 @@ class Bar:
         self._bar.start()
         self._bar.refresh()
 
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float) -> None:
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
         """Redraw the bar."""
-        left = (self._budget - evaluations) / per_second if per_second > 0 else 0
         status = (f"{evaluations:,} evaluations  {per_second:,.0f}/s  best {best:.2f}  "
                   f"coverage {coverage:.1%}  {clock(left)} left")  # fmt: skip
         self._bar.update(self._task, completed=evaluations, status=status)

@@ -14,12 +14,13 @@ import numpy as np
 from jedax._checks import fail
 from jedax.algorithms.jedi import JEDi
 from jedax.config.run import CUSTOM, FullConfig
+from jedax.config.tasks import MAZE, TASKS
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.runs import files
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import programs_for, replica_roots
-from jedax.tasks import make
+from jedax.tasks import Maze, make
 from jedax.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -177,13 +178,26 @@ def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, a
     return jax.device_get(restored[0])
 
 
+def name_of(task: Task) -> str:
+    """Return the name under which settings keep a task; `CUSTOM` starts it if only the user can make it again."""
+    if type(task) is Maze:
+        return task.name if task.name in TASKS else f"{MAZE}{task.name}"
+    if task.name in TASKS and type(task) is type(make(task.name)):
+        return task.name
+    return CUSTOM + task.name
+
+
 def task_of(config: FullConfig, task: Task | None = None) -> Task:
-    """Return the task that the settings name; one of the user's own must be given.
+    """Return the task that the settings name; one of the user's own classes must be given.
 
     Raises:
-        JedaxError: The settings name an object that only the user has.
+        JedaxError: The settings name an object that only the user has, or another task is given.
     """
     if task is not None:
+        if not config.task.startswith(CUSTOM) and getattr(task, "config", None) != config.task_config:
+            raise fail(
+                "task", expected=f"the {config.task} of the settings", received=repr(task), remedy="leave it out"
+            )
         return task
     if config.task.startswith(CUSTOM):
         raise fail(

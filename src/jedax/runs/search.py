@@ -131,16 +131,6 @@ class Search:
                     self._chunk()
                     self._end_of_chunk(caught)
                 self._save_checkpoint()
-            except OSError as error:
-                if self.directory is None or (error.filename is None and error.errno is None):
-                    raise
-                where = f"{self.directory.path} ({error.strerror})"
-                raise fail(
-                    "out",
-                    expected="room to write results",
-                    received=where,
-                    remedy=f"free some, then jedax run --resume {self.directory.path}",
-                ) from None
             finally:
                 self.progress.close()
         if self.status == "interrupted":
@@ -178,6 +168,10 @@ class Search:
         self.directory.cut_metrics(self.evaluations)
         self.rows = list(self.directory.read_metrics())
         self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
+        for folder in facts["damaged"]:
+            self.directory.set_aside(folder)
+        if self.status == "running":
+            self.directory.remove_outcome()
         return True
 
     def _chunk(self) -> None:
@@ -234,7 +228,8 @@ class Search:
             self.status = "interrupted"
         worked = sum(self.phases.get(name, 0) for name in ("simulate+es", "gp", "io"))
         rate = self.config.run.replicas * self.evaluations / worked if worked > 0 else 0.0
-        self.progress.update(self.evaluations, rate, float(best.max()), float(coverage.mean()))
+        left = (self.generations - self.generation) * self.batch * self.config.run.replicas / rate if rate > 0 else 0.0
+        self.progress.update(self.evaluations, rate, float(best.max()), float(coverage.mean()), left)
         due = time.perf_counter() - self._saved_at >= self.config.run.checkpoint_seconds
         if due and self.status == "running":
             self._save_checkpoint()
