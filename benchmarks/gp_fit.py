@@ -1,16 +1,19 @@
 """How long fitting and predicting with the Gaussian process takes.
 
-    python benchmarks/gp_fit.py [--repeats 9] [--unweighted]
+    python benchmarks/gp_fit.py [--repeats 9] [--unweighted] [--blas-threads 1] [--beside 0]
 
 The data are cells of a 32 x 32 grid on the unit square, some of them missing, with a fitness like that of a
 maze (distance to a target, and steps where walls are) and 1 to 1e5 evaluations each. "Warm" refits after the
-fitness and the counts of five per cent of the cells have changed.
+fitness and the counts of five per cent of the cells have changed. A search gives the BLAS one thread; `--beside`
+starts so many other busy processes first, to show why.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -19,6 +22,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg  # noqa: F401, the BLAS whose threads are set
+import threadpoolctl
 from jax.scipy.linalg import cho_solve
 
 from jedax.gp import GPData, GPSettings, fit, predict
@@ -90,11 +95,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--unweighted", action="store_true")
+    parser.add_argument("--blas-threads", type=int, default=1)
+    parser.add_argument("--beside", type=int, default=0, help="busy processes beside this one")
     options = parser.parse_args()
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.beside)]
+    try:
+        with threadpoolctl.threadpool_limits(options.blas_threads, user_api="blas"):
+            measure(options)
+    finally:
+        for process in busy:
+            process.kill()
+
+
+def measure(options: argparse.Namespace) -> None:
     settings = GPSettings(weighted=not options.unweighted)
     fit_, predict_ = jax.jit(fit, static_argnums=0), jax.jit(predict)
     queries = jax.random.uniform(jax.random.key(0), (1024, 2))
-    print(f"{settings}\n{os.cpu_count()} cores; milliseconds, median of {options.repeats}; (likelihood evaluations)")
+    print(
+        f"{os.cpu_count()} cores, {options.blas_threads} BLAS threads, {options.beside} busy processes beside; "
+        f"milliseconds, median of {options.repeats}; (likelihood evaluations)"
+    )
     print(f"{'size':>5} {'cold fit':>14} {'warm fit':>14} {'predict':>8}   one evaluation's parts")
     for size in (128, 256, 512, 1024):
         start = settings.initial_hyperparameters()
