@@ -98,14 +98,15 @@ def of(rows: list[Row], configuration: tuple) -> list[Row]:
 
 
 def write_tables(rows: list[Row]) -> None:
-    """Write all runs as CSV, and the final fitness of each seed as a Markdown table."""
+    """Write all runs as CSV, and the final fitness of each seed into the table of `results/README.md`."""
     with (HERE / "runs.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0].columns()), lineterminator="\n")
         writer.writeheader()
         writer.writerows(row.columns() for row in rows)
     seeds = [row.seed for row in of(rows, CONFIGURATIONS[0])]
+    columns = " | ".join(f"seed {seed}" for seed in seeds)
     lines = [
-        f"| method | alpha | targets | {' | '.join(map(str, seeds))} | median | arrived | paper's median |",
+        f"| method | alpha | targets | {columns} | median | arrived | paper's median |",
         "|---|---|---|" + "---:|" * (len(seeds) + 3),
     ]
     for configuration in CONFIGURATIONS:
@@ -116,7 +117,10 @@ def write_tables(rows: list[Row]) -> None:
             f"| {method} | {alpha} | {targets} | {' | '.join(f'{f:.0f}' for f in fitness)} | {np.median(fitness):.1f} "
             f"| {sum(f >= NEVER for f in fitness)} of {len(fitness)} | {paper} |"
         )
-    write_atomic(HERE / "table.md", ("\n".join(lines) + "\n").encode())
+    page = HERE.parent / "README.md"
+    before, begin, rest = page.read_text(encoding="utf-8").partition("<!-- begin maze-a -->\n")
+    _, end, after = rest.partition("<!-- end maze-a -->\n")
+    write_atomic(page, (before + begin + "\n".join(lines) + "\n" + end + after).encode())
 
 
 def draw_convergence(rows: list[Row]) -> None:

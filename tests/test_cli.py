@@ -207,6 +207,8 @@ BAD = [
     (["run", "--resume", "nothing-here"], "run directory: expected a directory with a config.yaml"),
     (["run", "arm", "--resume", "nothing-here"], "resume: expected no other option"),
     (["run", "--config", "nowhere.yml", "--seed", "1"], "config: expected a readable file"),
+    (["tasks", "maze-a"], "tasks: expected no more words after it, got 'maze-a'"),
+    (["methods", "bogus"], "methods: expected no more words after it, got 'bogus'"),
     (["run", "maze-a", "extra"], "jedax run: expected no more words after it, got 'extra'"),
     (["run", "arm", "--out", "sphere", "extra"], "--out: expected no more words after it, got 'extra'"),
     (["run", "arm", "--seed"], "--seed: expected a value after it, got none"),

@@ -6,11 +6,14 @@ import time
 
 _BEGAN = time.perf_counter()
 
+import contextlib  # noqa: E402
 import dataclasses  # noqa: E402
+import os  # noqa: E402
+import signal  # noqa: E402
 import sys  # noqa: E402
 import types  # noqa: E402
 import typing  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
+from collections.abc import Iterator, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Annotated, Any  # noqa: E402
 
@@ -78,10 +81,10 @@ def _dispatch(arguments: list[str]) -> None:
         print(f"jedax {__version__}")
     elif command == "run":
         _run(arguments)
-    elif command == "tasks":
-        _show_tasks()
-    elif command == "methods":
-        _show_methods()
+    elif command in ("tasks", "methods"):
+        if arguments not in ([], ["--help"], ["-h"]):
+            raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
+        _show_tasks() if command == "tasks" else _show_methods()
     else:
         raise unknown("command", command, ["run", "tasks", "methods", "--help", "--version"])
 
@@ -99,6 +102,7 @@ def _show_methods() -> None:
 
     for name, (_, summary) in METHODS.items():
         print(f"{name:<14}{summary}")
+    print("\nevolution strategies (--es): sep-cma-es, lm-ma-es, or evosax: and one of evosax's, as in evosax:SNES")
     print("\npresets (--preset):")
     for name, summary in PRESETS.items():
         print(f"{name:<14}{summary}")
@@ -174,10 +178,11 @@ def _take_task(arguments: list[str]) -> str | None:
 
 def _carry_out(*, config: Any = None, out: Any = None, overwrite: bool = False, resume: str | None = None) -> None:
     """Import what does the work, and do it."""
-    from jedax.runs import api, progress
-    from jedax.runs.environment import keep_compiled_programs
+    with _nothing_to_save():
+        from jedax.runs import api, progress
+        from jedax.runs.environment import keep_compiled_programs
 
-    keep_compiled_programs()
+        keep_compiled_programs()
     if resume is not None:
         from jedax.runs.directory import RunDirectory
 
@@ -197,9 +202,36 @@ def _carry_out(*, config: Any = None, out: Any = None, overwrite: bool = False, 
         best = f"best fitness of each replica {', '.join(f'{f:.2f}' for f in fitness)}"
     print(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
           f"({progress.clock(summary['wall_seconds'])} in all)")  # fmt: skip
+    if summary["status"] in _ENDS:
+        print(_ENDS[summary["status"]])
     if any(_each(summary["num_failed"])):
         print(f"{sum(_each(summary['num_failed'])):,} evaluations failed (not finite) and were not stored")
     print(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
+
+
+_ENDS = {
+    "goal": "stopped because --stop-fitness was reached",
+    "time": "stopped because --max-seconds had passed",
+}
+
+
+@contextlib.contextmanager
+def _nothing_to_save() -> Iterator[None]:
+    """Leave at once at Ctrl-C or SIGTERM; while modules are imported, an exception from a signal can get lost."""
+
+    def leave(number: int, frame: Any) -> None:
+        os.write(2, b"jedax: stopped; nothing was written.\n")
+        os._exit(128 + number)
+
+    try:
+        before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: signals are somebody else's
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _each(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Types that every floor of the house shares.
+"""Types that all parts of jedax share.
 
 Shapes in annotations are those of ONE search; a run of R replicas puts a leading axis R on everything by
 `jax.vmap`.

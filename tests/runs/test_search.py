@@ -320,3 +320,56 @@ def test_parameters_of_method_and_run_by_name(arm):
     assert [row["evaluations"] for row in run.rows] == [8, 16]
     with pytest.raises(jedax.JedaxError, match=r"^parameter: unknown name 'alhpa'; did you mean 'alpha'"):
         jedax.run("jedi", arm, alhpa=0.3)
+
+
+class Good(Task):
+    name = "good"
+    num_params = 3
+    descriptor_bounds = ((0.0, 0.0), (1.0, 1.0))
+
+    def init(self, key):
+        return jax.random.uniform(key, (3,))
+
+    def evaluate(self, key, genotype):
+        return Evaluation(genotype.sum(), genotype[:2])
+
+
+def test_a_task_needs_no_more_than_that(small, tmp_path):
+    run = jedax.run(small, Good(), evaluations=16, out=tmp_path / "run")
+    assert repr(run).startswith("Run(jedi on custom:good, 16 evaluations, best fitness ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"init": lambda self, key: jnp.zeros(4)}, r"Bad.init: expected a genotype of shape \(3,\), got \(4,\)"),
+        ({"evaluate": lambda self, key, g: (g.sum(), g[:2])}, "Bad.evaluate: expected an Evaluation, got tuple"),
+        (
+            {"evaluate": lambda self, key, g: Evaluation(g.sum(), g)},
+            r"Bad.evaluate: expected fitness of shape \(\) and a descriptor of \(2,\), got \(\) and \(3,\)",
+        ),
+        ({"evaluate": lambda self, key, g: Evaluation(g, g[:2])}, r"Bad.evaluate: expected fitness of shape \(\)"),
+        ({"__hash__": None}, "Bad: expected a hashable object"),
+    ],
+)
+def test_tasks_whose_parts_do_not_fit(small, tmp_path, changes, message):
+    bad = type("Bad", (Good,), changes)()
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.run(small, bad, evaluations=16, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("attribute", ["name", "num_params", "descriptor_bounds"])
+def test_tasks_that_lack_something(small, attribute):
+    class Lacking(Task):
+        init, evaluate = Good.init, Good.evaluate
+
+    for name in {"name", "num_params", "descriptor_bounds"} - {attribute}:
+        setattr(Lacking, name, getattr(Good, name))
+    with pytest.raises(jedax.JedaxError, match=f"Lacking.{attribute}: expected a value, got none; set it"):
+        jedax.run(small, Lacking(), evaluations=16)
+
+
+def test_presets(arm):
+    run = jedax.run("jedi", "maze-b", preset="tuned", evaluations=64, cells=16)
+    assert run.config.method_config.alpha == 0.3

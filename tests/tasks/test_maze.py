@@ -594,6 +594,11 @@ class TestEvaluations:
         with pytest.raises(JedaxError, match=r"^genotypes: expected shape \(batch, 66\), got .*per row\.$"):
             make("maze-a").evaluate_batch(KEY, jnp.zeros(shape))
 
+    @pytest.mark.parametrize("count", [0, 4, 6])
+    def test_wrong_number_of_readings(self, count):
+        with pytest.raises(JedaxError, match=f"^observation: expected 5 readings.* got {count}; "):
+            make("maze-a").act(jnp.zeros(66), [0.0] * count)
+
     def test_wrong_shape_of_a_rollout(self):
         with pytest.raises(JedaxError, match=r"^genotype: expected shape \(66,\), got \(67,\)"):
             make("maze-a").rollout(KEY, jnp.zeros(67))

@@ -10,7 +10,8 @@
 | compute scores, update theta | `JEDi.tell` (`jedax.scores`, `jedax.es`) |
 | update the repertoire | `JEDi.tell` (`jedax.repertoire`) |
 
-Only the loop itself and the evaluations live elsewhere, in `jedax.runs`.
+`JEDi.start_loop` ties the second to the fourth of these together. The loop itself and the evaluations are in
+`jedax.runs`.
 """
 
 from __future__ import annotations

@@ -66,10 +66,10 @@ class JediConfig(Config):
     elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of a population that is recombined.")
     cells: int = Field(default=1024, ge=1, description="Cells of the repertoire.")
     cell_layout: Literal["auto", "cvt", "grid"] = Field(
-        default="auto", description="Voronoi cells (CVT) or a grid; auto: a grid above 10,000 cells."
+        default="auto", description="Voronoi cells (CVT) or a grid; auto: a grid above 10000 cells."
     )
     cvt_samples: int | None = Field(
-        default=None, ge=1, description="Points for the CVT's k-means; default: the larger of 5,000 and 10 x cells."
+        default=None, ge=1, description="Points for the CVT's k-means; default: the larger of 5000 and 10 x cells."
     )
     cvt_iterations: int = Field(default=20, ge=0, description="Steps of the CVT's k-means.")
 

@@ -27,7 +27,9 @@ class RunConfig(Config):
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
     replicas: int = Field(default=1, ge=1, description="Independent searches that run side by side in one program.")
-    stop_fitness: float | None = Field(default=None, description="Stop once every replica has reached this fitness.")
+    stop_fitness: float | None = Field(
+        default=None, description="Stop at the first report at which every replica has reached this."
+    )
     max_seconds: float | None = Field(
         default=None, gt=0, description="Stop after this many seconds; a resumed run counts anew."
     )

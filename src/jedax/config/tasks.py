@@ -31,7 +31,7 @@ _MAZE = "jedax.tasks.maze:Maze"
 _FUNCTIONS = "jedax.tasks.functions"
 
 TASKS: dict[str, TaskEntry] = {
-    "maze-a": _maze("maze-a", "Robot in maze A of the paper; behaviour: where it ends."),
+    "maze-a": _maze("maze-a", "Robot in maze A of the paper; behaviour: where it stands before its last step."),
     "maze-b": _maze("maze-b", "Robot in maze B, a snake."),
     "maze-c": _maze("maze-c", "Robot in maze C, slanted walls and dead ends."),
     "maze-quad-b": _maze("maze-quad-b", "Robot in the middle of four mirrored copies of maze B."),

@@ -1,4 +1,4 @@
-"""The interface of an evolution strategy (ES), as JEDi and the other methods use it."""
+"""The interface of an evolution strategy (ES), as the search methods use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best solution of every cell, and how often each cell was tried (paper, section 3.1; METHOD of MAP-Elites).
+"""The best solution of every cell, and how often each was tried (paper, section 3.1; as in MAP-Elites).
 
 Source: Mouret & Clune 2015, "Illuminating search spaces by mapping elites".
 """

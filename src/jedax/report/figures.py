@@ -97,5 +97,5 @@ def _cells(
     plots.cell_values(ax, run, values, label, log=log, cmap=cmap)
     if with_targets:
         plots.targets(ax, run, run.best_replica)
-    ax.set_title(_title(run), fontsize=10)
+    ax.set_title(f"{_title(run)}: {label}", fontsize=10)
     return figure

@@ -27,14 +27,18 @@ _STOP = "#d55e00"
 def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "best fitness") -> None:
     """Draw a column of the metrics against evaluations: each replica thin, their median strong.
 
-    For fitness, the task's goal is a dotted line.
+    The median is drawn from three replicas on. For fitness, the task's goal is a dotted line.
     """
     metrics = run.metrics
     lines = metrics.pivot_table(index="evaluations", columns="replica", values=column)
-    if lines.shape[1] > 1:
-        ax.plot(lines.index, lines.to_numpy(), color=_PATH, alpha=0.3, linewidth=0.8)
-    ax.plot(lines.index, lines.median(axis=1), color=_PATH, linewidth=1.8,
-            label="median" if lines.shape[1] > 1 else None)  # fmt: skip
+    several = lines.shape[1] > 1
+    style: dict[str, Any] = {"color": _PATH, "drawstyle": "steps-post"}
+    for number, replica in enumerate(lines):
+        label_once = "each replica" if several and number == 0 else None
+        ax.plot(lines.index, lines[replica], **style, alpha=0.4 if several else 1, linewidth=0.9 if several else 1.8,
+                label=label_once)  # fmt: skip
+    if lines.shape[1] > 2:
+        ax.plot(lines.index, lines.median(axis=1), **style, linewidth=1.8, label="median")
     goal = run.task.goal_fitness
     if column == "max_fitness" and goal is not None:
         ax.axhline(goal, color=_TARGET, linestyle=":", linewidth=1.5, label=f"goal ({goal:g})")
@@ -76,6 +80,9 @@ def cell_values(
                                                  array=values[known], cmap=cmap, norm=norm, edgecolor="face",
                                                  linewidth=0.2))  # fmt: skip
     _frame(ax, run)
+    if not known.all():
+        ax.plot([], [], "s", color=_EMPTY, markeredgecolor="#bbbbbb", label="empty")
+    _legend(ax)
     ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03)
 
 
@@ -84,9 +91,10 @@ def targets(ax: Axes, run: Run, replica: int) -> None:
     points = run.targets[replica]
     if points.shape[1] < 2:
         points = np.column_stack([points[:, 0], np.full(len(points), 0.5)])
-    ax.scatter(*points[:, :2].T, marker="x", s=60, linewidth=2.2, color="black", zorder=4)
-    ax.scatter(*points[:, :2].T, marker="x", s=45, linewidth=1.2, color="white", zorder=5, label="last targets")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=True, facecolor="#888888", fontsize=8)
+    choice = getattr(run.config.method_config, "targets", "")
+    ax.scatter(*points[:, :2].T, marker="X", s=55, linewidth=0.9, color="white", edgecolor="black", zorder=5,
+               label=f"last targets ({choice})")  # fmt: skip
+    _legend(ax)
 
 
 def cell_outlines(cells: Cells) -> list[np.ndarray]:
@@ -118,11 +126,12 @@ def cell_outlines(cells: Cells) -> list[np.ndarray]:
     return [diagram.vertices[diagram.regions[diagram.point_region[i]]] for i in range(len(centroids))]
 
 
-def maze(ax: Axes, config: MazeConfig) -> None:
+def maze(ax: Axes, config: MazeConfig, *, fill_target: bool = True) -> None:
     """Draw a maze: walls, start, target."""
     walls = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in config.all_walls]
     ax.add_collection(LineCollection(walls, colors=_WALL, linewidths=2, zorder=3, capstyle="round"))
-    ax.add_patch(Circle(config.target, config.target_radius, color=_TARGET, alpha=0.75, zorder=3, label="target"))
+    ax.add_patch(Circle(config.target, config.target_radius, facecolor=_TARGET if fill_target else "none",
+                        edgecolor=_TARGET, linewidth=1.6, zorder=3, label="target"))  # fmt: skip
     ax.plot(*config.start[:2], "o", color=_PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
 
 
@@ -136,35 +145,36 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         links = np.asarray(run.task.link_positions(jax.numpy.asarray(solution.genotype)))
         ax.plot(*links.T, "-o", color=_PATH, linewidth=2.5, markersize=5)
         ax.plot(*links[-1], "o", color=_STOP, markersize=9, label="tip")
-        ax.legend(frameon=False)
     else:
-        cell_values(ax, run, np.asarray(run.repertoire.fitness[which]), "fitness")
+        fitness = np.asarray(run.repertoire.fitness[which], float)
         place = solution.descriptor if len(solution.descriptor) > 1 else [solution.descriptor[0], 0.5]
         ax.plot(*place[:2], "*", color=_STOP, markersize=16, markeredgecolor="white", label="best", zorder=5)
-        ax.legend(frameon=True)
-    _frame(ax, run)
+        cell_values(ax, run, np.where(np.isfinite(fitness), fitness, np.nan), "fitness")
+    if isinstance(run.task, Maze | PlanarArm):
+        _frame(ax, run, fill_target=True)
+        _legend(ax)
     ax.set_title(f"best solution: fitness {solution.fitness:.2f}", fontsize=10)
 
 
 def _path(ax: Axes, task: Maze, genotype: np.ndarray, seed: int) -> None:
     trajectory = task.rollout(jax.random.key(seed), jax.numpy.asarray(genotype))
     positions = np.concatenate([[task.config.start[:2]], np.asarray(trajectory.positions)[: int(trajectory.length)]])
-    maze(ax, task.config)
     ax.plot(*positions.T, color=_PATH, linewidth=1.6, zorder=5, label="path")
     ax.plot(*positions[-1], "X", color=_STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=4, frameon=False, fontsize=8)
 
 
-def _frame(ax: Axes, run: Run) -> None:
+def _legend(ax: Axes) -> None:
+    """Explain the marks, below the axes."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=4, frameon=False, fontsize=8)
+
+
+def _frame(ax: Axes, run: Run, *, fill_target: bool = False) -> None:
     """Set limits and labels of the descriptor space; draw the walls of a maze over it."""
     lows, highs = run.cells.bounds
     names = (*run.task.descriptor_names, "", "")
     if isinstance(run.task, Maze):
-        walls = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in run.task.config.all_walls]
-        ax.add_collection(LineCollection(walls, colors=_WALL, linewidths=1.6, zorder=3))
-        ax.add_patch(Circle(run.task.config.target, run.task.config.target_radius, fill=False, color=_WALL,
-                            linewidth=1.2, linestyle="--", zorder=3))  # fmt: skip
-        ax.plot(*run.task.config.start[:2], "o", color=_WALL, markersize=4, zorder=3)
+        maze(ax, run.task.config, fill_target=fill_target)
     if len(lows) == 1:
         ax.set(xlim=(lows[0], highs[0]), ylim=(0, 1), xlabel=names[0], yticks=[])
         return

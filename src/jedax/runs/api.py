@@ -34,6 +34,7 @@ def run(
     start_genotypes: np.ndarray | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
+    preset: str = "decay",
     **settings: Any,
 ) -> Run:
     """Search, and return what was found.
@@ -52,6 +53,7 @@ def run(
         start_genotypes: `(given, params)`, the first members of the initial batch; random ones fill it up.
         callbacks: Called at each report with a `Report`; one that returns True stops the search.
         progress: What shows how far it is; None: nothing does.
+        preset: Of a method given by name: "decay", or "tuned" for the paper's alpha.
         **settings: Parameters of the method, such as `alpha=0.3`, and more of `jedax.config.run.RunConfig`, such
             as `stop_fitness` or `max_seconds`.
 
@@ -66,7 +68,7 @@ def run(
     else:
         raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
     if isinstance(algorithm, str):
-        method, parameters = algorithm, method_defaults(algorithm, name)
+        method, parameters = algorithm, method_defaults(algorithm, name, preset)
     elif isinstance(algorithm, JediConfig):
         method, parameters = "jedi", algorithm
     else:
@@ -142,7 +144,7 @@ def resume(
     progress: Progress | None = None,
     began: float | None = None,
 ) -> Run:
-    """Go on with a run that was stopped or killed; it ends as if it had never been.
+    """Go on with a run that was stopped or killed; it ends as if nothing had stopped it.
 
     Args:
         path: Its directory.

@@ -41,6 +41,11 @@ METRICS = (
 )  # fmt: skip
 
 
+def _number(text: str) -> float:
+    """Read back a number of the metrics; whole ones stay whole."""
+    return int(text) if text.lstrip("-").isdigit() else float(text or "nan")
+
+
 class RunDirectory:
     """A run's directory.
 
@@ -218,7 +223,7 @@ class RunDirectory:
         text = path.read_text(encoding="utf-8")
         whole = text[: text.rfind("\n") + 1]  # a run that goes on may be writing its last line
         try:
-            return [{name: float(value or "nan") for name, value in row.items()}
+            return [{name: _number(value) for name, value in row.items()}
                     for row in csv.DictReader(io.StringIO(whole), strict=True)]  # fmt: skip
         except (ValueError, TypeError, csv.Error) as error:
             raise self._foreign_metrics(error) from None

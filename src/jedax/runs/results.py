@@ -21,7 +21,7 @@ from jedax.runs import files
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import programs_for, replica_roots
 from jedax.tasks import Maze, make
-from jedax.tasks.base import Task
+from jedax.tasks.base import Task, check_task
 
 if TYPE_CHECKING:
     import pandas
@@ -42,7 +42,7 @@ class Solution:
     descriptor: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run that has ended, or as far as it had got.
 
@@ -69,6 +69,12 @@ class Run:
     rows: list[dict[str, float]]
     summary: dict[str, Any]
     path: Path | None = None
+
+    def __repr__(self) -> str:
+        """Return what it was and what came of it, in a line."""
+        evaluations = self.rows[-1]["evaluations"] if self.rows else 0
+        best = float(np.max(self.repertoire.best_fitness))
+        return f"Run({self.config.method} on {self.config.task}, {evaluations:,} evaluations, best fitness {best:g})"
 
     @property
     def metrics(self) -> pandas.DataFrame:
@@ -180,11 +186,10 @@ def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, a
 
 def name_of(task: Task) -> str:
     """Return the name under which settings keep a task; `CUSTOM` starts it if only the user can make it again."""
+    name = getattr(task, "name", "")
     if type(task) is Maze:
-        return task.name if task.name in TASKS else f"{MAZE}{task.name}"
-    if task.name in TASKS and type(task) is type(make(task.name)):
-        return task.name
-    return CUSTOM + task.name
+        return name if name in TASKS else f"{MAZE}{name}"
+    return name if name in TASKS and type(task) is type(make(name)) else f"{CUSTOM}{name}"
 
 
 def task_of(config: FullConfig, task: Task | None = None) -> Task:
@@ -193,11 +198,12 @@ def task_of(config: FullConfig, task: Task | None = None) -> Task:
     Raises:
         JedaxError: The settings name an object that only the user has, or another task is given.
     """
+    if task is not None and config.task.startswith(CUSTOM):
+        return check_task(task)
     if task is not None:
-        if not config.task.startswith(CUSTOM) and getattr(task, "config", None) != config.task_config:
-            raise fail(
-                "task", expected=f"the {config.task} of the settings", received=repr(task), remedy="leave it out"
-            )
+        if getattr(task, "config", None) != config.task_config:
+            expected = f"the {config.task} of the settings"
+            raise fail("task", expected=expected, received=repr(task), remedy="leave it out")
         return task
     if config.task.startswith(CUSTOM):
         raise fail(

@@ -168,6 +168,8 @@ class Search:
         self.directory.cut_metrics(self.evaluations)
         self.rows = list(self.directory.read_metrics())
         self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
+        if self.status == "finished":
+            self.progress.note("This run had ended already; its pictures and its summary are made anew.")
         for folder in facts["damaged"]:
             self.directory.set_aside(folder)
         if self.status == "running":

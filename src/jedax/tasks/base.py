@@ -24,8 +24,8 @@ class Task(abc.ABC):
         num_params: Length of a genotype.
         descriptor_bounds: `(lows, highs)`, each with one number per descriptor dimension. Descriptors outside
             go to the nearest cell.
-        descriptor_names: One axis label per descriptor dimension.
-        qd_offset: A fitness that no solution falls below; the QD score counts fitness above it.
+        descriptor_names: One axis label per descriptor dimension; none by default.
+        qd_offset: A fitness that no solution falls below, 0 by default; the QD score counts fitness above it.
         goal_fitness: A run has reached its goal once its best fitness is at least this; None: there is none.
         default_evaluations: Budget of a run that names none.
     """
@@ -33,8 +33,8 @@ class Task(abc.ABC):
     name: str
     num_params: int
     descriptor_bounds: tuple[tuple[float, ...], tuple[float, ...]]
-    descriptor_names: tuple[str, ...]
-    qd_offset: float
+    descriptor_names: tuple[str, ...] = ()
+    qd_offset: float = 0.0
     goal_fitness: float | None = None
     default_evaluations: int = 100_000
 
@@ -69,6 +69,53 @@ class Task(abc.ABC):
     def num_descriptors(self) -> int:
         """Number of descriptor dimensions."""
         return len(self.descriptor_bounds[0])
+
+
+def check_task(task: Task) -> Task:
+    """Return a task of the user's own if its attributes and methods fit together.
+
+    Raises:
+        JedaxError: Something is missing, cannot be hashed, or has another shape than it should.
+    """
+    kind = type(task).__name__
+    for attribute in ("name", "num_params", "descriptor_bounds"):
+        if not hasattr(task, attribute):
+            raise fail(f"{kind}.{attribute}", expected="a value", received="none", remedy="set it in the class")
+    try:
+        hash(task)
+    except TypeError:
+        raise fail(
+            kind,
+            expected="a hashable object",
+            received="one that cannot be hashed",
+            remedy="make its dataclass frozen=True",
+        ) from None
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    genotype = jax.eval_shape(task.init, key)
+    if getattr(genotype, "shape", None) != (task.num_params,):
+        raise fail(
+            f"{kind}.init",
+            expected=f"a genotype of shape ({task.num_params},)",
+            received=getattr(genotype, "shape", type(genotype).__name__),
+            remedy="see num_params",
+        )
+    found = jax.eval_shape(task.evaluate, key, genotype)
+    if not isinstance(found, Evaluation):
+        raise fail(
+            f"{kind}.evaluate",
+            expected="an Evaluation",
+            received=type(found).__name__,
+            remedy="return jedax.Evaluation(fitness, descriptor)",
+        )
+    shapes = jax.numpy.shape(found.fitness), jax.numpy.shape(found.descriptor)
+    if shapes != ((), (task.num_descriptors,)):
+        raise fail(
+            f"{kind}.evaluate",
+            expected=f"fitness of shape () and a descriptor of ({task.num_descriptors},)",
+            received=" and ".join(map(str, shapes)),
+            remedy="see descriptor_bounds",
+        )
+    return task
 
 
 @dataclass(frozen=True, init=False)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jedax._checks import fail
 from jedax.config.maze import MazeConfig
 from jedax.tasks import policy
 from jedax.tasks.base import ConfiguredTask
@@ -124,7 +125,22 @@ class Maze(ConfiguredTask):
         return jax.vmap(self.evaluate, in_axes=(0, 1))(keys, genotypes.T)
 
     def act(self, genotype: Float[Array, " params"], observation: Sequence[float]) -> Float[Array, "2"]:
-        """Return what a controller does: left and right wheel, in [-1, 1], from lasers and bumpers."""
+        """Return what a controller does: left and right wheel, in [-1, 1].
+
+        Args:
+            genotype: The controller.
+            observation: What each laser reads (a distance), then left and right bumper (1 touches, -1 does not).
+
+        Raises:
+            JedaxError: Another number of readings.
+        """
+        if len(observation) != self.layer_sizes[0]:
+            raise fail(
+                "observation",
+                expected=f"{self.layer_sizes[0]} readings, lasers and two bumpers",
+                received=len(observation),
+                remedy="give one number for each",
+            )
         values = [jnp.float32(value) for value in observation]
         return jnp.stack(policy.apply(jnp.asarray(genotype), values, self.layer_sizes, self.config.activation))
 
