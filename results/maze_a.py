@@ -82,14 +82,22 @@ def run_all(folder: Path, seeds: int, evaluations: int) -> list[Row]:
     for method, alpha, targets in CONFIGURATIONS:
         for seed in range(seeds):
             out = folder / f"{method}-{alpha}-{targets}-seed{seed}"
-            if (out / "config.yaml").exists():
-                run = jedax.resume(out)  # at once, if it is finished
+            if is_finished(out):
+                run = jedax.load(out)
+            elif (out / "config.yaml").exists():
+                run = jedax.resume(out)
             else:
                 settings = {"alpha": alpha, "targets": targets}
                 run = jedax.run(method, "maze-a", evaluations=evaluations, seed=seed, out=out, **settings)
             rows.append(Row(method, alpha, targets, seed, run))
             print(*rows[-1].columns().values(), flush=True)
     return rows
+
+
+def is_finished(out: Path) -> bool:
+    """Return whether a run has spent its budget; an interrupted one leaves a summary too."""
+    summary = out / "summary.json"
+    return summary.exists() and json.loads(summary.read_text())["status"] == "finished"
 
 
 def of(rows: list[Row], configuration: tuple) -> list[Row]:
