@@ -16,6 +16,15 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _let_programs_go():
+    """A process may hold 65,530 memory maps on a common Linux, and each compiled program takes several."""
+    yield
+    import jax
+
+    jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def small():
     """A search that takes a second: an arm of 4 joints, 64 cells, 2 ES of 4, loops of 5 generations."""
