@@ -96,6 +96,7 @@ class FullConfig(Config):
     )
     method: str = Field(default="jedi", description="Name of the method.")
     method_config: SerializeAsAny[Config] = Field(default_factory=JediConfig, description="Its parameters.")
+    label: str = Field(default="", description="What comparisons call it; empty: the method's name.")
     run: RunConfig = Field(default_factory=RunConfig, description="Budget, seeds, reports.")
 
     def dump(self) -> str:
