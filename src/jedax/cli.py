@@ -49,7 +49,7 @@ class _Option:
 
 _COMMAND = {
     "method": _Option("How to search; see jedax methods.", str, "jedi"),
-    "preset": _Option("Parameters of the paper: decay or tuned; see jedax methods.", str, "decay"),
+    "preset": _Option("Parameters of the paper, such as tuned; see jedax methods.", str),
     "out": _Option("Directory for results, new or empty. Default: runs/TASK-METHOD-seedS.", str),
     "overwrite": _Option("Replace what an earlier run left in --out.", bool, False),
     "config": _Option("Settings as in a run's config.yaml; options given here win.", str),
@@ -98,18 +98,18 @@ def _show_tasks() -> None:
 
 
 def _show_methods() -> None:
-    from jedax.config.run import METHODS, PRESETS
+    from jedax.config.presets import METHODS
 
-    for name, (_, summary) in METHODS.items():
-        print(f"{name:<14}{summary}")
+    for name, method in METHODS.items():
+        print(f"{name:<14}{method.summary}")
+        for number, (preset, entry) in enumerate(method.presets.items()):
+            print(f"{'':<14}  --preset {preset}{' (default)' * (not number)}: {entry.summary}")
     print("\nevolution strategies (--es): sep-cma-es, lm-ma-es, or evosax: and one of evosax's, as in evosax:SNES")
-    print("\npresets (--preset):")
-    for name, summary in PRESETS.items():
-        print(f"{name:<14}{summary}")
 
 
 def _run(arguments: list[str]) -> None:
-    from jedax.config.run import FullConfig, RunConfig, method_defaults
+    from jedax.config.presets import method_defaults
+    from jedax.config.run import FullConfig, RunConfig
     from jedax.config.tasks import task_entry
 
     given_config = _peek(arguments, "--config")
@@ -124,7 +124,7 @@ def _run(arguments: list[str]) -> None:
         task_config: Any = task_entry(name).config()
         config = FullConfig(
             task=name, task_config=task_config, method=method,
-            method_config=method_defaults(method, name, preset or "decay"),
+            method_config=method_defaults(method, name, preset),
             run=RunConfig(evaluations=task_config.evaluations),
         )  # fmt: skip
     elif method or preset:

@@ -11,7 +11,21 @@ from dataclasses import dataclass
 import jax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-__all__ = ["Array", "Bool", "Evaluation", "Float", "Int", "PRNGKeyArray"]
+__all__ = [
+    "IMPROVED",
+    "NEW",
+    "NOT_ADDED",
+    "Array",
+    "Bool",
+    "Evaluation",
+    "Float",
+    "Insertion",
+    "Int",
+    "PRNGKeyArray",
+]
+
+NOT_ADDED, IMPROVED, NEW = range(3)
+"""What adding a solution did: nothing, beat the threshold of a filled cell, or filled an empty one."""
 
 
 @jax.tree_util.register_dataclass
@@ -34,3 +48,26 @@ class Evaluation:
     def valid(self) -> Bool[Array, "*batch"]:
         """`(*batch)`, whether fitness and every descriptor are finite."""
         return jax.numpy.isfinite(self.fitness) & jax.numpy.isfinite(self.descriptor).all(axis=-1)
+
+    @property
+    def fitness_or_worst(self) -> Float[Array, "*batch"]:
+        """`(*batch)`, the fitness, -inf where the evaluation failed."""
+        return jax.numpy.where(self.valid, self.fitness, -jax.numpy.inf)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Insertion:
+    """What became of a batch that was added; all of it compares with the repertoire before the batch.
+
+    Attributes:
+        stored: `(batch,)`, whether the cell holds this solution now.
+        status: `(batch,)`, `NOT_ADDED`, `IMPROVED` or `NEW`; of several members that beat the threshold of one cell
+            each is an improvement, though only the best is stored.
+        improvement: `(batch,)`, fitness above the cell's threshold; in an empty cell of a hard repertoire the
+            fitness itself; -inf for members that failed.
+    """
+
+    stored: Bool[Array, " batch"]
+    status: Int[Array, " batch"]
+    improvement: Float[Array, " batch"]

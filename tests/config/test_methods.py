@@ -4,7 +4,7 @@ import pytest
 
 from jedax._checks import JedaxError
 from jedax.config.methods import JediConfig
-from jedax.config.run import METHODS, PRESETS, method_defaults
+from jedax.config.presets import METHODS, method_defaults
 from jedax.config.tasks import TASKS
 
 

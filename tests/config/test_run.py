@@ -10,7 +10,8 @@ from jedax._checks import JedaxError
 from jedax.config.functions import FunctionConfig
 from jedax.config.maze import MazeConfig
 from jedax.config.methods import JediConfig
-from jedax.config.run import METHODS, FullConfig, RunConfig, method_defaults
+from jedax.config.presets import METHODS, method_defaults
+from jedax.config.run import FullConfig, RunConfig
 from jedax.config.tasks import TASKS
 
 

@@ -279,7 +279,7 @@ def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
 
 def test_one_loop_by_hand(small, arm):
     """A loop of the algorithm, written out with the blocks, one ES after the other."""
-    from jedax.scores import weighted_target_fitness_score
+    from jedax.rankers import weighted_target_fitness_score
 
     cells = make_cells(arm.descriptor_bounds, 64)
     algorithm = JEDi(small.replace(alpha=0.4), cells)

@@ -1,1 +1,32 @@
-"""Search methods as pure functions of their state, one file each."""
+"""The search methods, each put together from the blocks below."""
+
+from __future__ import annotations
+
+import importlib
+
+from jedax.algorithms.base import Algorithm, Problem
+from jedax.config.methods import MethodConfig
+
+__all__ = ["Algorithm", "Problem", "make_algorithm"]
+
+_CLASSES = {
+    "JediConfig": ("jedi", "JEDi"),
+    "ESConfig": ("es", "ES"),
+    "MapElitesConfig": ("map_elites", "MapElites"),
+    "CMAMEConfig": ("cma_me", "CMAME"),
+}
+
+
+def make_algorithm(config: MethodConfig, problem: Problem) -> Algorithm:
+    """Return the search method that these parameters belong to.
+
+    Args:
+        config: Parameters of a method, such as a `JediConfig`.
+        problem: The task, or what is known of it.
+
+    Raises:
+        JedaxError: Parameters that do not fit the task.
+    """
+    module, name = _CLASSES[type(config).__name__]
+    kind: type[Algorithm] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    return kind.build(config, problem)

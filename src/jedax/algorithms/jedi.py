@@ -7,7 +7,7 @@
 | update alpha | `alpha_at` |
 | select the starting genome, initialise the ES centre | `JEDi.start_pool` |
 | sample lambda genomes | `JEDi.ask` |
-| compute scores, update theta | `JEDi.tell` (`jedax.scores`, `jedax.es`) |
+| compute scores, update theta | `JEDi.tell` (`jedax.rankers`, `jedax.es`) |
 | update the repertoire | `JEDi.tell` (`jedax.repertoire`) |
 
 `JEDi.start_loop` ties the second to the fourth of these together. The loop itself and the evaluations are in
@@ -24,14 +24,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jedax.algorithms.base import Algorithm
 from jedax.config.methods import JediConfig
-from jedax.es import Strategy, make_strategy
+from jedax.es import make_strategy
+from jedax.es.pool import Pool
 from jedax.gp import FittedGP, GPData, GPSettings, Hyperparameters, condition, fit, posterior
-from jedax.repertoire import Cells, Repertoire
-from jedax.repertoire.cells import Bounds, make_cells
-from jedax.scores import weighted_target_fitness_score
+from jedax.rankers import Outcome, weighted_target
+from jedax.repertoire import Repertoire
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
-from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
+from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 
 @jax.tree_util.register_dataclass
@@ -59,42 +60,28 @@ class JEDiState:
 
 
 @dataclass(frozen=True)
-class JEDi:
+class JEDi(Algorithm):
     """The search as pure functions of a `JEDiState`; equal settings are equal objects.
 
     A loop of Algorithm 1 is one `start_loop` and then `config.generations` times `ask`, evaluate, `tell`.
     `start_loop` belongs outside any vmap over emitters: it fits the GP once for the whole pool.
-
-    Attributes:
-        config: Parameters.
-        cells: How the descriptor space is cut; see `jedax.repertoire.make_cells`.
     """
 
     config: JediConfig
-    cells: Cells
-
-    @classmethod
-    def build(cls, config: JediConfig, descriptor_bounds: Bounds) -> JEDi:
-        """Return the search over a descriptor box, `(lows, highs)`, cut into the cells that `config` asks for.
-
-        Raises:
-            JedaxError: Bounds that are no box, or cells that do not fit it.
-        """
-        cells = make_cells(
-            descriptor_bounds, config.cells, config.cell_layout, config.cvt_samples, config.cvt_iterations
-        )
-        return cls(config, cells)
 
     @functools.cached_property
-    def strategy(self) -> Strategy:
-        """The evolution strategy of every emitter."""
+    def pool(self) -> Pool:
+        """The evolution strategies."""
         config = self.config
-        return make_strategy(
-            config.es,
-            population=config.population,
-            step_size=config.step_size,
-            elite_ratio=config.elite_ratio,
+        strategy = make_strategy(
+            config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
         )
+        return Pool(strategy, config.pool)
+
+    @property
+    def generations_per_loop(self) -> int:
+        """ES generations before new targets are chosen."""
+        return self.config.generations
 
     @property
     def gp_settings(self) -> GPSettings:
@@ -118,14 +105,6 @@ class JEDi:
     def uses_gp(self) -> bool:
         """Whether the choice of targets looks at the Gaussian process."""
         return self.config.targets != "uniform"
-
-    def evaluations(self, state: JEDiState) -> Int[Array, ""]:
-        """Return the evaluations done so far, the initial batch included."""
-        return (state.generation + 1) * self.config.batch
-
-    def is_loop_start(self, generation: int) -> bool:
-        """Whether new targets are due before generation number `generation`, counted from 0."""
-        return generation % self.config.generations == 0
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiState:
         """Initialise the repertoire with the evaluated initial batch; no targets are chosen yet."""
@@ -199,9 +178,10 @@ class JEDi:
         at = posterior(gp, self._unit_centroids)
         return at.mean, jnp.sqrt(at.variance)
 
-    def gp_numbers(self, state: JEDiState) -> dict[str, Array]:
-        """Return the last fit in numbers, by the names of the metrics' columns."""
+    def numbers(self, state: JEDiState) -> dict[str, Array]:
+        """Return alpha and the last fit of the GP, scalars by the names of the metrics' columns."""
         return {
+            "alpha": state.alpha,
             "gp_signal": state.gp.signal,
             "gp_length_scale": state.gp.length_scale,
             "gp_noise": state.gp.noise,
@@ -223,14 +203,12 @@ class JEDi:
 
     def start_pool(self, key: PRNGKeyArray, repertoire: Repertoire, targets: Float[Array, "pool descriptor"]) -> Any:
         """Start a fresh ES at the stored solution whose descriptor is nearest to each target."""
-        keys = jax.random.split(key, self.config.pool)
-        return jax.vmap(self.strategy.init)(keys, jax.vmap(repertoire.nearest)(targets))
+        return self.pool.start(key, jax.vmap(repertoire.nearest)(targets))
 
     def ask(self, key: PRNGKeyArray, state: JEDiState) -> tuple[Float[Array, "batch params"], JEDiState]:
         """Sample one generation of every ES; the batch holds one ES after the other."""
-        keys = jax.random.split(key, self.config.pool)
-        genotypes, pool = jax.vmap(self.strategy.ask)(keys, state.pool)
-        return genotypes.reshape(self.config.batch, -1), replace(state, pool=pool)
+        genotypes, pool = self.pool.ask(key, state.pool)
+        return genotypes, replace(state, pool=pool)
 
     def tell(
         self,
@@ -238,23 +216,19 @@ class JEDi:
         state: JEDiState,
         genotypes: Float[Array, "batch params"],
         evaluation: Evaluation,
-    ) -> tuple[JEDiState, dict[str, Array]]:
-        """Score the generation, update every ES, and add all that was evaluated to the repertoire.
-
-        Returns:
-            The state, and `{"stored": (batch,)}`, which solutions the repertoire took.
-        """
-        config = self.config
-        split = jax.tree.map(lambda leaf: leaf.reshape(config.pool, config.population, *leaf.shape[1:]), evaluation)
-        scores = jax.vmap(weighted_target_fitness_score, in_axes=(0, 0, None))(split, state.targets, state.alpha)
-        keys = jax.random.split(key, config.pool)
-        pool = jax.vmap(self.strategy.tell)(
-            keys, state.pool, genotypes.reshape(config.pool, config.population, -1), scores
+    ) -> tuple[JEDiState, Insertion]:
+        """Score the generation, update every ES, and add all that was evaluated to the repertoire."""
+        when = self.evaluations(state) + self.config.batch
+        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when)
+        by_es = Outcome(
+            evaluation=self.pool.split(evaluation),
+            insertion=self.pool.split(insertion),
+            aim=state.targets,
+            alpha=jnp.broadcast_to(state.alpha, self.config.pool),
         )
-        when = self.evaluations(state) + config.batch
-        repertoire, stored = state.repertoire.add(self.cells, genotypes, evaluation, when)
+        pool = self.pool.tell(key, state.pool, genotypes, jax.vmap(weighted_target)(by_es))
         state = replace(state, pool=pool, repertoire=repertoire, generation=state.generation + 1)
-        return state, {"stored": stored}
+        return state, insertion
 
 
 def alpha_at(config: JediConfig, progress: Float[Array, ""]) -> Float[Array, ""]:

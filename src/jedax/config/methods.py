@@ -1,12 +1,12 @@
-"""Settings of the search methods, with the paper's values per task as presets."""
+"""Settings of the search methods; defaults are the paper's for mazes (its table of global hyperparameters)."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from jedax._checks import fail
+from jedax._checks import check_choice, fail
 from jedax.config.base import Config
 
 Positive = Annotated[float, Field(gt=0)]
@@ -14,10 +14,111 @@ Bounds = tuple[Positive, Positive]
 TargetChoice = Literal["pareto", "uniform", "gp-ucb", "gp-bucb"]
 
 
-class JediConfig(Config):
-    """JEDi, Quality with Just Enough Diversity (paper, Algorithm 1)."""
+class MethodConfig(Config):
+    """What every method has: a repertoire, and a number of evaluations per generation."""
+
+    cells: int = Field(default=1024, ge=1, description="Cells of the repertoire.")
+    cell_layout: Literal["auto", "cvt", "grid"] = Field(
+        default="auto", description="Voronoi cells (CVT) or a grid; auto: a grid above 10000 cells."
+    )
+    cvt_samples: int | None = Field(
+        default=None, ge=1, description="Points for the CVT's k-means; default: the larger of 5000 and 10 x cells."
+    )
+    cvt_iterations: int = Field(default=20, ge=0, description="Steps of the CVT's k-means.")
+
+    @property
+    def batch(self) -> int:
+        """Evaluations of one generation."""
+        raise NotImplementedError
+
+
+class WithES(MethodConfig):
+    """A method that uses evolution strategies."""
 
     population: int = Field(default=16, ge=2, description="Solutions per ES and generation (lambda).")
+    es: str = Field(
+        default="sep-cma-es", description="The ES: sep-cma-es, lm-ma-es, or any of evosax's as evosax:SNES."
+    )
+    step_size: float = Field(default=0.05, gt=0, description="Initial step size of an ES.")
+    elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of a population that is recombined.")
+
+    @field_validator("es")
+    @classmethod
+    def _check_es(cls, name: str) -> str:
+        from jedax.es import check_strategy_name
+
+        return check_strategy_name(name)
+
+
+class ESConfig(WithES):
+    """One evolution strategy from a random genotype, by fitness alone (paper, section 4.2)."""
+
+    population: int = Field(default=64, ge=2, description="Solutions per generation (lambda).")
+    restart_tolerance: float | None = Field(
+        default=None, ge=0, description="Restart when the fitness of a generation spreads over less; default: never."
+    )
+
+    @property
+    def batch(self) -> int:
+        """Evaluations of one generation."""
+        return self.population
+
+
+class MapElitesConfig(MethodConfig):
+    """MAP-Elites with the iso+line variation."""
+
+    offspring: int = Field(default=64, ge=1, description="Solutions per generation.")
+    iso_sigma: float = Field(default=0.2, ge=0, description="Standard deviation of the variation of every parameter.")
+    line_sigma: float = Field(
+        default=0.0, ge=0, description="Standard deviation along the line to a second parent, in lengths of the line."
+    )
+
+    @property
+    def batch(self) -> int:
+        """Evaluations of one generation."""
+        return self.offspring
+
+
+class CMAMEConfig(WithES):
+    """CMA-ME, and CMA-MAE with the ranker "threshold" and a soft repertoire."""
+
+    pool: int = Field(default=4, ge=1, description="Emitters, each an ES of its own.")
+    ranker: Literal["imp", "opt", "rnd", "threshold"] = Field(
+        default="imp",
+        description="What an emitter is after: gains of the repertoire, fitness, a random direction of behaviour, or "
+        "fitness above a cell's threshold (CMA-MAE).",
+    )
+    learning_rate: float = Field(
+        default=1.0, ge=0, le=1, description="How far a cell's threshold moves towards what the cell accepts."
+    )
+    threshold_min: Literal["-inf", "task"] | float = Field(
+        default="-inf",
+        description="Threshold of empty cells; -inf: a hard repertoire; task: the task's lowest fitness.",
+    )
+    restart_tolerance: float | None = Field(
+        default=1e-3, ge=0, description="Restart an emitter whose population's fitness spreads over less."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.threshold_min == "-inf" and self.learning_rate != 1:
+            raise fail(
+                "learning_rate",
+                expected="1 where empty cells have the threshold -inf",
+                received=self.learning_rate,
+                remedy="set threshold_min to a fitness that no solution falls below, or to 'task'",
+            )
+        return self
+
+    @property
+    def batch(self) -> int:
+        """Evaluations of one generation of all emitters."""
+        return self.population * self.pool
+
+
+class JediConfig(WithES):
+    """JEDi, Quality with Just Enough Diversity (paper, Algorithm 1)."""
+
     pool: int = Field(default=4, ge=1, description="ES that run side by side, each with a target of its own (n_ES).")
     generations: int = Field(default=100, ge=1, description="Generations of an ES before new targets are chosen (N).")
     alpha: Literal["decay"] | Annotated[float, Field(ge=0, le=1)] = Field(
@@ -59,25 +160,9 @@ class JediConfig(Config):
         default=0.05, gt=0, description="A fit ends when the next step promises less log likelihood (nats)."
     )
     gp_max_steps: int = Field(default=25, ge=1, description="Most likelihood evaluations in one fit of the GP.")
-    es: str = Field(
-        default="sep-cma-es", description="The ES: sep-cma-es, lm-ma-es, or any of evosax's as evosax:SNES."
-    )
-    step_size: float = Field(default=0.05, gt=0, description="Initial step size of an ES.")
-    elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of a population that is recombined.")
-    cells: int = Field(default=1024, ge=1, description="Cells of the repertoire.")
-    cell_layout: Literal["auto", "cvt", "grid"] = Field(
-        default="auto", description="Voronoi cells (CVT) or a grid; auto: a grid above 10000 cells."
-    )
-    cvt_samples: int | None = Field(
-        default=None, ge=1, description="Points for the CVT's k-means; default: the larger of 5000 and 10 x cells."
-    )
-    cvt_iterations: int = Field(default=20, ge=0, description="Steps of the CVT's k-means.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        from jedax.es import check_strategy_name
-
-        check_strategy_name(self.es)
         for name in ("gp_signal_bounds", "gp_length_scale_bounds", "gp_noise_bounds"):
             low, high = getattr(self, name)
             if not low < high:
@@ -107,3 +192,13 @@ class JediConfig(Config):
     def batch(self) -> int:
         """Evaluations of one generation of the whole pool."""
         return self.population * self.pool
+
+
+def config_class(name: str) -> type[MethodConfig]:
+    """Return the class of a method's parameters by its name, such as "JediConfig".
+
+    Raises:
+        JedaxError: There is none of that name.
+    """
+    kinds = {kind.__name__: kind for kind in (JediConfig, ESConfig, MapElitesConfig, CMAMEConfig)}
+    return kinds[check_choice("method", name, kinds)]

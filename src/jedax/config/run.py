@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializeAsAny
 
-from jedax._checks import check_choice, fail
+from jedax._checks import fail
 from jedax.config.base import Config
 from jedax.config.maze import MazeConfig
 from jedax.config.methods import JediConfig
+from jedax.config.presets import method_defaults
 from jedax.config.tasks import is_maze_file, task_entry
 
 # Largest budget that 32-bit counters hold.
@@ -40,46 +41,6 @@ class RunConfig(Config):
         default=None, ge=1, description="Generations between rows of metrics.csv; default: a fiftieth of the budget."
     )
     checkpoint_seconds: float = Field(default=30.0, ge=0, description="Seconds between checkpoints.")
-
-
-METHODS: dict[str, tuple[type[JediConfig], str]] = {
-    "jedi": (JediConfig, "JEDi with the targets that arrive most often: uniform over all cells."),
-    "jedi-paper": (JediConfig, "JEDi to the letter of the paper: weighted GP, targets on the Pareto front."),
-}
-PRESETS = {
-    "decay": "alpha falls from 0.8 to 0 over the budget (paper, section 4.3)",
-    "tuned": "the constant alpha that the paper found best for the task (paper, table 'JEDi hyperparameters')",
-}
-_TUNED_ALPHA = {"maze-a": 0.3, "maze-b": 0.3, "maze-c": 0.5, "maze-quad-b": 0.7}
-
-
-def method_defaults(method: str, task: str, preset: str = "decay", *, where: str = "") -> JediConfig:
-    """Return a method's parameters for a task, before any of the user's own.
-
-    Args:
-        method: Name of the method.
-        task: Name of the task.
-        preset: One of `PRESETS`.
-        where: Put in front of an argument's name in errors, such as a file's name.
-
-    Raises:
-        JedaxError: Unknown method or preset, or a preset that has nothing for the task.
-    """
-    check_choice(f"{where}: method" if where else "method", method, METHODS)
-    check_choice("preset", preset, PRESETS)
-    config = METHODS[method][0]()
-    if method == "jedi-paper":
-        config = config.replace(targets="pareto")
-    if preset == "tuned":
-        if task not in _TUNED_ALPHA:
-            raise fail(
-                "preset",
-                expected=f"a task the paper tuned alpha for ({', '.join(_TUNED_ALPHA)})",
-                received=f"'tuned' for {task!r}",
-                remedy="take --preset decay or give --alpha",
-            )
-        config = config.replace(alpha=_TUNED_ALPHA[task])
-    return config
 
 
 CUSTOM = "custom:"

@@ -1,6 +1,6 @@
 """The repertoire: what each behaviour achieved, cell by cell."""
 
 from jedax.repertoire.cells import Cells
-from jedax.repertoire.repertoire import Repertoire
+from jedax.repertoire.repertoire import HARD, Acceptance, Repertoire
 
-__all__ = ["Cells", "Repertoire"]
+__all__ = ["HARD", "Acceptance", "Cells", "Repertoire"]

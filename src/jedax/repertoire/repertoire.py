@@ -1,17 +1,63 @@
 """The best solution of every cell, and how often each was tried (paper, section 3.1; as in MAP-Elites).
 
-Source: Mouret & Clune 2015, "Illuminating search spaces by mapping elites".
+References:
+    [1] J.-B. Mouret, J. Clune. Illuminating search spaces by mapping elites. arXiv:1504.04909, 2015.
+    [2] M. Fontaine, S. Nikolaidis. Covariance Matrix Adaptation MAP-Annealing. GECCO 2023, arXiv:2205.10752.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 
+from jedax._checks import fail
 from jedax.repertoire.cells import Cells
-from jedax.types import Array, Bool, Evaluation, Float, Int
+from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """What a cell takes: solutions whose fitness is above its threshold.
+
+    By default a repertoire is hard: a cell's threshold is the fitness of what it holds. A soft one ([2]) moves the
+    threshold from `start` towards the accepted fitness, slower the lower the learning rate, and so may replace a
+    solution by a worse one.
+
+    Attributes:
+        learning_rate: How far a threshold moves, 0 (not at all) to 1.
+        start: Threshold of empty cells; -inf makes the repertoire hard.
+
+    Raises:
+        JedaxError: A learning rate out of its range, or below 1 without a finite start.
+    """
+
+    learning_rate: float = 1.0
+    start: float = -math.inf
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.learning_rate <= 1:
+            raise fail(
+                "learning_rate", expected="a number from 0 to 1", received=self.learning_rate, remedy="change it"
+            )
+        if not (math.isfinite(self.start) or (self.is_hard and self.learning_rate == 1)):
+            raise fail(
+                "start",
+                expected="a finite threshold for empty cells where the learning rate is below 1",
+                received=self.start,
+                remedy="give a fitness that no solution falls below",
+            )
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether a cell's threshold is the fitness of what it holds."""
+        return self.start == -math.inf
+
+
+HARD = Acceptance()
+"""A cell keeps the best that landed in it."""
 
 
 @jax.tree_util.register_dataclass
@@ -24,9 +70,10 @@ class Repertoire:
     Attributes:
         genotypes: `(cells, params)`, the best solution of each cell.
         fitness: `(cells,)`, its fitness.
+        thresholds: `(cells,)`, what fitness must be above to be taken; in a hard repertoire equal to `fitness`.
         descriptors: `(cells, d)`, its own descriptor, not the cell's centre.
         counts: `(cells,)`, evaluations that landed in the cell, rejected ones included: the paper's budget n_i.
-        improved_at: `(cells,)`, the run's evaluations when the cell was last improved; -1: never.
+        improved_at: `(cells,)`, the run's evaluations when the cell last took a solution; -1: never.
         best_genotype: `(params,)`, the best solution ever evaluated.
         best_fitness: Its fitness; -inf before there is one.
         best_descriptor: `(d,)`, its descriptor.
@@ -36,6 +83,7 @@ class Repertoire:
 
     genotypes: Float[Array, "cells params"]
     fitness: Float[Array, " cells"]
+    thresholds: Float[Array, " cells"]
     descriptors: Float[Array, "cells descriptor"]
     counts: Int[Array, " cells"]
     improved_at: Int[Array, " cells"]
@@ -46,12 +94,13 @@ class Repertoire:
     num_outside: Int[Array, ""]
 
     @classmethod
-    def empty(cls, cells: Cells, genotype: Float[Array, " params"]) -> Repertoire:
+    def empty(cls, cells: Cells, genotype: Float[Array, " params"], acceptance: Acceptance = HARD) -> Repertoire:
         """Return a repertoire without solutions; `genotype` stands in for a best one until there is one."""
         num_cells, num_descriptors = cells.centroids.shape
         return cls(
             genotypes=jnp.zeros((num_cells, genotype.shape[0]), genotype.dtype),
             fitness=jnp.full(num_cells, -jnp.inf),
+            thresholds=jnp.full(num_cells, acceptance.start),
             descriptors=jnp.zeros((num_cells, num_descriptors)),
             counts=jnp.zeros(num_cells, jnp.int32),
             improved_at=jnp.full(num_cells, -1, jnp.int32),
@@ -73,8 +122,9 @@ class Repertoire:
         genotypes: Float[Array, "batch params"],
         evaluation: Evaluation,
         when: Int[Array, ""],
-    ) -> tuple[Repertoire, Bool[Array, " batch"]]:
-        """Add a batch: a cell keeps the best of what it holds and what landed in it.
+        acceptance: Acceptance = HARD,
+    ) -> tuple[Repertoire, Insertion]:
+        """Add a batch: a cell takes the best of those that landed in it with a fitness above its threshold.
 
         The solution that is there wins ties, then the lowest index in the batch.
 
@@ -83,27 +133,26 @@ class Repertoire:
             genotypes: The batch.
             evaluation: Its fitness and descriptors; failed members are counted and left out.
             when: Evaluations of the run so far, this batch included.
+            acceptance: The same as for `empty`.
 
         Returns:
-            The new repertoire, and which members of the batch were stored.
+            The new repertoire, and what became of the batch.
         """
-        batch, num_cells = genotypes.shape[0], cells.num_cells
+        num_cells = cells.num_cells
         valid = evaluation.valid
         fitness = jnp.where(valid, evaluation.fitness, -jnp.inf)
         # Members without a valid result go to a cell past the end, which every update below drops.
         cell = jnp.where(valid, cells.assign(evaluation.descriptor), num_cells)
-        best_of_cell = jax.ops.segment_max(fitness, cell, num_cells)
-        improves = valid & (fitness == best_of_cell[cell]) & (fitness > self.fitness[cell])
-        order = jnp.arange(batch)
-        winner = jax.ops.segment_min(jnp.where(improves, order, batch), cell, num_cells)
-        stored = improves & (winner[cell] == order)
-        place = jnp.where(stored, cell, num_cells)
+        accepted = valid & (fitness > self.thresholds[cell])
+        insertion = self._judge(cell, fitness, accepted, acceptance)
+        place = jnp.where(insertion.stored, cell, num_cells)
         best = jnp.argmax(fitness)
         is_best = fitness[best] > self.best_fitness
         new = replace(
             self,
             genotypes=self.genotypes.at[place].set(genotypes, mode="drop"),
             fitness=self.fitness.at[place].set(fitness, mode="drop"),
+            thresholds=self._raised(cell, fitness, accepted, place, acceptance),
             descriptors=self.descriptors.at[place].set(evaluation.descriptor, mode="drop"),
             counts=self.counts.at[cell].add(1, mode="drop"),
             improved_at=self.improved_at.at[place].set(when, mode="drop"),
@@ -113,7 +162,55 @@ class Repertoire:
             num_failed=self.num_failed + (~valid).sum(),
             num_outside=self.num_outside + (valid & cells.is_outside(evaluation.descriptor)).sum(),
         )
-        return new, stored
+        return new, insertion
+
+    def _judge(
+        self,
+        cell: Int[Array, " batch"],
+        fitness: Float[Array, " batch"],
+        accepted: Bool[Array, " batch"],
+        acceptance: Acceptance,
+    ) -> Insertion:
+        batch, num_cells = cell.shape[0], self.fitness.shape[0]
+        best_of_cell = jax.ops.segment_max(fitness, cell, num_cells)
+        order = jnp.arange(batch)
+        is_first_best = accepted & (fitness == best_of_cell[cell])
+        winner = jax.ops.segment_min(jnp.where(is_first_best, order, batch), cell, num_cells)
+        filled = self.filled[cell]
+        base = jnp.where(filled, self.thresholds[cell], 0.0 if acceptance.is_hard else acceptance.start)
+        return Insertion(
+            stored=is_first_best & (winner[cell] == order),
+            status=jnp.where(accepted, jnp.where(filled, IMPROVED, NEW), NOT_ADDED),
+            improvement=fitness - base,
+        )
+
+    def _raised(
+        self,
+        cell: Int[Array, " batch"],
+        fitness: Float[Array, " batch"],
+        accepted: Bool[Array, " batch"],
+        place: Int[Array, " batch"],
+        acceptance: Acceptance,
+    ) -> Float[Array, " cells"]:
+        """Return the thresholds after the batch; a soft one moves once for all that a cell accepted ([2], section 5).
+
+        k accepted solutions move a threshold t to (1 - lr)^k t + (1 - (1 - lr)^k) times their mean fitness.
+        """
+        if acceptance.is_hard:
+            return self.thresholds.at[place].set(fitness, mode="drop")
+        num_cells = self.fitness.shape[0]
+        number = jax.ops.segment_sum(accepted.astype(jnp.float32), cell, num_cells)
+        total = jax.ops.segment_sum(jnp.where(accepted, fitness, 0), cell, num_cells)
+        kept = (1 - acceptance.learning_rate) ** number
+        moved = kept * self.thresholds + (1 - kept) * total / jnp.maximum(number, 1)
+        return jnp.where(number > 0, moved, self.thresholds)
+
+    def sample(self, key: PRNGKeyArray, number: int) -> Float[Array, "number params"]:
+        """Draw genotypes from the filled cells, each alike, with replacement; of an empty repertoire its stand-in."""
+        num_filled = self.filled.sum()
+        which = jax.random.randint(key, (number,), 0, jnp.maximum(num_filled, 1))
+        index = jnp.searchsorted(jnp.cumsum(self.filled), which + 1)
+        return jnp.where(num_filled > 0, self.genotypes[index], self.best_genotype)
 
     def nearest(self, descriptor: Float[Array, " descriptor"]) -> Float[Array, " params"]:
         """Return the genotype whose stored descriptor is nearest; of an empty repertoire its stand-in."""

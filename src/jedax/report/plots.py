@@ -87,7 +87,9 @@ def cell_values(
 
 
 def targets(ax: Axes, run: Run, replica: int) -> None:
-    """Mark the last targets that the ES were sent to."""
+    """Mark the last targets that the ES were sent to; nothing where there are none."""
+    if run.targets is None:
+        return
     points = run.targets[replica]
     if points.shape[1] < 2:
         points = np.column_stack([points[:, 0], np.full(len(points), 0.5)])

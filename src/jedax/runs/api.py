@@ -11,8 +11,10 @@ import jax
 import numpy as np
 
 from jedax._checks import fail, unknown
-from jedax.config.methods import JediConfig
-from jedax.config.run import CUSTOM, FullConfig, RunConfig, method_defaults
+from jedax.algorithms.jedi import JEDi
+from jedax.config.methods import MethodConfig
+from jedax.config.presets import METHODS, method_defaults
+from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.runs import environment, files, results
 from jedax.runs.directory import RunDirectory
 from jedax.runs.progress import Progress, Silent
@@ -23,7 +25,7 @@ from jedax.tasks.base import Task
 
 
 def run(
-    algorithm: str | JediConfig = "jedi",
+    algorithm: str | MethodConfig = "jedi",
     task: str | Task = "maze-a",
     *,
     evaluations: int | None = None,
@@ -34,7 +36,7 @@ def run(
     start_genotypes: np.ndarray | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
-    preset: str = "decay",
+    preset: str | None = None,
     **settings: Any,
 ) -> Run:
     """Search, and return what was found.
@@ -53,7 +55,7 @@ def run(
         start_genotypes: `(given, params)`, the first members of the initial batch; random ones fill it up.
         callbacks: Called at each report with a `Report`; one that returns True stops the search.
         progress: What shows how far it is; None: nothing does.
-        preset: Of a method given by name: "decay", or "tuned" for the paper's alpha.
+        preset: Of a method given by name, such as "tuned" for the paper's alpha; None: its first.
         **settings: Parameters of the method, such as `alpha=0.3`, and more of `jedax.config.run.RunConfig`, such
             as `stop_fitness` or `max_seconds`.
 
@@ -69,10 +71,15 @@ def run(
         raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
     if isinstance(algorithm, str):
         method, parameters = algorithm, method_defaults(algorithm, name, preset)
-    elif isinstance(algorithm, JediConfig):
-        method, parameters = "jedi", algorithm
+    elif isinstance(algorithm, MethodConfig):
+        method, parameters = name_of_method(algorithm), algorithm
     else:
-        raise fail("algorithm", expected="a name or a JediConfig", received=repr(algorithm), remedy="try 'jedi'")
+        raise fail(
+            "algorithm",
+            expected="a name or parameters such as a JediConfig",
+            received=repr(algorithm),
+            remedy="try 'jedi'",
+        )
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
@@ -87,6 +94,13 @@ def run(
     )
     return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
                  callbacks=callbacks, progress=progress)  # fmt: skip
+
+
+def name_of_method(config: MethodConfig) -> str:
+    """Return the name of the method whose own parameters are nearest to these."""
+    own = {name: entry.config for name, entry in METHODS.items() if type(entry.config) is type(config)}
+    return min(own, key=lambda name: sum(own[name].model_dump()[key] != value
+                                         for key, value in config.model_dump().items()))  # fmt: skip
 
 
 def start(
@@ -117,10 +131,10 @@ def start(
         start_genotypes = _read_genotypes(config.run.start_from, task)
     start_genotypes = _check_genotypes(start_genotypes, task)
     search = _search(config, task, start_genotypes, None, progress, callbacks, began)
-    if len(start_genotypes) > search.batch:
+    if len(start_genotypes) > search.algorithm.num_initial:
         raise fail(
             "start_from",
-            expected=f"at most the {search.batch} genotypes of a batch (population x pool)",
+            expected=f"at most the {search.algorithm.num_initial} genotypes that {config.method} starts from",
             received=len(start_genotypes),
             remedy="give fewer or raise the population",
         )
@@ -201,14 +215,15 @@ def _carry_out(search: Search) -> Run:
 
 def _finish(search: Search) -> Run:
     mean = std = None
-    with search.phase("gp"), environment.one_blas_thread():
-        mean, std = search.programs.predict_gp(search.state, search.gp_size_for_all())
-        mean, std = np.asarray(mean), np.asarray(std)
+    if isinstance(search.algorithm, JEDi):
+        with search.phase("gp"), environment.one_blas_thread():
+            mean, std = search.programs.predict_gp(search.state, search.gp_size_for_all())
+            mean, std = np.asarray(mean), np.asarray(std)
     state = jax.device_get(search.state)
     directory = search.directory
     found = Run(
         config=search.config, task=search.task, cells=search.algorithm.cells, repertoire=state.repertoire,
-        gp_mean=mean, gp_std=std, targets=state.targets, rows=search.rows, summary={},
+        gp_mean=mean, gp_std=std, targets=getattr(state, "targets", None), rows=search.rows, summary={},
         path=None if directory is None else directory.path,
     )  # fmt: skip
     if directory is not None:

@@ -19,7 +19,7 @@ import io
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,6 @@ _KEPT_CHECKPOINTS = 2
 _OUTCOME = ("repertoire.safetensors", "summary.json")
 _FILES = ("config.yaml", "metrics.csv", "environment.json", "log.txt", "start_genotypes.npy", *_OUTCOME)
 _FOLDERS = ("checkpoint", "figures")
-
-METRICS = (
-    "evaluations", "replica", "max_fitness", "coverage", "qd_score", "alpha", "gp_signal", "gp_length_scale",
-    "gp_noise", "gp_noise_floor", "num_failed", "num_outside", "seconds",
-)  # fmt: skip
 
 
 def _number(text: str) -> float:
@@ -184,12 +179,12 @@ class RunDirectory:
         with self.writing(), open(self.path / "log.txt", "a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
 
-    def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add rows to the metrics; the first brings the header."""
+    def add_metrics(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows to the metrics, all with the same columns; the first brings the header."""
         path = self.path / "metrics.csv"
         new = not path.exists()
         with self.writing(), open(path, "a", newline="", encoding="utf-8") as file:
-            writer: csv.DictWriter[str] = csv.DictWriter(file, METRICS)
+            writer: csv.DictWriter[str] = csv.DictWriter(file, list(rows[0]))
             if new:
                 writer.writeheader()
             writer.writerows(rows)
@@ -229,8 +224,12 @@ class RunDirectory:
             raise self._foreign_metrics(error) from None
 
     def _foreign_metrics(self, error: Exception) -> JedaxError:
-        numbers = f"numbers under {', '.join(METRICS[:3])}..."
-        return fail(str(self.path / "metrics.csv"), expected=numbers, received=error, remedy="restore the file")
+        return fail(
+            str(self.path / "metrics.csv"),
+            expected="numbers under names of columns",
+            received=error,
+            remedy="restore the file",
+        )
 
     def save_checkpoint(self, state: Any, facts: Mapping[str, Any]) -> None:
         """Save a state and drop all but the newest two; `facts["evaluations"]` orders them."""

@@ -1,4 +1,4 @@
-"""JEDi for simulators that JAX cannot run: ask for genotypes, evaluate them anywhere, tell what came out."""
+"""Searches for simulators that JAX cannot run: ask for genotypes, evaluate them anywhere, tell what came out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,38 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax._checks import JedaxError, fail
-from jedax.algorithms.jedi import JEDi, JEDiState
-from jedax.config.methods import JediConfig
-from jedax.config.run import method_defaults
+from jedax.algorithms import Algorithm, make_algorithm
+from jedax.config.methods import MethodConfig, config_class
+from jedax.config.presets import method_defaults
 from jedax.repertoire import Repertoire
-from jedax.repertoire.cells import Cells
+from jedax.repertoire.cells import Bounds, Cells
 from jedax.runs import environment, files
 from jedax.runs.programs import gp_size_for
 from jedax.runs.results import Solution
 from jedax.types import Evaluation
 
 _FORMAT = "jedax optimizer 1"
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """All that is known of a problem outside."""
+
+    num_params: int
+    descriptor_bounds: Bounds
+    initial_std: float
+
+    @property
+    def qd_offset(self) -> float:
+        raise fail(
+            "threshold_min",
+            expected="a number, for the lowest fitness of your problem is not known",
+            received="'task'",
+            remedy="give a fitness that no solution falls below; with minimise=True, minus what none exceeds",
+        )
+
+    def init(self, key: Any) -> Any:
+        return self.initial_std * jax.random.normal(key, (self.num_params,))
 
 
 class Optimizer:
@@ -60,7 +82,7 @@ class Optimizer:
         descriptor_bounds: tuple[Sequence[float], Sequence[float]],
         *,
         evaluations: int,
-        method: str | JediConfig = "jedi",
+        method: str | MethodConfig = "jedi",
         initial: np.ndarray | None = None,
         initial_std: float = 1.0,
         seed: int = 0,
@@ -68,13 +90,18 @@ class Optimizer:
         **parameters: Any,
     ):
         config = method_defaults(method, "") if isinstance(method, str) else method
-        if not isinstance(config, JediConfig):
-            raise fail("method", expected="a name or a JediConfig", received=repr(method), remedy="try 'jedi'")
+        if not isinstance(config, MethodConfig):
+            raise fail(
+                "method",
+                expected="a name or parameters such as a JediConfig",
+                received=repr(method),
+                remedy="try 'jedi'",
+            )
         self.config = config.replace(**parameters) if parameters else config
         least = {"num_params": (num_params, 1), "evaluations": (evaluations, self.config.batch), "seed": (seed, 0)}
         for name, (value, low) in least.items():
             if not isinstance(value, int | np.integer) or not low <= value < 2**32:
-                what = " (population x pool)" if name == "evaluations" else ""
+                what = " (a generation)" if name == "evaluations" else ""
                 raise fail(
                     name, expected=f"a whole number of at least {low}{what}", received=repr(value), remedy="change it"
                 )
@@ -91,14 +118,23 @@ class Optimizer:
                 received=repr(descriptor_bounds),
                 remedy="change it",
             ) from None
-        self._algorithm = JEDi.build(self.config, (lows, highs))
+        problem = _Outside(int(num_params), (lows, highs), float(initial_std))
+        self._algorithm = make_algorithm(self.config, problem)
+        if self._algorithm.needs_transitions:
+            raise fail(
+                "method",
+                expected="one that needs fitness and descriptors alone",
+                received=repr(method),
+                remedy="take another, or write a jedax.tasks.Task",
+            )
+        self._initial_std = initial_std
         self._num_params, self._budget, self._seed, self.minimise = (
             int(num_params),
             int(evaluations),
             seed,
             minimise,
         )
-        self._state: JEDiState | None = None
+        self._state: Any = None
         self._pending: np.ndarray | None = None
         self._initial = self._initial_batch(initial, initial_std)
 
@@ -155,7 +191,7 @@ class Optimizer:
         """
         if self._pending is None:
             raise fail("tell", expected="a batch from ask() first", received="none", remedy="call ask(), then tell()")
-        batch, num_descriptors = self.config.batch, self.cells.centroids.shape[1]
+        batch, num_descriptors = len(self._pending), self.cells.centroids.shape[1]
         fitness = _numbers("fitness", fitness, (batch,))
         descriptors = _numbers("descriptors", descriptors, (batch, num_descriptors))
         evaluation = Evaluation(jnp.asarray(-fitness if self.minimise else fitness), jnp.asarray(descriptors))
@@ -180,6 +216,8 @@ class Optimizer:
             "evaluations": self._budget,
             "seed": self._seed,
             "minimise": self.minimise,
+            "initial_std": self._initial_std,
+            "kind": type(self.config).__name__,
             "config": self.config.model_dump(mode="json"),
             "sha256": _digest(arrays),
         }
@@ -215,20 +253,21 @@ class Optimizer:
         arrays = files.read_tensors(Path(path))
         if _digest(arrays) != facts.pop("sha256"):
             raise files.CorruptError(f"{path}: expected another checksum; the file is damaged, restore it.")
-        config = JediConfig.build(facts.pop("config"), where=str(path))
+        config = config_class(facts.pop("kind")).build(facts.pop("config"), where=str(path))
         optimizer = cls(method=config, **facts)
         optimizer._initial = arrays["['initial']"]
         optimizer._pending = arrays.get("['pending']")
         if any(name.startswith("['state']") for name in arrays):
+            number = optimizer._algorithm.num_initial
             like = jax.eval_shape(
                 functools.partial(_init, optimizer._algorithm), optimizer._key(0), jnp.asarray(optimizer._initial),
-                Evaluation(jnp.zeros(config.batch), jnp.zeros((config.batch, optimizer.cells.centroids.shape[1]))),
+                Evaluation(jnp.zeros(number), jnp.zeros((number, optimizer.cells.centroids.shape[1]))),
             )  # fmt: skip
             optimizer._state = files.unflatten(arrays, like, prefix="['state']")
         return optimizer
 
     def _initial_batch(self, initial: Any, std: float) -> np.ndarray:
-        batch = self.config.batch
+        batch = self._algorithm.num_initial
         drawn = std * jax.random.normal(self._key(3), (batch, self._num_params))
         if initial is None:
             return np.asarray(drawn)
@@ -258,29 +297,29 @@ class Optimizer:
         count = 0 if self._state is None else int(self._state.generation) + 1
         return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), purpose), count)
 
-    def _told(self) -> JEDiState:
+    def _told(self) -> Any:
         if self._state is None:
             raise fail("best", expected="at least one tell()", received="none", remedy="call ask(), then tell()")
         return self._state
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _init(algorithm: JEDi, key: Any, genotypes: Any, evaluation: Evaluation) -> JEDiState:
+def _init(algorithm: Algorithm, key: Any, genotypes: Any, evaluation: Evaluation) -> Any:
     return algorithm.init(key, genotypes, evaluation)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _start_loop(algorithm: JEDi, gp_size: int, key: Any, state: JEDiState, progress: Any) -> JEDiState:
+def _start_loop(algorithm: Algorithm, gp_size: int, key: Any, state: Any, progress: Any) -> Any:
     return algorithm.start_loop(key, state, progress, gp_size=gp_size)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _ask(algorithm: JEDi, key: Any, state: JEDiState) -> tuple[Any, JEDiState]:
+def _ask(algorithm: Algorithm, key: Any, state: Any) -> tuple[Any, Any]:
     return algorithm.ask(key, state)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _tell(algorithm: JEDi, key: Any, state: JEDiState, genotypes: Any, evaluation: Evaluation) -> JEDiState:
+def _tell(algorithm: Algorithm, key: Any, state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
     return algorithm.tell(key, state, genotypes, evaluation)[0]
 
 

@@ -15,10 +15,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.repertoire import Cells
 from jedax.tasks.base import Task
-from jedax.types import Array, Float, Int, PRNGKeyArray
+from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
 # What a random stream is for; each purpose counts for itself.
 _INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION = range(5)
@@ -46,16 +47,16 @@ class Programs:
         compile_seconds: Time spent compiling so far.
     """
 
-    def __init__(self, algorithm: JEDi, task: Task, replicas: int):
+    def __init__(self, algorithm: Algorithm, task: Task, replicas: int):
         self.algorithm, self.task, self.replicas = algorithm, task, replicas
         self.compile_seconds = 0.0
         self._compiled: dict[Any, Callable] = {}
 
-    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> JEDiState:
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
         """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
         return self._call("begin", self._begin, (roots, start_genotypes))
 
-    def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> JEDiState:
+    def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state, without computing anything.
 
         Raises:
@@ -63,52 +64,57 @@ class Programs:
         """
         return jax.eval_shape(self._begin, roots, start_genotypes)
 
-    def start_loop(self, roots: PRNGKeyArray, state: JEDiState, progress: float, gp_size: int) -> JEDiState:
-        """Choose targets and start the pool: see `JEDi.start_loop`."""
+    def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, gp_size: int) -> Any:
+        """Begin a loop: see `Algorithm.start_loop`."""
         program = functools.partial(self._start_loop, gp_size=gp_size)
         return self._call(("start_loop", gp_size), program, (roots, state, jnp.float32(progress)), donate=(1,))
 
-    def advance(self, roots: PRNGKeyArray, state: JEDiState, generations: int) -> JEDiState:
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> Any:
         """Run that many generations."""
         return self._call("advance", self._advance, (roots, state, jnp.int32(generations)), donate=(1,))
 
     def fit_gp(self, state: JEDiState, gp_size: int) -> JEDiState:
-        """Fit the GP's hyperparameters, for the record."""
+        """Fit the GP's hyperparameters, for the record; JEDi only."""
+        assert isinstance(self.algorithm, JEDi)
         program = jax.vmap(functools.partial(self.algorithm.fit_gp, gp_size=gp_size))
         return self._call(("fit_gp", gp_size), lambda state: program(state)[0], (state,), donate=(0,))
 
     def predict_gp(self, state: JEDiState, gp_size: int) -> tuple[Array, Array]:
-        """Return the GP's mean and standard deviation at all centroids, each `(replicas, cells)`."""
+        """Return the GP's mean and standard deviation at all centroids, each `(replicas, cells)`; JEDi only."""
+        assert isinstance(self.algorithm, JEDi)
         program = jax.vmap(functools.partial(self.algorithm.predict_gp, gp_size=gp_size))
         return self._call(("predict_gp", gp_size), program, (state,))
 
-    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> JEDiState:
-        batch = self.algorithm.config.batch
+    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+        batch = self.algorithm.num_initial
 
-        def begin(root: PRNGKeyArray) -> JEDiState:
+        def begin(root: PRNGKeyArray) -> Any:
             keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
             genotypes = jax.vmap(self.task.init)(keys)
             genotypes = jnp.concatenate([start_genotypes, genotypes])[:batch]
-            evaluation = self.task.evaluate_batch(_stream(root, _INITIAL_EVALUATION), genotypes)
+            evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
             return self.algorithm.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
 
         return jax.vmap(begin)(roots)
 
-    def _start_loop(
-        self, roots: PRNGKeyArray, state: JEDiState, progress: Float[Array, ""], *, gp_size: int
-    ) -> JEDiState:
-        def start(root: PRNGKeyArray, state: JEDiState) -> JEDiState:
+    def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        if self.algorithm.needs_transitions:
+            return self.task.evaluate_with_transitions(key, genotypes)
+        return self.task.evaluate_batch(key, genotypes)
+
+    def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], *, gp_size: int) -> Any:
+        def start(root: PRNGKeyArray, state: Any) -> Any:
             key = _stream(root, _LOOP, state.generation)
             return self.algorithm.start_loop(key, state, progress, gp_size=gp_size)
 
         return jax.vmap(start)(roots, state)
 
-    def _advance(self, roots: PRNGKeyArray, state: JEDiState, generations: Int[Array, ""]) -> JEDiState:
-        def generation(root: PRNGKeyArray, state: JEDiState) -> JEDiState:
+    def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> Any:
+        def generation(root: PRNGKeyArray, state: Any) -> Any:
             key = _stream(root, _GENERATION, state.generation)
             ask_key, evaluate_key, tell_key = jax.random.split(key, 3)
             genotypes, state = self.algorithm.ask(ask_key, state)
-            evaluation = self.task.evaluate_batch(evaluate_key, genotypes)
+            evaluation = self._evaluate(evaluate_key, genotypes)
             return self.algorithm.tell(tell_key, state, genotypes, evaluation)[0]
 
         return jax.lax.fori_loop(0, generations, lambda _, state: jax.vmap(generation)(roots, state), state)
@@ -124,7 +130,7 @@ class Programs:
 
 
 @functools.lru_cache(maxsize=8)
-def programs_for(algorithm: JEDi, task: Task, replicas: int) -> Programs:
+def programs_for(algorithm: Algorithm, task: Task, replicas: int) -> Programs:
     """Return the programs of an algorithm on a task; equal arguments share what is compiled."""
     return Programs(algorithm, task, replicas)
 

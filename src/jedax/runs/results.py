@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from jedax._checks import fail
-from jedax.algorithms.jedi import JEDi
+from jedax.algorithms import Algorithm, make_algorithm
 from jedax.config.run import CUSTOM, FullConfig
 from jedax.config.tasks import MAZE, TASKS
 from jedax.repertoire import Repertoire
@@ -53,7 +53,7 @@ class Run:
         repertoire: NumPy arrays with a leading replica axis; see `jedax.repertoire.Repertoire`.
         gp_mean: `(replicas, cells)`, the GP's mean at all centroids; None where it was not computed.
         gp_std: `(replicas, cells)`, its standard deviation.
-        targets: `(replicas, pool, d)`, the last targets.
+        targets: `(replicas, pool, d)`, the last targets; None for methods without targets.
         rows: The metrics, one dict per report and replica.
         summary: The outcome in numbers, as in summary.json; empty for a run that was cut off.
         path: Its directory; None: it has none.
@@ -65,7 +65,7 @@ class Run:
     repertoire: Repertoire
     gp_mean: np.ndarray | None
     gp_std: np.ndarray | None
-    targets: np.ndarray
+    targets: np.ndarray | None
     rows: list[dict[str, float]]
     summary: dict[str, Any]
     path: Path | None = None
@@ -118,7 +118,9 @@ class Run:
 def save_arrays(directory: RunDirectory, run: Run) -> None:
     """Write the repertoire, and what figures need beside it, as `repertoire.safetensors`."""
     arrays = {name.removeprefix("."): array for name, array in files.flatten(run.repertoire).items()}
-    arrays |= {"centroids": run.cells.centroids, "targets": np.asarray(run.targets)}
+    arrays |= {"centroids": run.cells.centroids}
+    if run.targets is not None:
+        arrays |= {"targets": np.asarray(run.targets)}
     if run.gp_mean is not None and run.gp_std is not None:
         arrays |= {"gp_mean": run.gp_mean, "gp_std": run.gp_std}
     files.write_tensors(directory.path / "repertoire.safetensors", arrays, {"format": str(files.FORMAT)})
@@ -143,17 +145,17 @@ def load(path: str | Path, task: Task | None = None) -> Run:
     if final.exists():
         arrays = files.read_tensors(final)
         names = Repertoire.__dataclass_fields__
-        missing = [name for name in [*names, "centroids", "targets"] if name not in arrays]
+        missing = [name for name in [*names, "centroids"] if name not in arrays]
         if missing:
             raise files.CorruptError(
                 f"{final}: expected the arrays of a repertoire, got none of {missing}; restore it."
             )
         cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
         repertoire = Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
-        targets, mean, std = arrays["targets"], arrays.get("gp_mean"), arrays.get("gp_std")
+        targets, mean, std = arrays.get("targets"), arrays.get("gp_mean"), arrays.get("gp_std")
     else:
         state = _checkpoint_state(directory, config, task, algorithm)
-        repertoire, targets, mean, std = state.repertoire, state.targets, None, None
+        repertoire, targets, mean, std = state.repertoire, getattr(state, "targets", None), None, None
     summary = directory.path / "summary.json"
     return Run(
         config=config,
@@ -169,7 +171,7 @@ def load(path: str | Path, task: Task | None = None) -> Run:
     )
 
 
-def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, algorithm: JEDi) -> Any:
+def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, algorithm: Algorithm) -> Any:
     programs = programs_for(algorithm, task, config.run.replicas)
     given = jax.ShapeDtypeStruct((0, task.num_params), np.float32)
     like = programs.shapes(replica_roots(config.run.seed, config.run.replicas), given)
@@ -215,6 +217,6 @@ def task_of(config: FullConfig, task: Task | None = None) -> Task:
     return make(config.task, config.task_config)
 
 
-def algorithm_of(config: FullConfig, task: Task) -> JEDi:
+def algorithm_of(config: FullConfig, task: Task) -> Algorithm:
     """Return the search that the settings ask for."""
-    return JEDi.build(config.method_config, task.descriptor_bounds)  # type: ignore[arg-type]
+    return make_algorithm(config.method_config, task)  # type: ignore[arg-type]

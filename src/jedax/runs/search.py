@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -15,7 +15,8 @@ import jax
 import numpy as np
 
 from jedax._checks import fail
-from jedax.algorithms.jedi import JEDi, JEDiState
+from jedax.algorithms import Algorithm
+from jedax.algorithms.jedi import JEDi
 from jedax.config.run import FullConfig
 from jedax.runs import environment
 from jedax.runs.directory import RunDirectory
@@ -48,12 +49,12 @@ class Report:
     Attributes:
         evaluations: Done so far, by each replica.
         rows: The new rows of the metrics, one per replica.
-        state: The state of the search, arrays on the device with a leading replica axis; valid during the call.
+        state: The method's state, arrays on the device with a leading replica axis; valid during the call.
     """
 
     evaluations: int
     rows: list[dict[str, Any]]
-    state: JEDiState
+    state: Any
 
 
 Callback = Callable[[Report], bool | None]
@@ -76,7 +77,7 @@ class Search:
     """
 
     config: FullConfig
-    algorithm: JEDi
+    algorithm: Algorithm
     task: Task
     start_genotypes: np.ndarray
     directory: RunDirectory | None
@@ -88,18 +89,19 @@ class Search:
     def __post_init__(self) -> None:
         run = self.config.run
         self.batch = self.algorithm.config.batch
-        self.generations = run.evaluations // self.batch - 1
-        if self.generations < 0:
+        least = self.algorithm.num_initial
+        if run.evaluations < least:
             raise fail(
                 "evaluations",
-                expected=f"at least one generation of {self.batch} (population x pool)",
+                expected=f"at least one generation of {least}",
                 received=run.evaluations,
-                remedy="raise the budget or lower --population or --pool",
+                remedy="raise the budget or lower the population",
             )
+        self.generations = (run.evaluations - least) // self.batch
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
         self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas)
-        self.state: JEDiState
+        self.state: Any
         self.rows: list[dict[str, Any]] = []
         self.generation = 0
         self.seconds_before = 0.0
@@ -108,7 +110,16 @@ class Search:
     @property
     def evaluations(self) -> int:
         """Evaluations done so far by each replica."""
-        return (self.generation + 1) * self.batch
+        return self.algorithm.num_initial + self.generation * self.batch
+
+    @property
+    def _jedi(self) -> JEDi | None:
+        """The method, if it has a GP."""
+        return self.algorithm if isinstance(self.algorithm, JEDi) else None
+
+    @property
+    def _gp_guides(self) -> bool:
+        return self._jedi is not None and self._jedi.uses_gp
 
     @property
     def seconds(self) -> float:
@@ -163,7 +174,7 @@ class Search:
             )
         for warning in facts["warnings"]:
             self.progress.note(f"{warning} Going on from {facts['evaluations']:,} evaluations.")
-        self.generation = int(facts["evaluations"]) // self.batch - 1
+        self.generation = (int(facts["evaluations"]) - self.algorithm.num_initial) // self.batch
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
         self.directory.cut_metrics(self.evaluations)
         self.rows = list(self.directory.read_metrics())
@@ -182,8 +193,9 @@ class Search:
             self._start_loop()
         before = self.generation
         ends = [self.generations, before + self._affordable]
-        for step in (self.algorithm.config.generations, self.report_every):
-            ends.append((before // step + 1) * step)
+        for step in (self.algorithm.generations_per_loop, self.report_every):
+            if step is not None:
+                ends.append((before // step + 1) * step)
         self.generation = min(ends)
         with self.phase("simulate+es"):
             began = time.perf_counter()
@@ -196,15 +208,11 @@ class Search:
     _affordable = 16
 
     def _start_loop(self) -> None:
-        with self.phase("gp" if self.algorithm.uses_gp else "simulate+es"):
+        with self.phase("gp" if self._gp_guides else "simulate+es"):
             progress = self.evaluations / self.config.run.evaluations
-            self.state = self.programs.start_loop(self.roots, self.state, progress, self._gp_size())
+            gp_size = self.gp_size_for_all() if self._gp_guides else 0
+            self.state = self.programs.start_loop(self.roots, self.state, progress, gp_size)
             jax.block_until_ready(self.state)
-
-    def _gp_size(self) -> int:
-        if not self.algorithm.uses_gp:
-            return 0
-        return self.gp_size_for_all()
 
     def gp_size_for_all(self) -> int:
         """Return the size of GP with room for the filled cells of every replica."""
@@ -245,7 +253,7 @@ class Search:
 
     def _report(self) -> bool:
         """Add the metrics' rows; return whether a callback wants to stop."""
-        if not self.algorithm.uses_gp:
+        if self._jedi is not None and not self._jedi.uses_gp:
             with self.phase("gp"):
                 self.state = self.programs.fit_gp(self.state, self.gp_size_for_all())
                 jax.block_until_ready(self.state)
@@ -260,30 +268,25 @@ class Search:
 
     def measure(self) -> list[dict[str, Any]]:
         """Return one row of metrics per replica."""
-        state: JEDiState = jax.device_get(self.state_without_genotypes())
-        repertoire, gp = state.repertoire, self.algorithm.gp_numbers(state)
+        repertoire = self.state.repertoire
+        small = {name: getattr(repertoire, name) for name in ("fitness", "best_fitness", "num_failed", "num_outside")}
+        found, own = jax.device_get((small, self.algorithm.numbers(self.state)))
         rows = []
         for replica in range(self.config.run.replicas):
-            fitness = repertoire.fitness[replica].astype(np.float64)
+            fitness = found["fitness"][replica].astype(np.float64)
             filled = fitness > -np.inf
             rows.append({
                 "evaluations": self.evaluations,
                 "replica": replica,
-                "max_fitness": float(repertoire.best_fitness[replica]),
+                "max_fitness": float(found["best_fitness"][replica]),
                 "coverage": float(filled.mean()),
                 "qd_score": float((fitness[filled] - self.task.qd_offset).sum()),
-                "alpha": float(state.alpha[replica]),
-                **{name: float(value[replica]) for name, value in gp.items()},
-                "num_failed": int(repertoire.num_failed[replica]),
-                "num_outside": int(repertoire.num_outside[replica]),
+                **{name: values[replica].item() for name, values in own.items()},
+                "num_failed": int(found["num_failed"][replica]),
+                "num_outside": int(found["num_outside"][replica]),
                 "seconds": round(self.seconds, 3),
             })  # fmt: skip
         return rows
-
-    def state_without_genotypes(self) -> JEDiState:
-        """Return the state without what is large: genotypes and the ES."""
-        none = np.zeros(0)
-        return replace(self.state, pool=none, repertoire=replace(self.state.repertoire, genotypes=none))
 
     def _save_checkpoint(self) -> None:
         self._saved_at = time.perf_counter()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jedax.scores import weighted_target_fitness_score
+from jedax.rankers import weighted_target_fitness_score
 from jedax.types import Evaluation
 
 score_of = jax.jit(weighted_target_fitness_score)

@@ -1,0 +1,114 @@
+"""What a search method is: pure functions of a state that holds a repertoire."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
+
+from jedax.config.methods import MethodConfig
+from jedax.repertoire import Cells
+from jedax.repertoire.cells import Bounds, make_cells
+from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+
+
+class Problem(Protocol):
+    """What a method may know of a task beside the evaluations it is told; hashable."""
+
+    @property
+    def descriptor_bounds(self) -> Bounds:
+        """`(lows, highs)` of the descriptors."""
+        ...
+
+    @property
+    def qd_offset(self) -> float:
+        """A fitness that no solution falls below."""
+        ...
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
+        """Draw one random genotype."""
+        ...
+
+
+@dataclass(frozen=True)
+class Algorithm(abc.ABC):
+    """A search method; equal settings are equal objects, so that a second one does not compile anew.
+
+    All methods are pure and can be jitted, scanned and vmapped. A state is a frozen dataclass of arrays with at
+    least `repertoire` and `generation`, the generations done (the initial batch is none).
+
+    Attributes:
+        config: Its parameters.
+        cells: How the descriptor space is cut.
+        needs_transitions: Whether evaluations must bring `Evaluation.transitions`.
+    """
+
+    config: Any
+    cells: Cells
+
+    needs_transitions: ClassVar[bool] = False
+
+    @classmethod
+    def build(cls, config: MethodConfig, problem: Problem) -> Self:
+        """Return the method with these parameters for a task.
+
+        Raises:
+            JedaxError: Descriptor bounds that are no box, or cells that do not fit it.
+        """
+        return cls(config, cells_for(config, problem.descriptor_bounds))
+
+    @property
+    def num_initial(self) -> int:
+        """Random genotypes that are evaluated first; they count towards the budget."""
+        return self.config.batch
+
+    @property
+    def generations_per_loop(self) -> int | None:
+        """Generations between two calls of `start_loop`; None: it is never called."""
+        return None
+
+    def evaluations(self, state: Any) -> Int[Array, ""]:
+        """Return the evaluations done so far, the initial batch included."""
+        return self.num_initial + state.generation * self.config.batch
+
+    def is_loop_start(self, generation: int) -> bool:
+        """Whether `start_loop` is due before generation number `generation`, counted from 0."""
+        return self.generations_per_loop is not None and generation % self.generations_per_loop == 0
+
+    @abc.abstractmethod
+    def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
+        """Return the state after the evaluated initial batch."""
+
+    def start_loop(self, key: PRNGKeyArray, state: Any, progress: Float[Array, ""], *, gp_size: int) -> Any:
+        """Begin a loop of generations; see `generations_per_loop`.
+
+        Args:
+            key: Drawn from for what the loop starts with.
+            state: The search so far.
+            progress: Evaluations done / budget, 0 to 1.
+            gp_size: Rows that a Gaussian process has room for, at least the number of filled cells.
+        """
+        return state
+
+    @abc.abstractmethod
+    def ask(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
+        """Return one generation to evaluate, and the state that `tell` wants back."""
+
+    @abc.abstractmethod
+    def tell(
+        self, key: PRNGKeyArray, state: Any, genotypes: Float[Array, "batch params"], evaluation: Evaluation
+    ) -> tuple[Any, Insertion]:
+        """Return the state after learning what the last `ask` gave, and what the repertoire made of it."""
+
+    def numbers(self, state: Any) -> dict[str, Array]:
+        """Return what the metrics record of this method, scalars by the names of their columns."""
+        return {}
+
+
+def cells_for(config: MethodConfig, descriptor_bounds: Bounds) -> Cells:
+    """Return the cells that a method's settings ask for.
+
+    Raises:
+        JedaxError: Bounds that are no box, or cells that do not fit it.
+    """
+    return make_cells(descriptor_bounds, config.cells, config.cell_layout, config.cvt_samples, config.cvt_iterations)

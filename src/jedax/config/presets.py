@@ -1,0 +1,150 @@
+"""The methods by name, and the paper's parameters for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jedax._checks import check_choice, fail
+from jedax.config.methods import CMAMEConfig, ESConfig, JediConfig, MapElitesConfig, MethodConfig
+
+GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
+JEDI_TABLE = "paper, table 'JEDi hyperparameters for maze and Brax tasks'"
+
+CONTROL_TASKS = ("halfcheetah", "walker2d", "ant-maze", "hopper", "ant", "humanoid")
+"""Tasks with large policies, for which the tables' column "Brax" holds; all others take that of mazes."""
+
+# JEDi's constant alpha, and the generations of an ES before new targets are chosen.
+_TUNED_ALPHA = {
+    "maze-a": 0.3, "maze-b": 0.3, "maze-c": 0.5, "maze-quad-b": 0.7,
+    "halfcheetah": 0.5, "walker2d": 0.3, "ant-maze": 0.0,
+}  # fmt: skip
+_LONG_LOOPS = {"walker2d": 1000, "ant-maze": 1000}
+_CONTROL_ES = {"population": 256, "es": "lm-ma-es"}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named choice of a method's parameters.
+
+    Attributes:
+        summary: What it is and where its numbers come from, in a line.
+        changes: Parameters that differ from the method's own.
+        tuned_alpha: Whether alpha is the constant that the paper found best for the task.
+    """
+
+    summary: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    tuned_alpha: bool = False
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method by name.
+
+    Attributes:
+        config: Its parameters for mazes, and for any task that the paper does not know.
+        summary: What it is, in a line.
+        presets: Its presets by name; the first is the default.
+        control: What differs on tasks with large policies.
+    """
+
+    config: MethodConfig
+    summary: str
+    presets: Mapping[str, Preset]
+    control: Mapping[str, Any]
+
+
+_JEDI_PRESETS = {
+    "decay": Preset(f"alpha falls from 0.8 to 0 over the budget (paper, section 4.3); rest: {GLOBAL_TABLE}"),
+    "tuned": Preset(f"the constant alpha that the paper found best for the task ({JEDI_TABLE})", tuned_alpha=True),
+}
+_PAPER = {"paper": Preset(GLOBAL_TABLE)}
+
+METHODS: dict[str, Method] = {
+    "jedi": Method(
+        JediConfig(),
+        "JEDi with the targets that arrive most often: uniform over all cells.",
+        _JEDI_PRESETS,
+        _CONTROL_ES,
+    ),
+    "jedi-paper": Method(
+        JediConfig(targets="pareto"),
+        "JEDi to the letter of the paper: weighted GP, targets on the Pareto front.",
+        _JEDI_PRESETS,
+        _CONTROL_ES,
+    ),
+    "es": Method(
+        ESConfig(),
+        "One evolution strategy (--es) from a random genotype, by fitness alone.",
+        _PAPER,
+        _CONTROL_ES,
+    ),
+    "es-restart": Method(
+        ESConfig(restart_tolerance=1e-3),
+        "The same, begun anew from a random genotype whenever it has converged.",
+        _PAPER,
+        _CONTROL_ES,
+    ),
+    "map-elites": Method(
+        MapElitesConfig(),
+        "MAP-Elites with the iso+line variation.",
+        _PAPER,
+        {"offspring": 1024, "iso_sigma": 0.005, "line_sigma": 0.05},
+    ),
+    "cma-me": Method(
+        CMAMEConfig(),
+        "CMA-ME: evolution strategies that are after what the repertoire gains.",
+        {
+            "imp": Preset(f"improvement emitters: new cells first, then gains; {GLOBAL_TABLE}"),
+            "opt": Preset(f"optimising emitters: fitness alone; {GLOBAL_TABLE}", {"ranker": "opt"}),
+            "rnd": Preset(f"random direction emitters; {GLOBAL_TABLE}", {"ranker": "rnd"}),
+        },
+        _CONTROL_ES,
+    ),
+    "cma-mae": Method(
+        CMAMEConfig(ranker="threshold", learning_rate=0.1, threshold_min="task"),
+        "CMA-MAE: CMA-ME with thresholds that follow the fitness slowly (--learning-rate).",
+        {"paper": Preset(f"learning rate 0.1 (paper, appendix A); {GLOBAL_TABLE}")},
+        _CONTROL_ES,
+    ),
+}
+
+
+def method_defaults(method: str, task: str, preset: str | None = None, *, where: str = "") -> MethodConfig:
+    """Return a method's parameters for a task, before any of the user's own.
+
+    Args:
+        method: Name of the method.
+        task: Name of the task.
+        preset: One of the method's presets; None: its first.
+        where: Put in front of an argument's name in errors, such as a file's name.
+
+    Raises:
+        JedaxError: Unknown method or preset, or a preset that has nothing for the task.
+    """
+    check_choice(f"{where}: method" if where else "method", method, METHODS)
+    entry = METHODS[method]
+    if preset is None:
+        preset = next(iter(entry.presets))
+    chosen = entry.presets[check_choice("preset", preset, entry.presets)]
+    changes = dict(chosen.changes)
+    if task in CONTROL_TASKS:
+        changes |= entry.control
+        if isinstance(entry.config, JediConfig) and task in _LONG_LOOPS:
+            changes["generations"] = _LONG_LOOPS[task]
+    if chosen.tuned_alpha:
+        changes["alpha"] = _tuned_alpha(task)
+    return entry.config.replace(**changes)
+
+
+def _tuned_alpha(task: str) -> float:
+    if task not in _TUNED_ALPHA:
+        raise fail(
+            "preset",
+            expected=f"a task the paper tuned alpha for ({', '.join(_TUNED_ALPHA)})",
+            received=f"'tuned' for {task!r}",
+            remedy="take the preset decay or give alpha",
+        )
+    return _TUNED_ALPHA[task]

@@ -1,0 +1,140 @@
+"""Rankers: by what an evolution strategy tells the good members of its population from the bad.
+
+A ranker is a function from an `Outcome` to scores, `(population,)`, maximised, -inf for members that failed; an ES
+looks at their order.
+
+| ranker | used by |
+|---|---|
+| `weighted_target` | JEDi (paper, section 3.3) |
+| `improvement`, `objective`, `random_direction` | CMA-ME ([1]: improvement, optimising, random direction emitter) |
+| `threshold` | CMA-MAE ([2]) |
+
+References:
+    [1] M. Fontaine, J. Togelius, S. Nikolaidis, A. Hoover. Covariance Matrix Adaptation for the Rapid Illumination of
+        Behavior Space. GECCO 2020, arXiv:1912.02400.
+    [2] M. Fontaine, S. Nikolaidis. Covariance Matrix Adaptation MAP-Annealing. GECCO 2023, arXiv:2205.10752.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jedax.types import Array, Bool, Evaluation, Float, Insertion
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one population of one ES.
+
+    Attributes:
+        evaluation: `fitness (population,)` and `descriptor (population, d)`.
+        insertion: What the repertoire made of it.
+        aim: `(d,)`, the target that the ES is sent to, in the units of the descriptors; for `random_direction` a
+            direction per width of the descriptor box.
+        alpha: Weight of nearness to the target.
+    """
+
+    evaluation: Evaluation
+    insertion: Insertion
+    aim: Float[Array, " descriptor"]
+    alpha: Float[Array, ""]
+
+
+Ranker = Callable[[Outcome], Float[Array, " population"]]
+
+
+def weighted_target(outcome: Outcome) -> Float[Array, " population"]:
+    """Score by nearness to the target and fitness: see `weighted_target_fitness_score`."""
+    return weighted_target_fitness_score(outcome.evaluation, outcome.aim, outcome.alpha)
+
+
+def objective(outcome: Outcome) -> Float[Array, " population"]:
+    """Score by fitness alone ([1], optimising emitter)."""
+    return outcome.evaluation.fitness_or_worst
+
+
+def improvement(outcome: Outcome) -> Float[Array, " population"]:
+    """Rank by what the repertoire gained ([1], improvement emitter).
+
+    First those that filled an empty cell, by fitness; then those that beat what a cell held, by how much; then the
+    rest, by how little they fell short.
+
+    Returns:
+        The position from the end, 0 for the worst of the population.
+    """
+    insertion = outcome.insertion
+    order = jnp.lexsort((insertion.improvement, insertion.status))
+    places = jnp.zeros_like(insertion.improvement).at[order].set(jnp.arange(order.shape[0], dtype=jnp.float32))
+    return jnp.where(outcome.evaluation.valid, places, -jnp.inf)
+
+
+def threshold(outcome: Outcome) -> Float[Array, " population"]:
+    """Score by fitness above the threshold of the cell ([2], Algorithm 1), whether the cell was empty or not."""
+    return outcome.insertion.improvement
+
+
+def random_direction(outcome: Outcome) -> Float[Array, " population"]:
+    """Score by progress along a direction in the descriptor space ([1], random direction emitter)."""
+    evaluation = outcome.evaluation
+    along = (jnp.where(evaluation.valid[:, None], evaluation.descriptor, 0) * outcome.aim).sum(axis=-1)
+    return jnp.where(evaluation.valid, along, -jnp.inf)
+
+
+RANKERS: dict[str, Ranker] = {
+    "imp": improvement,
+    "opt": objective,
+    "rnd": random_direction,
+    "threshold": threshold,
+}
+"""The rankers of CMA-ME and CMA-MAE, by the names that their settings use."""
+
+
+def weighted_target_fitness_score(
+    evaluation: Evaluation, target: Float[Array, " descriptor"], alpha: Float[Array, ""]
+) -> Float[Array, " population"]:
+    """Score one population of one ES (paper, section 3.3, equation 4).
+
+    Both terms are min-max normalised within the population, over its valid members only; a term that is the
+    same for all of them is 0 and does not rank.
+
+    Args:
+        evaluation: Of one ES and one generation, `fitness (population,)`.
+        target: The behaviour to come near to, in the units of the descriptors.
+        alpha: Weight of nearness, 0 (fitness alone) to 1 (nearness alone).
+
+    Returns:
+        `(population,)`, maximised, 0 to 1; -inf for members that failed.
+    """
+    valid = evaluation.valid
+    distance = _distance(evaluation.descriptor, target, valid)
+    nearness = _normalise(-distance, valid)
+    fitness = _normalise(evaluation.fitness, valid)
+    return jnp.where(valid, alpha * nearness + (1 - alpha) * fitness, -jnp.inf)
+
+
+def _distance(
+    descriptors: Float[Array, "population descriptor"],
+    target: Float[Array, " descriptor"],
+    valid: Bool[Array, " population"],
+) -> Float[Array, " population"]:
+    """Return the distances to the target, up to a factor that all share."""
+    points = _scaled(jnp.vstack([jnp.where(valid[:, None], descriptors, 0), target]))
+    return jnp.linalg.norm(points[:-1] - points[-1], axis=-1)
+
+
+def _normalise(values: Float[Array, " population"], valid: Bool[Array, " population"]) -> Float[Array, " population"]:
+    values = _scaled(jnp.where(valid, values, 0))
+    low = jnp.where(valid, values, jnp.inf).min()
+    span = jnp.where(valid, values, -jnp.inf).max() - low
+    return jnp.where(valid & (span > 0), (values - low) / jnp.where(span > 0, span, 1), 0)
+
+
+def _scaled(values: Array) -> Array:
+    """Return values divided by a power of two that brings the largest to about 1: squares and spans stay finite."""
+    _, exponent = jnp.frexp(jnp.abs(values).max())
+    return jnp.ldexp(values, -exponent)
