@@ -215,7 +215,7 @@ BAD = [
     (["run", "maze-a", "--no-border", "--hidden"], "--hidden: expected a value after it, got none"),
     (["run", "maze-a", "--alpha="], "alpha: expected 'decay' or a valid number, got ''"),
     (["run", "arm", "--start-from", "two.npz"], "start_from: expected a .npy file of genotypes, got two.npz"),
-    (["run", "arm", "--start-from", "many.npy"], "start_from: expected at most the 64 genotypes of a batch"),
+    (["run", "arm", "--start-from", "many.npy"], "start_from: expected at most the 64 genotypes that jedi starts from"),
     (["run", "arm", "--out", "zero.yaml/sub", *TINY], "out: expected a directory that can be written"),
 ]
 
@@ -261,8 +261,10 @@ def test_tasks_and_methods_are_listed(capsys):
     for name in ("maze-a", "maze-b", "maze-c", "maze-quad-b", "sphere", "rastrigin", "arm"):
         assert f"\n{name} " in f"\n{out}"
     out = call(capsys, "methods")[1]
-    for name in ("jedi", "jedi-paper", "decay", "tuned"):
+    for name in ("jedi", "jedi-paper", "es", "es-restart", "map-elites", "cma-me", "cma-mae"):
         assert f"\n{name} " in f"\n{out}"
+    for preset in ("decay (default)", "tuned", "imp (default)", "opt", "rnd"):
+        assert f"--preset {preset}: " in out
 
 
 def test_version_and_help(capsys):

@@ -1,4 +1,4 @@
-"""The weighted target fitness score by hand, and what it must not depend on."""
+"""The weighted target fitness score by hand, and what it must not depend on; the other rankers against pyribs."""
 
 import jax
 import jax.numpy as jnp
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ribs.emitters import rankers as ribs_rankers
 
-from jedax.rankers import weighted_target_fitness_score
-from jedax.types import Evaluation
+from jedax.rankers import RANKERS, Outcome, weighted_target, weighted_target_fitness_score
+from jedax.types import Evaluation, Insertion
 
 score_of = jax.jit(weighted_target_fitness_score)
 # Distances to (1, 1): 5, 0, 10, 2.5.
@@ -149,3 +150,49 @@ class TestInvariants:
         )
         for row in range(2):
             np.testing.assert_allclose(pool[row], score(fitness[row], descriptors[row], targets[row]), atol=1e-6)
+
+
+class TestAgainstPyribs:
+    PEERS = {  # noqa: RUF012
+        "imp": ribs_rankers.TwoStageImprovementRanker,
+        "opt": ribs_rankers.ObjectiveRanker,
+        "rnd": ribs_rankers.RandomDirectionRanker,
+        "threshold": ribs_rankers.ImprovementRanker,
+    }
+
+    @pytest.mark.parametrize("name", RANKERS)
+    @pytest.mark.parametrize("seed", range(5))
+    def test_order(self, name, seed):
+        random = np.random.default_rng(seed)
+        fitness, improvement = random.normal(size=(2, 16)).astype(np.float32)
+        status = random.integers(0, 3, size=16)
+        descriptors = random.normal(size=(16, 2)).astype(np.float32)
+        direction = random.normal(size=2).astype(np.float32)
+        peer = self.PEERS[name]()
+        if name == "rnd":
+            peer.target_measure_dir = direction
+        wanted, _ = peer.rank(
+            None, None, {"objective": fitness, "measures": descriptors}, {"status": status, "value": improvement}
+        )
+        outcome = Outcome(
+            Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors)),
+            Insertion(jnp.asarray(status > 0), jnp.asarray(status), jnp.asarray(improvement)),
+            jnp.asarray(direction),
+            jnp.float32(0),
+        )
+        np.testing.assert_array_equal(np.argsort(-RANKERS[name](outcome)), wanted)
+
+    @pytest.mark.parametrize("name", RANKERS)
+    def test_failed_members_rank_last(self, name):
+        evaluation = Evaluation(jnp.float32([np.nan, -9, 5]), jnp.float32([[9, 9], [-9, -9], [np.nan, 0]]))
+        insertion = Insertion(jnp.array([0, 1, 0], bool), jnp.int32([0, 2, 0]), jnp.float32([-np.inf, -9, -np.inf]))
+        scores = RANKERS[name](Outcome(evaluation, insertion, jnp.float32([1, 1]), jnp.float32(0)))
+        assert np.isfinite(scores).tolist() == [False, True, False]
+
+    def test_weighted_target_is_the_score_of_the_paper(self):
+        evaluation = Evaluation(jnp.float32(FITNESS), jnp.float32(DESCRIPTORS))
+        insertion = Insertion(jnp.zeros(4, bool), jnp.zeros(4, int), jnp.zeros(4))
+        outcome = Outcome(evaluation, insertion, jnp.float32(TARGET), jnp.float32(0.3))
+        np.testing.assert_array_equal(
+            weighted_target(outcome), score_of(evaluation, jnp.float32(TARGET), jnp.float32(0.3))
+        )

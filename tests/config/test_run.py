@@ -64,7 +64,7 @@ class TestRoundTrip:
     def test_the_dump_names_every_setting(self):
         config = FullConfig(task="maze-a", task_config=TASKS["maze-a"].config())
         values = yaml.safe_load(config.dump())
-        assert set(values) == {"format", "task", "task_config", "method", "method_config", "run"}
+        assert set(values) == {"format", "task", "task_config", "method", "method_config", "label", "run"}
         assert set(values["task_config"]) == set(MazeConfig.model_fields)
         assert set(values["method_config"]) == set(JediConfig.model_fields)
         assert set(values["run"]) == set(RunConfig.model_fields)
@@ -188,7 +188,8 @@ def test_settings_import_neither_jax_nor_numpy():
     program = """
 import sys
 import jedax.config.run
-from jedax.config.run import FullConfig, METHODS
+from jedax.config.presets import METHODS
+from jedax.config.run import FullConfig
 from jedax.config.tasks import TASKS
 for method in METHODS:
     for task in TASKS:

@@ -22,7 +22,8 @@ STAND_IN = np.float32([7, 8, 9])
 
 @jax.jit(static_argnums=1)
 def add(repertoire, cells, genotypes, evaluation, when):
-    return repertoire.add(cells, genotypes, evaluation, when)
+    repertoire, insertion = repertoire.add(cells, genotypes, evaluation, when)
+    return repertoire, insertion.stored
 
 
 def empty(cells=CVT):
@@ -242,8 +243,8 @@ class TestInvariants:
             results = [insert(r, CVT, *b, when=number) for r, b in zip(single, replicas, strict=True)]
             single = [repertoire for repertoire, _ in results]
             genotypes, fitness, descriptors = (jnp.stack(part) for part in zip(*replicas, strict=True))
-            many, stored = together(many, genotypes, Evaluation(fitness, descriptors), number)
-            np.testing.assert_array_equal(stored, np.stack([s for _, s in results]))
+            many, insertion = together(many, genotypes, Evaluation(fitness, descriptors), number)
+            np.testing.assert_array_equal(insertion.stored, np.stack([s for _, s in results]))
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *single)
         assert jax.tree.all(jax.tree.map(lambda a, b: (a == b).all(), many, stacked))
 
