@@ -209,7 +209,7 @@ BAD = [
     (["run", "--config", "nowhere.yml", "--seed", "1"], "config: expected a readable file"),
     (["tasks", "maze-a"], "tasks: expected no more words after it, got 'maze-a'"),
     (["methods", "bogus"], "methods: expected no more words after it, got 'bogus'"),
-    (["run", "maze-a", "extra"], "jedax run: expected no more words after it, got 'extra'"),
+    (["run", "maze-a", "extra"], "jedax run maze-a: expected no more words after it, got 'extra'"),
     (["run", "arm", "--out", "sphere", "extra"], "--out: expected no more words after it, got 'extra'"),
     (["run", "arm", "--seed"], "--seed: expected a value after it, got none"),
     (["run", "maze-a", "--no-border", "--hidden"], "--hidden: expected a value after it, got none"),

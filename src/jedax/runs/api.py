@@ -113,6 +113,7 @@ def start(
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     began: float | None = None,
+    figures: bool = True,
 ) -> Run:
     """Run what `config` says; errors as in `run`.
 
@@ -125,6 +126,7 @@ def start(
         callbacks: As in `run`.
         progress: What shows how far it is; None: nothing is shown.
         began: `time.perf_counter()` at which the command began; what came before now is the phase "import".
+        figures: Whether to draw them.
     """
     task = results.task_of(config, task)
     if start_genotypes is None:
@@ -147,7 +149,7 @@ def start(
         with directory.writing():
             files.write_json(directory.path / "environment.json", environment.describe())
         directory.log(f"Started {config.method} on {config.task}.")
-    return _carry_out(search)
+    return _carry_out(search, figures)
 
 
 def resume(
@@ -157,6 +159,7 @@ def resume(
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     began: float | None = None,
+    figures: bool = True,
 ) -> Run:
     """Go on with a run that was stopped or killed; it ends as if nothing had stopped it.
 
@@ -166,6 +169,7 @@ def resume(
         callbacks: As in `run`.
         progress: As in `run`.
         began: As in `start`.
+        figures: As in `start`.
 
     Raises:
         JedaxError: No run there, or none of its checkpoints is whole.
@@ -181,7 +185,7 @@ def resume(
             files.write_json(directory.path / "environment.json", environment.describe())
     search = _search(config, task, given, directory, progress, callbacks, began)
     directory.log("Resumed.")
-    return _carry_out(search)
+    return _carry_out(search, figures)
 
 
 def _search(
@@ -201,19 +205,19 @@ def _search(
     return search
 
 
-def _carry_out(search: Search) -> Run:
+def _carry_out(search: Search, figures: bool) -> Run:
     """Search, then write the repertoire, figures and summary, also of a search that was interrupted."""
     from jedax.runs.search import Interrupted
 
     try:
         search.run()
     except Interrupted:
-        _finish(search)
+        _finish(search, figures)
         raise
-    return _finish(search)
+    return _finish(search, figures)
 
 
-def _finish(search: Search) -> Run:
+def _finish(search: Search, figures: bool) -> Run:
     mean = std = None
     if isinstance(search.algorithm, JEDi):
         with search.phase("gp"), environment.one_blas_thread():
@@ -229,10 +233,11 @@ def _finish(search: Search) -> Run:
     if directory is not None:
         with search.phase("io"), directory.writing():
             results.save_arrays(directory, found)
-        with search.phase("figures"), directory.writing():
-            from jedax.report.figures import write_figures
+        if figures:
+            with search.phase("figures"), directory.writing():
+                from jedax.report.figures import write_figures
 
-            write_figures(found, directory.path / "figures")
+                write_figures(found, directory.path / "figures")
     summary = _summarise(search)
     if directory is not None:
         with directory.writing():

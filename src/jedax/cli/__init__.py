@@ -1,0 +1,87 @@
+"""The command `jedax`: parse and call, nothing else."""
+
+from __future__ import annotations
+
+import time
+
+BEGAN = time.perf_counter()
+"""When the command began."""
+
+import sys  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+
+from jedax._checks import JedaxError, fail, unknown  # noqa: E402
+from jedax._version import __version__  # noqa: E402
+
+_HELP = """\
+usage: jedax COMMAND ...
+
+Find the best solution of a hard black-box problem by looking at how solutions behave.
+
+commands:
+  run TASK [options]       search, such as: jedax run maze-a
+  run --resume DIR         go on with a run that was stopped or killed
+  run TASK --help          all options, with the defaults for that task
+  bench TASK... [options]  methods, tasks and seeds, such as: jedax bench maze-a --methods jedi map-elites
+  bench --preset NAME      a grid of the paper, such as paper-mazes-quick
+  compare DIR...           tables and figures of what bench and run left
+  tasks                    the tasks that come with jedax
+  methods                  the methods, and presets of their parameters
+
+options:
+  -h, --help               show this help
+  --version                show the version
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line; leaves with code 0, 2 for a mistake of the user's, 130 or 143 when stopped."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        _dispatch(arguments)
+    except JedaxError as error:
+        print(f"jedax: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt as stop:
+        print(f"jedax: {stop}" if str(stop) else "jedax: stopped.", file=sys.stderr)
+        raise SystemExit(128 + getattr(stop, "signal", 2)) from None
+
+
+def _dispatch(arguments: list[str]) -> None:
+    command = arguments.pop(0) if arguments else "--help"
+    if command in ("-h", "--help"):
+        print(_HELP, end="")
+    elif command == "--version":
+        print(f"jedax {__version__}")
+    elif command == "run":
+        from jedax.cli.run import run
+
+        run(arguments)
+    elif command in ("bench", "compare"):
+        from jedax.cli import experiments
+
+        experiments.bench(arguments) if command == "bench" else experiments.compare(arguments)
+    elif command in ("tasks", "methods"):
+        if arguments not in ([], ["--help"], ["-h"]):
+            raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
+        _show_tasks() if command == "tasks" else _show_methods()
+    else:
+        raise unknown("command", command, ["run", "bench", "compare", "tasks", "methods", "--help", "--version"])
+
+
+def _show_tasks() -> None:
+    from jedax.config.tasks import TASKS
+
+    for name, entry in TASKS.items():
+        print(f"{name:<14}{entry.summary}")
+    print("\nA maze of your own: jedax run mine.yaml (see the README for what is in the file).")
+
+
+def _show_methods() -> None:
+    from jedax.config.presets import METHODS
+
+    for name, method in METHODS.items():
+        print(f"{name:<14}{method.summary}")
+        for number, (preset, entry) in enumerate(method.presets.items()):
+            print(f"{'':<14}  --preset {preset}{' (default)' * (not number)}: {entry.summary}")
+    print("\nevolution strategies (--es): sep-cma-es, lm-ma-es, or evosax: and one of evosax's, as in evosax:SNES")

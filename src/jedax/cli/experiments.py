@@ -1,0 +1,100 @@
+"""The commands `jedax bench` and `jedax compare`."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any
+
+from jedax._checks import JedaxError, fail
+from jedax.cli.options import Option, parse
+from jedax.cli.run import nothing_to_save
+
+_BENCH = {
+    "preset": Option("Tasks, methods and seeds of the paper; see below.", str),
+    "methods": Option(
+        "Methods, each with a preset or parameters after commas: jedi map-elites cma-me,opt jedi,alpha=0.3,pool=1.",
+        tuple[str, ...],
+    ),
+    "seeds": Option("Seeds of every cell, from 0 on; default: 10, or the preset's own.", int),
+    "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int),
+    "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str),
+    "figures": Option("Whether each run draws its own figures.", bool, False),
+}
+
+
+def bench(arguments: list[str]) -> None:
+    """Run a grid of tasks, methods and seeds."""
+    from jedax.experiments.grids import GRIDS
+
+    tasks = _words(arguments)
+    presets = "; ".join(f"{name}: {grid.summary}" for name, grid in GRIDS.items())
+    values = parse(
+        arguments, _BENCH, prog="jedax bench",
+        description=f"Run methods on tasks with several seeds; what has finished is not run again. Presets: {presets}.",
+    )  # fmt: skip
+    grid = _grid(tasks, values)
+    out = values.get("out") or _default_out(tasks, values)
+    with nothing_to_save():
+        from jedax.experiments.bench import bench as run_bench
+        from jedax.experiments.progress import BenchProgress
+        from jedax.runs.environment import keep_compiled_programs
+        from jedax.runs.search import Interrupted
+
+        keep_compiled_programs()
+    try:
+        outcome = run_bench(grid, out, progress=BenchProgress(sys.stderr), figures=values.get("figures", False))
+    except Interrupted as stop:
+        raise Interrupted("Stopped; all that was done is saved. Go on with the same command.", stop.signal) from None
+    for path, message in outcome.failed:
+        print(f"failed: {path}: {message}")
+    print(f"{outcome.done} runs done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
+    if outcome.failed:
+        raise SystemExit(1)
+
+
+def _words(arguments: list[str]) -> list[str]:
+    """Remove the words before the first flag from the arguments and return them."""
+    count = next((place for place, word in enumerate(arguments) if word.startswith("-")), len(arguments))
+    words = arguments[:count]
+    del arguments[:count]
+    return words
+
+
+def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
+    from jedax.experiments.grids import Grid, grid_named, parse_entry
+
+    methods = tuple(parse_entry(text) for text in values.get("methods") or ())
+    if "preset" in values:
+        grid = grid_named(values["preset"])
+    elif tasks and methods:
+        grid = Grid("", tuple(tasks), methods)
+    else:
+        raise fail(
+            "jedax bench",
+            expected="tasks and --methods, or --preset",
+            received=" ".join(tasks) or "neither",
+            remedy="try: jedax bench maze-a --methods jedi map-elites",
+        )
+    changes: dict[str, Any] = {name: _number(name, values[name]) for name in ("seeds", "evaluations") if name in values}
+    if tasks:
+        changes["tasks"] = tuple(tasks)
+    if methods:
+        changes["entries"] = methods
+    return dataclasses.replace(grid, **changes)
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise JedaxError(f"{name}: expected a whole number, got {text!r}; change it.") from None
+
+
+def _default_out(tasks: list[str], values: dict[str, Any]) -> str:
+    return f"runs/bench-{values.get('preset') or '-'.join(tasks)}"
+
+
+def compare(arguments: list[str]) -> None:
+    """Write tables and figures of what runs left."""
+    raise NotImplementedError

@@ -1,0 +1,215 @@
+"""The command `jedax run`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jedax._checks import fail, unknown
+from jedax.cli import BEGAN
+from jedax.cli.options import Option, is_tuple, parse, peek
+
+_COMMAND = {
+    "method": Option("How to search; see jedax methods.", str, "jedi"),
+    "preset": Option("Parameters of the paper, such as tuned; see jedax methods.", str),
+    "out": Option("Directory for results, new or empty. Default: runs/TASK-METHOD-seedS.", str),
+    "overwrite": Option("Replace what an earlier run left in --out.", bool, False),
+    "config": Option("Settings as in a run's config.yaml; options given here win.", str),
+    "resume": Option("Directory of a run to go on with; takes no other option.", str),
+}
+# Settings that no flag changes: they come with the task.
+_HIDDEN = {"walls", "name"}
+_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border"}
+
+
+def run(arguments: list[str]) -> None:
+    """Search, or go on with a search, as the arguments say."""
+    from jedax.config.presets import method_defaults
+    from jedax.config.run import FullConfig, RunConfig
+    from jedax.config.tasks import task_entry
+
+    given_config = peek(arguments, "--config")
+    config = None
+    if given_config is not None:
+        config = FullConfig.parse(_read(given_config), where=given_config)
+    task = _take_task(arguments)
+    name = task or (config.task if config else "maze-a")
+    method, preset = peek(arguments, "--method"), peek(arguments, "--preset")
+    if config is None:
+        method = method or "jedi"
+        task_config: Any = task_entry(name).config()
+        config = FullConfig(
+            task=name, task_config=task_config, method=method,
+            method_config=method_defaults(method, name, preset),
+            run=RunConfig(evaluations=task_config.evaluations),
+        )  # fmt: skip
+    elif method or preset:
+        raise fail(
+            "method",
+            expected="one source for the method",
+            received="--config and --method or --preset",
+            remedy="leave one of them out",
+        )
+    elif task not in (None, config.task):
+        config = config.replace(task=name, task_config=task_entry(name).config())
+    options = {option: taken for option, (_, taken) in _options(config).items()}
+    values = parse(arguments, options, prog=f"jedax run {name}", description="Search for the best solution of a task.")
+    if "resume" in values:
+        others = sorted(set(values) - {"resume"})
+        if others or task or given_config:
+            raise fail(
+                "resume",
+                expected="no other option, for a run goes on as it began",
+                received=", ".join(["TASK"] * bool(task) + others),
+                remedy="leave them out",
+            )
+        _carry_out(resume=values["resume"])
+        return
+    if task is None and given_config is None:
+        raise fail(
+            "task",
+            expected="the name of a task",
+            received="none",
+            remedy="see jedax tasks, or try: jedax run maze-a",
+        )
+    out = values.pop("out", None)
+    overwrite = values.pop("overwrite", False)
+    config = _with_flags(config, values)
+    _carry_out(config=config, out=out or _free_name(config), overwrite=overwrite)
+
+
+def _take_task(arguments: list[str]) -> str | None:
+    """Remove the task from the arguments and return it: a task's name or a maze file that is no flag's value."""
+    from jedax.config.tasks import TASKS, is_maze_file
+
+    before = ""
+    for place, argument in enumerate(arguments):
+        is_value = before.startswith("--") and "=" not in before and before not in _WITHOUT_VALUE
+        if not is_value and (argument in TASKS or is_maze_file(argument)) and not argument.startswith("-"):
+            return arguments.pop(place)
+        before = argument
+    if arguments and not arguments[0].startswith("-"):
+        raise unknown("task", arguments[0], TASKS)
+    return None
+
+
+def _carry_out(*, config: Any = None, out: Any = None, overwrite: bool = False, resume: str | None = None) -> None:
+    """Import what does the work, and do it."""
+    with nothing_to_save():
+        from jedax.runs import api, progress
+        from jedax.runs.environment import keep_compiled_programs
+
+        keep_compiled_programs()
+    if resume is not None:
+        from jedax.runs.directory import RunDirectory
+
+        config, out = RunDirectory.open(resume).read_config(), resume
+    shown = progress.make(config.run.evaluations)
+    try:
+        if resume is not None:
+            found = api.resume(resume, progress=shown, began=BEGAN)
+        else:
+            found = api.start(config, out=out, overwrite=overwrite, progress=shown, began=BEGAN)
+    finally:
+        shown.close()
+    summary = found.summary
+    fitness = summary["max_fitness"]
+    best = f"best fitness {found.best().fitness:.2f}"
+    if isinstance(fitness, list):
+        best = f"best fitness of each replica {', '.join(f'{f:.2f}' for f in fitness)}"
+    print(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
+          f"({progress.clock(summary['wall_seconds'])} in all)")  # fmt: skip
+    if summary["status"] in _ENDS:
+        print(_ENDS[summary["status"]])
+    if any(_each(summary["num_failed"])):
+        print(f"{sum(_each(summary['num_failed'])):,} evaluations failed (not finite) and were not stored")
+    print(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
+
+
+_ENDS = {
+    "goal": "stopped because --stop-fitness was reached",
+    "time": "stopped because --max-seconds had passed",
+}
+
+
+@contextlib.contextmanager
+def nothing_to_save() -> Iterator[None]:
+    """Leave at once at Ctrl-C or SIGTERM; while modules are imported, an exception from a signal can get lost."""
+
+    def leave(number: int, frame: Any) -> None:
+        os.write(2, b"jedax: stopped; nothing was written.\n")
+        os._exit(128 + number)
+
+    try:
+        before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: signals are somebody else's
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _each(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _options(config: Any) -> dict[str, tuple[str, Option]]:
+    """Return every flag: the settings it belongs to ("" for the command's own) and what it takes."""
+    options = {name: ("", option) for name, option in _COMMAND.items()}
+    for section in ("run", "method_config", "task_config"):
+        settings = getattr(config, section)
+        for name, field in type(settings).model_fields.items():
+            if name not in _HIDDEN and name not in options:
+                options[name] = (
+                    section,
+                    Option(field.description or "", field.annotation, getattr(settings, name)),
+                )
+    return options
+
+
+def _with_flags(config: Any, values: dict[str, Any]) -> Any:
+    """Return the settings with the flags' values in their places."""
+    options = _options(config)
+    changes: dict[str, dict[str, Any]] = {"run": {}, "method_config": {}, "task_config": {}}
+    for name, value in values.items():
+        section, option = options[name]
+        if section:
+            changes[section][name] = _nested(option.annotation, value)
+    sections = {name: getattr(config, name).replace(**change) for name, change in changes.items() if change}
+    return config.replace(**sections)
+
+
+def _nested(annotation: Any, value: Any) -> Any:
+    """Fold a flat tuple of words into pairs where a setting is a tuple of tuples, such as limits."""
+    parts = typing.get_args(annotation)
+    if isinstance(value, tuple) and parts and is_tuple(parts[0]):
+        size = len(typing.get_args(parts[0]))
+        return tuple(value[i : i + size] for i in range(0, len(value), size))
+    return value
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise fail(
+            "config", expected="a readable file", received=f"{path} ({error})", remedy="check the path"
+        ) from None
+
+
+def _free_name(config: Any) -> Path:
+    """Return a directory under runs/ that does not exist yet."""
+    stem = f"{Path(config.task).stem}-{config.method}-seed{config.run.seed}"
+    folder = Path("runs") / stem
+    number = 2
+    while folder.exists():
+        folder = Path("runs") / f"{stem}-{number}"
+        number += 1
+    return folder
