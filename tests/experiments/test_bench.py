@@ -136,9 +136,6 @@ def test_seeds_are_split_where_memory_is_short(tmp_path, monkeypatch):
     assert outcome.failed == ()
     found = sorted(path.name for path in (tmp_path / "arm" / "map-elites").iterdir())
     assert found == ["seeds-0-1", "seeds-2-3", "seeds-4-4"]
-    assert all(
-        RunDirectory.open(tmp_path / "arm" / "map-elites" / name).read_config().run.replicas < 3 for name in found
-    )
 
 
 @pytest.mark.parametrize(
