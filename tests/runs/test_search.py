@@ -10,6 +10,7 @@ from tests.conftest import assert_same_bits, without_seconds
 
 import jedax
 from jedax.algorithms.jedi import JEDi, alpha_at
+from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.runs import search as search_module
@@ -277,10 +278,42 @@ def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
     np.testing.assert_array_equal(targets, algorithm.cells.centroids[np.asarray(expected)])
 
 
+def test_a_pool_of_one_is_that_es_alone_and_then_the_gp(small, arm):
+    """A loop equals running the ES by itself on its score, keeping all it tried, and learning the GP from that."""
+    algorithm = JEDi.build(small.replace(pool=1, targets="pareto", alpha=0.6), arm)
+    keys = jax.random.split(jax.random.key(8), 4 + algorithm.generations_per_loop)
+    first = jax.vmap(arm.init)(jax.random.split(keys[0], 4))
+    state = algorithm.init(keys[1], first, arm.evaluate_batch(keys[2], first))
+    state = algorithm.start_loop(keys[3], state, jnp.float32(0), gp_size=8)
+    (target,) = state.targets
+    strategy, tried = algorithm.pool.strategy, [first]
+    nearest = np.linalg.norm(arm.evaluate_batch(keys[2], first).descriptor - target, axis=1).argmin()
+    alone = strategy.init(keys[0], first[nearest])
+    for key in keys[4:]:
+        ask_key, tell_key = jax.random.split(key)
+        genotypes, state = algorithm.ask(ask_key, state)
+        state, _ = algorithm.tell(tell_key, state, genotypes, arm.evaluate_batch(key, genotypes))
+        mine, alone = strategy.ask(jax.random.split(ask_key, 1)[0], alone)
+        scores = weighted_target_fitness_score(arm.evaluate_batch(key, mine), target, jnp.float32(0.6))
+        alone = strategy.tell(jax.random.split(tell_key, 1)[0], alone, mine, scores)
+        tried.append(mine)
+    np.testing.assert_allclose(strategy.mean(alone), strategy.mean(state.pool)[0], rtol=1e-4, atol=1e-5)
+    everything = jnp.concatenate(tried)
+    repertoire, _ = Repertoire.empty(algorithm.cells, first[0]).add(
+        algorithm.cells, everything, arm.evaluate_batch(keys[0], everything), jnp.int32(len(everything))
+    )
+    np.testing.assert_allclose(state.repertoire.fitness, repertoire.fitness, rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(state.repertoire.counts, repertoire.counts)
+    assert algorithm.is_loop_start(int(state.generation))
+    _, ours = algorithm.fit_gp(state, gp_size=32)
+    _, wanted = algorithm.fit_gp(dataclasses.replace(state, repertoire=repertoire), gp_size=32)
+    for name in ("signal", "length_scale", "noise"):
+        ratio = float(getattr(ours.hyperparameters, name) / getattr(wanted.hyperparameters, name))
+        assert 0.9 < ratio < 1.1, name
+
+
 def test_one_loop_by_hand(small, arm):
     """A loop of the algorithm, written out with the blocks, one ES after the other."""
-    from jedax.rankers import weighted_target_fitness_score
-
     cells = make_cells(arm.descriptor_bounds, 64)
     algorithm = JEDi(small.replace(alpha=0.4), cells)
     keys = jax.random.split(jax.random.key(3), 9)

@@ -1,0 +1,55 @@
+"""Peak memory of a bench's cells, one after another in one process: the 20th should need what the 2nd needed.
+
+Run: python benchmarks/bench_memory.py [--cells 20] [--evaluations 20000]
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from jedax.experiments.bench import bench
+from jedax.experiments.grids import Entry, Grid
+from jedax.experiments.progress import BenchProgress
+
+
+class Watch(BenchProgress):
+    """Notes the peak of the process's memory in each run."""
+
+    def __init__(self):
+        super().__init__(None)
+        self.peaks: list[float] = []
+
+    def run(self, name, config):
+        if self._begun:
+            self.peaks.append(peak())
+        Path("/proc/self/clear_refs").write_text("5")  # lets the kernel measure the peak anew
+        return super().run(name, config)
+
+
+def peak() -> float:
+    """Return the highest resident memory since the last reset, in MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cells", type=int, default=20)
+    parser.add_argument("--evaluations", type=int, default=20_000)
+    arguments = parser.parse_args()
+    watch = Watch()
+    entries = tuple(
+        Entry(f"{method} {number}", method, None, {"step_size": 0.05 + 0.001 * number})
+        for number in range(-(-arguments.cells // 2))
+        for method in ("jedi-paper", "cma-me")
+    )[: arguments.cells]
+    with tempfile.TemporaryDirectory() as out:
+        bench(Grid("", ("maze-a",), entries, 4, arguments.evaluations), out, progress=watch)
+    watch.peaks.append(peak())
+    for number, (entry, megabytes) in enumerate(zip(entries, watch.peaks, strict=True), 1):
+        print(f"{number:3d} {entry.label:15s} {megabytes:7.0f} MB")
+    print(f"last over second: {watch.peaks[-1] / watch.peaks[1]:.3f}")
+
+
+if __name__ == "__main__":
+    main()
