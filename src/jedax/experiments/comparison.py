@@ -91,6 +91,11 @@ class Entry:
         return float(np.median(self.final))
 
     @property
+    def median_coverage(self) -> float:
+        """Median of the coverage; NaN where that of a seed is unknown."""
+        return float(np.median(self.coverage))
+
+    @property
     def similar(self) -> bool:
         """Whether the test found no significant difference from the reference: the star of the paper's table."""
         return self.p is not None and self.p > SIGNIFICANT
@@ -201,7 +206,7 @@ def _table(
     budget = (known[0].budget if known else None) or int(max(r.evaluations[-1] for r in mine))
     # The runs know the task better than its name in a CSV file does; all of them have the same settings of it.
     goal = (known or mine)[0].goal
-    levels = sorted({*([] if goal is None else [goal]), *map(float, fitness)}, key=lambda level: (level != goal, level))
+    levels = ([] if goal is None else [goal]) + sorted({float(level) for level in fitness if level != goal})
     entries = [_entry(found, budget, goal, levels) for label in labels if (found := records.of(task, label))]
     medians = sorted({entry.median for entry in entries}, reverse=True)[:2]
     entries = [replace(e, place=medians.index(e.median) + 1 if e.median in medians else 0) for e in entries]

@@ -5,7 +5,8 @@
     PGA-ME,maze-a,0,20032,-291.2,0.22
 
 A row for each report: `evaluations` done so far, the best fitness so far (maximised), and the share of filled cells,
-0 to 1 or nothing. Rows stand in any order; other columns are not read. A method named `jedi` or `jedi-paper` counts as JEDi.
+0 to 1 or nothing. Rows stand in any order; other columns are not read. A method named `jedi` or `jedi-paper`
+counts as JEDi.
 """
 
 from __future__ import annotations
