@@ -22,7 +22,8 @@ def write_run(
     """Write a run directory.
 
     `curves` is `(replicas, reports)`, or `(replicas,)` for a report at a tenth of the budget and one at its end;
-    `cells` is a pair of arrays `(replicas, cells)`, fitness and counts; `settings` change the method's, `run` the run's.
+    `cells` is a pair of arrays `(replicas, cells)`, fitness and counts; `settings` change the method's, `run` those
+    of the run.
     """
     curves = np.asarray(curves, float)
     if curves.ndim == 1:
@@ -50,7 +51,7 @@ def write_run(
         from jedax.tasks import make
 
         fitness, counts = (np.asarray(array, np.float32) for array in cells)
-        lows, highs = make(task).descriptor_bounds
+        lows, highs = ((0, 0), (1, 1)) if custom else make(task).descriptor_bounds
         side = round(fitness.shape[1] ** 0.5)
         axes = [low + (np.arange(side) + 0.5) / side * (high - low) for low, high in zip(lows, highs, strict=True)]
         centroids = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2).astype(np.float32)

@@ -284,23 +284,23 @@ def _notes(tables: Sequence[TaskTable], records: Records, reference: str | None)
         notes.append(f"No p-values on {', '.join(lacking)}: no JEDi there, and no reference was chosen.")
     elif lacking:
         notes.append(f"No p-values on {', '.join(lacking)}: the reference {reference} has no results there.")
+    counts = {table.task: sorted({len(entry.seeds) for entry in table.entries}) for table in tables}
+    if unequal := [f"{task} ({n[0]} to {n[-1]})" for task, n in counts.items() if len(n) > 1]:
+        notes.append(f"The methods have unequal numbers of seeds on {', '.join(unequal)}.")
     for table in tables:
         single = [entry.label for entry in table.entries if len(entry.seeds) < 2]
         if single:
             notes.append(f"{table.task}: a single seed of {', '.join(single)}; no interval and no p-value with it.")
-        counts = {len(entry.seeds) for entry in table.entries}
-        if len(counts) > 1:
-            notes.append(f"{table.task}: the methods have unequal numbers of seeds, {min(counts)} to {max(counts)}.")
         stopped = [r for r in records.records if r.task == table.task and r.stopped]
         if stopped:
             labels = ", ".join(sorted({r.label for r in stopped}))
-            notes.append(f"{table.task}: {len(stopped)} seeds of {labels} stopped at their stop_fitness, before the "
-                         "budget was spent; what they would have reached is unknown.")  # fmt: skip
+            notes.append(f"{table.task}: seeds of {labels} that stopped at their stop_fitness, before the budget was "
+                         f"spent: {len(stopped)}; what they would have reached is unknown.")  # fmt: skip
         short = [r for r in records.records if r.task == table.task and r.budget is None
                  and r.evaluations[-1] < _SHORT_OF_BUDGET * table.budget]  # fmt: skip
         if short:
             labels = ", ".join(sorted({r.label for r in short}))
-            notes.append(f"{table.task}: {len(short)} seeds of {labels} end before the budget of {table.budget:,} "
-                         f"evaluations, the first at {min(r.evaluations[-1] for r in short):,.0f}; their last value "
+            notes.append(f"{table.task}: seeds of {labels} that end before the budget of {table.budget:,} evaluations: "
+                         f"{len(short)}, the first at {min(r.evaluations[-1] for r in short):,.0f}; their last value "
                          "stands for what they would have reached.")  # fmt: skip
     return notes

@@ -116,5 +116,6 @@ def draw(maps: Sequence[CellMap], title: str) -> Figure:
             limits = (float(shared.min()), float(shared.max())) if len(shared) else None
             plots.cell_values(ax, cell_map, values, label, log=log, cmap=cmap, limits=limits)
             ax.set_title(f"{plain(cell_map.title)}: {label}", fontsize=10)
+        row[1].set_ylabel("")
     figure.suptitle(plain(title))
     return figure

@@ -76,3 +76,11 @@ def folder_for(first: Path, out: str | Path | None = None) -> Path:
     if out is not None:
         return Path(out)
     return (first.parent if first.is_file() else first) / "compare"
+
+
+def outcome(comparison: Comparison, folder: Path) -> str:
+    """Return what the command line says once a comparison is written to `folder`."""
+    lines = [tables.plain_table(comparison), *comparison.notes]
+    if left_out := comparison.records.left_out:
+        lines.append(f"runs that have not ended, left out: {len(left_out)}; table.md lists them")
+    return "\n".join([*lines, f"tables and figures are in {folder}: see {folder / 'table.md'}"])

@@ -108,7 +108,7 @@ def _table(
     body = "\n\\midrule\n".join("\n".join(" & ".join(row) + r" \\" for row in group) for group in groups)
     return [
         r"\begin{table*}",
-        r"\centering\small",
+        r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
         " & ".join(head) + r" \\",

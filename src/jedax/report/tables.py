@@ -118,6 +118,27 @@ def _sources(records: Records) -> str:
     return _table(["task", "method", "directories and files"], rows, right=False)
 
 
+def plain_table(comparison: Comparison) -> str:
+    """Return medians and p-values for a terminal: a row per method, a column per task."""
+    columns = [["", *comparison.labels]]
+    for table in comparison.tables:
+        decimals = table_decimals(table)
+        entries = [table.entry(label) for label in comparison.labels]
+        columns.append([table.task, *("-" if e is None else _plain_median(e, decimals) for e in entries)])
+    widths = [max(map(len, column)) for column in columns]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
+    lines.append("median final best fitness; > best of the task; (p-value against its reference)")
+    return "\n".join(lines)
+
+
+def _plain_median(entry: Entry, decimals: int) -> str:
+    p = "" if entry.p is None else f" ({p_text(entry.p)})"
+    return f"{'>' if entry.place == 1 else ' '}{fitness_text(entry.median, decimals)}{p}"
+
+
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = True) -> str:
     lines = [head, [":---", *(["---:"] if right else [":---"]) * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
