@@ -56,8 +56,8 @@ def test_the_page(bench):
     assert rows["far"] == ["far", "4", "-283.5", "-290.0 to -280.0", "-290.0", "-280.0", "0 of 4", "0% to 49%", "0.029",
                            "0.057", "0.00", "25%", "- (0 of 4)", "- (0 of 4)"]  # fmt: skip
     assert rows["decay"][6:] == ["4 of 5", "38% to 96%", "-", "-", "-", "25%", "1 k (4 of 5)", "- (1 of 5)"]
-    assert "Budget 10,000 evaluations, goal -250, tested against tuned." in page
-    assert "Budget 10,000 evaluations, no goal, tested against nothing." in page
+    assert "Budget 10,000 evaluations, goal -250, reference: tuned." in page
+    assert "Budget 10,000 evaluations, no goal, reference: none." in page
     assert "![convergence](figures/convergence.png)" in page
     assert "No p-values on bump: no JEDi there, and no reference was chosen." in page
     assert "open: no summary.json: it has not ended" in page.replace("\\_", "_")
@@ -68,6 +68,7 @@ def test_a_page_without_tests_does_not_explain_them(tmp_path):
     write_run(tmp_path / "a", [-120.0, -130])
     page = tables.markdown(compare(tmp_path))
     assert "Mann-Whitney" not in page
+    assert "p-value" not in tables.plain_table(compare(tmp_path))
     assert "Left out" not in page
     assert "## Figures" not in page
 
@@ -137,6 +138,7 @@ def test_plain_table(bench):
         ["far", "-283.5", "(0.029)", "-"],
         ["near", "-126.0", "(0.686)", ">1.500"],
     ]
+    assert lines[5] == "median final best fitness; > best of the task; (p-value against its reference)"
 
 
 def test_latex_rows(bench):

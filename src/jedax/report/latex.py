@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from jedax.experiments.comparison import SIGNIFICANT, Comparison, Entry
 from jedax.report.numbers import fitness_text, p_text, share_text
-from jedax.report.tables import table_decimals
+from jedax.report.tables import has_tests, table_decimals
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
@@ -47,7 +47,7 @@ def _main(comparison: Comparison) -> list[str]:
         entries = [table.entry(label) for label in comparison.labels]
         rows.append([escape(table.task), *("--" if e is None else _median(e, decimals) for e in entries)])
     caption = "Median final best fitness. The highest is in bold, the second is underlined."
-    if any(entry.p is not None for table in comparison.tables for entry in table.entries):
+    if has_tests(comparison):
         caption += (
             " In brackets the p-value of a Mann--Whitney U test against the reference of the task;"
             rf" those $> {SIGNIFICANT:g}$ (no significant difference found) have a star $\star$."

@@ -32,7 +32,7 @@ def markdown(comparison: Comparison, pictures: Sequence[str] = ()) -> str:
     parts = ["# Comparison", "## Final best fitness", main_table(comparison), _legend(comparison)]
     for table in comparison.tables:
         goal = "no goal" if table.goal is None else f"goal {table.goal:g}"
-        head = f"Budget {table.budget:,} evaluations, {goal}, tested against {_escape(table.reference or 'nothing')}."
+        head = f"Budget {table.budget:,} evaluations, {goal}, reference: {_escape(table.reference or 'none')}."
         parts += [f"## {_escape(table.task)}", head, _detail_table(table)]
     if pictures:
         parts += ["## Figures", *(f"![{Path(picture).stem}]({picture})" for picture in pictures)]
@@ -67,18 +67,24 @@ def _median(entry: Entry, decimals: int) -> str:
     return f"{text} ★" if entry.similar else text
 
 
+def has_tests(comparison: Comparison) -> bool:
+    """Whether any method was tested against a reference."""
+    return any(entry.p is not None for table in comparison.tables for entry in table.entries)
+
+
 def _legend(comparison: Comparison) -> str:
-    """Return what the marks of the table mean, and how its p-values came about."""
+    """Return what the marks of the tables mean, and how their numbers came about."""
     text = "Median over seeds of the best fitness at the end of the budget; **best**, <ins>second</ins>."
-    if not any(entry.p is not None for table in comparison.tables for entry in table.entries):
-        return text
+    if has_tests(comparison):
+        text += (
+            " In brackets the p-value of a two-sided Mann-Whitney U test against the reference of the task, not "
+            f"corrected, as in the paper; ★: p > {SIGNIFICANT:g}, no significant difference found. Below, p (Holm) is "
+            "corrected for all tests on the task, and A (Vargha and Delaney) is how likely a seed of the method ends "
+            "above one of the reference, 0.5 for neither. Where the reference is the better of several versions of "
+            "JEDi, it was picked on these same seeds, which flatters it."
+        )
     return (
-        f"{text} In brackets the p-value of a two-sided Mann-Whitney U test against the reference of the task, not "
-        f"corrected, as in the paper; ★: p > {SIGNIFICANT:g}, no significant difference found. Below, p (Holm) is "
-        "corrected for all tests on the task, and A (Vargha and Delaney) is how likely a seed of the method ends "
-        "above one of the reference, 0.5 for neither. Where the reference is the better of several versions of JEDi, "
-        "it was picked on these same seeds, which flatters it. Intervals are of 95 %: bootstrap percentiles for "
-        "medians, Wilson's for shares. Evaluations "
+        f"{text} Intervals are of 95 %: bootstrap percentiles for medians, Wilson's for shares of seeds. Evaluations "
         "are the median over seeds of those at the first report that was there, a dash where half or more never were."
     )
 
@@ -130,7 +136,8 @@ def plain_table(comparison: Comparison) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in zip(*columns, strict=True)
     ]
-    lines.append("median final best fitness; > best of the task; (p-value against its reference)")
+    p = "; (p-value against its reference)" if has_tests(comparison) else ""
+    lines.append(f"median final best fitness; > best of the task{p}")
     return "\n".join(lines)
 
 
