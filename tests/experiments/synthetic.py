@@ -2,17 +2,13 @@
 
 import numpy as np
 
-from jedax.config.run import METHODS, FullConfig, RunConfig, method_defaults
+from jedax.config.presets import method_defaults
+from jedax.config.run import FullConfig, RunConfig
 from jedax.config.tasks import task_entry
 from jedax.runs import files
 from jedax.runs.directory import RunDirectory
 
-BASELINE = "some-baseline"
-
-
-def add_baseline(monkeypatch):
-    """Let settings name a method that is not JEDi."""
-    monkeypatch.setitem(METHODS, BASELINE, (METHODS["jedi"][0], "A method that is not JEDi."))
+BASELINE = "es"
 
 
 def write_run(
@@ -43,9 +39,17 @@ def write_run(
     directory = RunDirectory.create(folder)
     directory.write_config(config)
     directory.add_metrics(
-        {"evaluations": int(e), "replica": r, "max_fitness": curves[r, i], "coverage": coverage[r, i], "qd_score": 0.0}
-        for i, e in enumerate(reports)
-        for r in range(len(curves))
+        [
+            {
+                "evaluations": int(e),
+                "replica": r,
+                "max_fitness": curves[r, i],
+                "coverage": coverage[r, i],
+                "qd_score": 0.0,
+            }
+            for i, e in enumerate(reports)
+            for r in range(len(curves))
+        ]
     )
     if cells is not None:
         from jedax.tasks import make

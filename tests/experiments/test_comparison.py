@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.experiments.synthetic import BASELINE, add_baseline, write_run
+from tests.experiments.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.experiments import statistics
@@ -12,9 +12,8 @@ from jedax.experiments.comparison import compare
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
+def bench(tmp_path):
     """Two versions of JEDi and two baselines on maze A, one of each on a task without a goal."""
-    add_baseline(monkeypatch)
     write_run(tmp_path / "tuned", [-120.0, -130, -110, -140], label="jedi tuned", method="jedi-paper")
     write_run(tmp_path / "decay", [-119.0, -129, -109, -139, -260], label="jedi decay", method="jedi-paper")
     write_run(tmp_path / "far", [-280.0, -290, -285, -282], label="far", method=BASELINE)
@@ -77,8 +76,7 @@ def test_unknown_reference(bench):
         compare(bench, reference="jedi tund")
 
 
-def test_without_jedi_there_are_no_p_values(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def test_without_jedi_there_are_no_p_values(tmp_path):
     write_run(tmp_path / "a", [-120.0, -130], label="a", method=BASELINE)
     write_run(tmp_path / "b", [-121.0, -131], label="b", method=BASELINE)
     found = compare(tmp_path)
@@ -117,8 +115,7 @@ def test_fitness_to_reach_is_a_number(bench, bad):
         compare(bench, fitness=[bad])
 
 
-def test_one_seed(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def test_one_seed(tmp_path):
     write_run(tmp_path / "a", [-120.0, -130, -125])
     write_run(tmp_path / "b", [-121.0], label="b", method=BASELINE)
     found = compare(tmp_path)
@@ -138,8 +135,7 @@ def test_one_label_alone(tmp_path):
     assert found.notes == ()
 
 
-def test_equal_medians_share_a_place(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def test_equal_medians_share_a_place(tmp_path):
     for name, values in {"a": [1.0, 3], "b": [2.0, 2], "c": [1.0, 1], "d": [0.0, 0]}.items():
         write_run(tmp_path / name, values, task="custom:t", label=name, method=BASELINE)
     assert [entry.place for entry in compare(tmp_path).tables[0].entries] == [1, 1, 2, 0]

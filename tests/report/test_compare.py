@@ -5,7 +5,7 @@ import os
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from tests.experiments.synthetic import BASELINE, add_baseline, write_run
+from tests.experiments.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.report import tables
@@ -15,8 +15,7 @@ TABLES = ["reached.csv", "seeds.csv", "table.csv", "table.md", "table.tex"]
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def bench(tmp_path):
     rng = np.random.default_rng(0)
     for number, label in enumerate(["alpha=0", "alpha=0.5", "a|b/c", "<b> & $x$", "_hidden"]):
         curves = np.sort(rng.uniform(-300, -100, (3, 4)), axis=1)

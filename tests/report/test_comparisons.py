@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
-from tests.experiments.synthetic import BASELINE, add_baseline, write_run
+from tests.experiments.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.experiments.comparison import compare
@@ -15,8 +15,7 @@ GOAL = -250
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def bench(tmp_path):
     curves = [[-300.0, -200, -120], [-290, -190, -130], [-295, -290, -285]]
     coverage = [[0.1, 0.2, 0.3], [0.2, 0.3, 0.5], [0.1, 0.1, 0.9]]
     rng = np.random.default_rng(0)
@@ -139,8 +138,7 @@ def test_colours_of_cells_mean_the_same_in_all_rows(bench):
     np.testing.assert_array_equal(right.get_array(), found.counts[found.counts > 0])
 
 
-def test_cells_of_at_most_four_methods_baselines_first(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def test_cells_of_at_most_four_methods_baselines_first(tmp_path):
     cells = np.zeros((1, 4)), np.ones((1, 4))
     for number in range(3):
         write_run(tmp_path / f"j{number}", [float(-number)], label=f"j{number}", cells=cells)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from tests.experiments.synthetic import BASELINE, add_baseline, write_run
+from tests.experiments.synthetic import BASELINE, write_run
 
 from jedax.experiments.comparison import compare
 from jedax.report import latex, tables
@@ -17,8 +17,7 @@ ODD = ["a|b", "a_b*c", "<script>alert(1)</script>", "50%_$x^2$ & {y}~#\\z", "α=
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def bench(tmp_path):
     write_run(tmp_path / "tuned", [-120.0, -130, -110, -140], label="tuned", method="jedi-paper")
     write_run(tmp_path / "decay", [-119.0, -129, -109, -139, -260], label="decay", method="jedi-paper")
     write_run(tmp_path / "far", [-280.0, -290, -285, -282], label="far", method=BASELINE)
@@ -29,8 +28,7 @@ def bench(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def odd(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def odd(tmp_path):
     for number, label in enumerate(ODD):
         write_run(
             tmp_path / str(number), [number - 3.0, number - 4.0], task="custom:t|_<b>", label=label, method=BASELINE
@@ -93,8 +91,7 @@ def test_markdown_shows_odd_names_as_they_are(odd):
     assert sorted(shown) == sorted(ODD)
 
 
-def test_csv_reads_back_to_the_last_digit(tmp_path, monkeypatch):
-    add_baseline(monkeypatch)
+def test_csv_reads_back_to_the_last_digit(tmp_path):
     write_run(tmp_path / "a", [-120.1 / 3, -130.7 / 7, -1 / 3], label='a,"b"')
     write_run(tmp_path / "b", [-1.0, -2.0], label="b", method=BASELINE)
     found = compare(tmp_path, fitness=[-19.0])

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jedax._checks import check_choice, fail
-from jedax.config.run import METHODS
+from jedax.config.presets import METHODS
 from jedax.config.tasks import TASKS
 from jedax.experiments import statistics
 from jedax.experiments.reading import read
