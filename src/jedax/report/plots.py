@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -13,7 +13,9 @@ from matplotlib.patches import Circle, Rectangle
 
 from jedax.config.maze import MazeConfig
 from jedax.repertoire.cells import Cells
+from jedax.report.numbers import evaluations_text
 from jedax.runs.results import Run
+from jedax.tasks.base import Task
 from jedax.tasks.functions import PlanarArm
 from jedax.tasks.maze import Maze
 
@@ -48,11 +50,32 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     ax.set_xlabel("evaluations")
     ax.margins(x=0)
     ax.grid(alpha=0.25)
-    ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g} M" if x >= 1e6 else f"{x / 1e3:g} k" if x else "0")
+    ax.xaxis.set_major_formatter(lambda x, _: evaluations_text(x))
+
+
+class Celled(Protocol):
+    """What has cells that can be drawn: a `Run`, or as much of one."""
+
+    @property
+    def cells(self) -> Cells:
+        """How the descriptor space is cut."""
+        ...
+
+    @property
+    def task(self) -> Task:
+        """Whose descriptor space it is."""
+        ...
 
 
 def cell_values(
-    ax: Axes, run: Run, values: np.ndarray, label: str, *, log: bool = False, cmap: str = "viridis"
+    ax: Axes,
+    run: Celled,
+    values: np.ndarray,
+    label: str,
+    *,
+    log: bool = False,
+    cmap: str = "viridis",
+    limits: tuple[float, float] | None = None,
 ) -> None:
     """Colour every cell of the descriptor space; cells without a finite value stay grey.
 
@@ -63,11 +86,13 @@ def cell_values(
         label: What the colours mean.
         log: Whether colours follow the logarithm.
         cmap: Matplotlib's name of a colour map.
+        limits: Values at the ends of the colours; None: the lowest and the highest of `values`.
     """
     cells, values = run.cells, np.asarray(values, float)
     known = np.isfinite(values) & (values > 0 if log else True)
     shown = values[known] if known.any() else np.array([1.0])
-    low, high = shown.min(), max(shown.max(), shown.min() + 1e-9)
+    low, high = limits or (shown.min(), shown.max())
+    high = max(high, low + 1e-9)
     norm = LogNorm(low, max(high, low * 1.01)) if log else Normalize(low, high)
     if cells.centroids.shape[1] > 2:
         ax.scatter(*cells.centroids[~known, :2].T, color=_EMPTY, s=6)
@@ -171,7 +196,7 @@ def _legend(ax: Axes) -> None:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=4, frameon=False, fontsize=8)
 
 
-def _frame(ax: Axes, run: Run, *, fill_target: bool = False) -> None:
+def _frame(ax: Axes, run: Celled, *, fill_target: bool = False) -> None:
     """Set limits and labels of the descriptor space; draw the walls of a maze over it."""
     lows, highs = run.cells.bounds
     names = (*run.task.descriptor_names, "", "")

@@ -1,0 +1,118 @@
+"""`compare`: from directories to tables and figures."""
+
+import os
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from tests.experiments.synthetic import BASELINE, write_run
+
+from jedax import JedaxError
+from jedax.report import tables
+from jedax.report.compare import compare, folder_for, outcome
+
+TABLES = ["reached.csv", "seeds.csv", "table.csv", "table.md", "table.tex"]
+
+
+@pytest.fixture
+def bench(tmp_path):
+    rng = np.random.default_rng(0)
+    for number, label in enumerate(["alpha=0", "alpha=0.5", "a|b/c", "<b> & $x$", "_hidden"]):
+        curves = np.sort(rng.uniform(-300, -100, (3, 4)), axis=1)
+        cells = (rng.uniform(-300, -100, (3, 9)), rng.integers(0, 9, (3, 9))) if number < 2 else None
+        for task in ("maze-a", "custom:odd/name $"):
+            method = "jedi-paper" if number < 2 else BASELINE
+            write_run(tmp_path / f"{number}{task[:4]}", curves, task=task, label=label, method=method,
+                      cells=cells, reports=[10, 20, 30, 40])  # fmt: skip
+    return tmp_path
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_everything_is_written(bench):
+    found = compare(bench)
+    assert files(bench / "compare") == sorted([*TABLES, "figures"])
+    names = ["ablation-alpha", "cells-maze-a", "convergence", "coverage", "evaluations-to-fitness", "final-fitness"]
+    assert files(bench / "compare" / "figures") == [f"{name}.{kind}" for name in names for kind in ("pdf", "png")]
+    for name in names:
+        pixels = plt.imread(bench / "compare" / "figures" / f"{name}.png")[..., :3]
+        assert min(pixels.shape[:2]) > 300
+        assert pixels.std() > 0.05
+        assert (bench / "compare" / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    page = (bench / "compare" / "table.md").read_text()
+    assert "![convergence](figures/convergence.png)" in page
+    said = outcome(found, bench / "compare")
+    assert f"tables and figures are in {bench / 'compare'}" in said
+    assert said.startswith(tables.plain_table(found))
+
+
+def test_again_it_is_the_same_and_what_is_stale_goes(bench):
+    compare(bench, formats=["png"])
+    before = {path: path.read_bytes() for path in (bench / "compare").rglob("*") if path.is_file()}
+    (bench / "compare" / "figures" / "ablation-old.png").write_bytes(b"")
+    (bench / "compare" / "figures" / "notes.txt").write_text("mine")
+    compare([bench], formats=["png"])
+    after = {path: path.read_bytes() for path in (bench / "compare").rglob("*") if path.is_file()}
+    assert after == before | {bench / "compare" / "figures" / "notes.txt": b"mine"}
+
+
+def test_elsewhere_and_one_run_only(tmp_path):
+    write_run(tmp_path / "run", [-1.0], task="custom:t")
+    compare([tmp_path / "run"], out=tmp_path / "deep" / "out", formats=["png"], band="std")
+    assert files(tmp_path / "deep" / "out" / "figures") == ["convergence.png", "coverage.png", "final-fitness.png"]
+    assert "compare" not in files(tmp_path / "run")
+
+
+def test_where_it_goes(tmp_path):
+    (tmp_path / "x.csv").write_text("")
+    assert folder_for(tmp_path) == tmp_path / "compare"
+    assert folder_for(tmp_path / "x.csv") == tmp_path / "compare"
+    assert folder_for(tmp_path, "there").as_posix() == "there"
+
+
+def test_results_of_a_comparison_are_no_foreign_results(tmp_path):
+    write_run(tmp_path / "a", [-1.0, -2.0])
+    first = compare(tmp_path, formats=["png"], fitness=[-3.0])
+    assert len(compare(tmp_path, formats=["png"]).records.records) == len(first.records.records) == 2
+
+
+def test_left_out_runs_are_counted(tmp_path):
+    write_run(tmp_path / "a", [-1.0, -2.0])
+    write_run(tmp_path / "b", [-1.0], status=None)
+    found = compare(tmp_path, formats=[])
+    assert "runs that have not ended, left out: 1" in outcome(found, tmp_path / "compare")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"band": "iqr"}, "band: unknown name 'iqr'"),
+        ({"formats": ["jpg"]}, "formats: unknown name 'jpg'"),
+        ({"cells": ["alpha=1"]}, "cells: unknown name 'alpha=1'; did you mean 'alpha="),
+        ({"reference": "x"}, "reference: unknown name 'x'"),
+    ],
+)
+def test_unknown_names(bench, options, message):
+    with pytest.raises(JedaxError, match=message):
+        compare(bench, **options)
+    assert not (bench / "compare").exists()
+
+
+def test_no_directory():
+    with pytest.raises(JedaxError, match="directories: expected at least one, got none"):
+        compare([])
+
+
+def test_out_that_cannot_be_written(bench):
+    (bench / "file").write_text("")
+    with pytest.raises(JedaxError, match="out: expected a directory that can be written"):
+        compare(bench, out=bench / "file" / "below")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_out_without_permission(bench):
+    (bench / "closed").mkdir(mode=0o500)
+    with pytest.raises(JedaxError, match="out: expected a directory that can be written"):
+        compare(bench, out=bench / "closed" / "out")

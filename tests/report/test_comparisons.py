@@ -1,0 +1,156 @@
+"""Figures of a comparison: what is drawn is what was compared."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import LogNorm, to_rgb
+from matplotlib.figure import Figure
+from tests.experiments.synthetic import BASELINE, write_run
+
+from jedax import JedaxError
+from jedax.experiments.comparison import compare
+from jedax.report import cell_maps, comparisons
+from jedax.report.comparison_figures import ablations
+
+GOAL = -250
+
+
+@pytest.fixture
+def bench(tmp_path):
+    curves = [[-300.0, -200, -120], [-290, -190, -130], [-295, -290, -285]]
+    coverage = [[0.1, 0.2, 0.3], [0.2, 0.3, 0.5], [0.1, 0.1, 0.9]]
+    rng = np.random.default_rng(0)
+    cells = np.where(rng.random((3, 16)) < 0.5, -np.inf, rng.uniform(-300, -100, (3, 16))), rng.integers(0, 99, (3, 16))
+    write_run(tmp_path / "a", curves, reports=[10, 20, 30], budget=40, coverage=coverage, cells=cells)
+    write_run(tmp_path / "b", [[-310.0, -305]] * 2, reports=[15, 40], label="$x$_b", method=BASELINE)
+    write_run(tmp_path / "c", [-1.0], task="custom:t", label="c", method=BASELINE, cells=None)
+    return compare(tmp_path)
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def lines_of(ax):
+    return {line.get_label(): line.get_xydata() for line in ax.lines}
+
+
+def test_curves_are_medians_over_seeds(bench, ax):
+    comparisons.curves(ax, bench, bench.tables[0], comparisons.styles(bench.labels))
+    lines = lines_of(ax)
+    np.testing.assert_array_equal(lines["jedi"], [[10, -295], [20, -200], [30, -130], [40, -130]])
+    np.testing.assert_array_equal(lines[r"\$x\$_b"], [[15, -310], [40, -305]])
+    assert [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [GOAL]
+    assert len(ax.collections) == 2  # a band for each method that has results
+    corners = ax.collections[0].get_paths()[0].vertices
+    assert (corners[:, 1].min(), corners[:, 1].max()) == (-297.5, -125)
+    assert (ax.get_xlim(), ax.get_title(), ax.get_xlabel()) == ((0, 40), "maze-a", "evaluations")
+
+
+def test_bands_of_the_paper_and_no_bands(bench, ax):
+    comparisons.curves(ax, bench, bench.tables[0], comparisons.styles(["jedi"]), band="std")
+    corners = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert corners.max() == pytest.approx(-130 + np.std([-120, -130, -285], ddof=1))
+    other = Figure().subplots()
+    comparisons.curves(other, bench, bench.tables[0], comparisons.styles(["jedi"]), band=None)
+    assert len(other.collections) == 0
+    with pytest.raises(JedaxError, match="band: unknown name"):
+        comparisons.curves(other, bench, bench.tables[0], comparisons.styles(["jedi"]), band="iqr")
+
+
+def test_coverage_has_no_goal_line(bench, ax):
+    comparisons.curves(ax, bench, bench.tables[0], comparisons.styles(bench.labels), "coverage")
+    np.testing.assert_array_equal(lines_of(ax)["jedi"], [[10, 0.1], [20, 0.2], [30, 0.5], [40, 0.5]])
+    assert not [line for line in ax.lines if line.get_linestyle() == ":"]
+    assert ax.yaxis.get_major_formatter()(0.25, 0) == "25%"
+
+
+def test_final_fitness_shows_each_seed_and_the_median(bench, ax):
+    comparisons.final_fitness(ax, bench.tables[0], comparisons.styles(bench.labels))
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["jedi", r"\$x\$_b", "c"]
+    points = [c.get_offsets()[:, 0] for c in ax.collections if len(c.get_offsets()) > 1]
+    np.testing.assert_array_equal(points[0], [-120, -130, -285])
+    np.testing.assert_array_equal(points[1], [-305, -305])
+    medians = [tuple(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "-"]
+    assert medians == [(-130, -130), (-305, -305)]
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [GOAL]
+    violins = [c for c in ax.collections if len(c.get_offsets()) == 1]
+    assert len(violins) == 1  # equal values have no width
+    corners = violins[0].get_paths()[0].vertices
+    assert (corners[:, 0].min(), corners[:, 0].max()) == (-285, -120)
+    assert np.abs(corners[:, 1]).max() == pytest.approx(0.4)
+
+
+def test_reached_steps_up_with_each_seed(bench, ax):
+    comparisons.reached(ax, bench.tables[0], comparisons.styles(bench.labels), GOAL)
+    np.testing.assert_allclose(lines_of(ax)["jedi"], [[0, 0], [20, 2 / 3], [40, 2 / 3]])
+    np.testing.assert_array_equal(lines_of(ax)[r"\$x\$_b"], [[0, 0], [40, 0]])
+    assert ax.get_title() == "maze-a: fitness -250 (goal)"
+    assert not ax.texts
+    other = Figure().subplots()
+    comparisons.reached(other, bench.tables[0], comparisons.styles(["$x$_b"]), GOAL)
+    assert [text.get_text() for text in other.texts] == ["no seed got there"]
+
+
+def test_twenty_methods_look_different_and_the_same_every_time():
+    labels = [f"method {n}" for n in range(20)]
+    style = comparisons.styles(labels)
+    assert len({(line["color"], str(line["linestyle"])) for line in style.values()}) == 20
+    assert comparisons.styles(labels[:3])["method 2"] == style["method 2"]
+
+
+def test_sequential_colours_follow_the_order():
+    style = comparisons.sequential_styles(["a=0", "a=0.5", "a=1", "a=decay"])
+    lightness = [np.dot(to_rgb(style[f"a={v}"]["color"]), (0.2126, 0.7152, 0.0722)) for v in ("0", "0.5", "1")]
+    assert lightness == sorted(lightness)
+    assert style["a=decay"]["color"] not in [tuple(style["a=0"]["color"])]
+    assert style["a=decay"]["linestyle"] != "-"
+
+
+def test_ablations_are_labels_with_one_value():
+    labels = ["jedi", "alpha=0", "alpha=0.3", "alpha=decay", "pool=4", "x=1 y=2", "x=1 y=3"]
+    assert ablations(labels) == {"alpha": ["alpha=0", "alpha=0.3", "alpha=decay"], "x=1 y": ["x=1 y=2", "x=1 y=3"]}
+
+
+def test_cells_of_the_seed_nearest_to_the_median(bench):
+    (found,) = cell_maps.cell_maps(bench, bench.tables[0])
+    assert found.title == "jedi, seed 1 (best -130.0)"
+    from jedax.runs.files import read_tensors
+
+    arrays = read_tensors(bench.records.of("maze-a", "jedi")[0].source / "repertoire.safetensors")
+    np.testing.assert_array_equal(found.fitness, np.where(arrays["fitness"][1] > -np.inf, arrays["fitness"][1], np.nan))
+    np.testing.assert_array_equal(found.counts, arrays["counts"][1])
+    np.testing.assert_array_equal(found.cells.centroids, arrays["centroids"])
+    assert cell_maps.cell_maps(bench, bench.tables[0], ["c"]) == []
+    assert cell_maps.cell_maps(bench, bench.tables[1]) == []
+
+
+def test_colours_of_cells_mean_the_same_in_all_rows(bench):
+    (found,) = cell_maps.cell_maps(bench, bench.tables[0])
+    other = cell_maps.CellMap("other", found.task, found.cells, found.fitness - 500, found.counts * 10)
+    figure = cell_maps.draw([found, other], "maze-a")
+    images = [[c for c in ax.collections if c.get_array() is not None] for ax in figure.axes if ax.get_title()]
+    (left, right, left_2, right_2) = [image[0] for image in images]
+    assert left.norm.vmax == left_2.norm.vmax == np.nanmax(found.fitness)
+    assert left.norm.vmin == left_2.norm.vmin == np.nanmin(found.fitness) - 500
+    assert isinstance(right.norm, LogNorm)
+    assert right.norm.vmax == right_2.norm.vmax == found.counts.max() * 10
+    np.testing.assert_array_equal(right.get_array(), found.counts[found.counts > 0])
+
+
+def test_cells_of_at_most_four_methods_baselines_first(tmp_path):
+    cells = np.zeros((1, 4)), np.ones((1, 4))
+    for number in range(3):
+        write_run(tmp_path / f"j{number}", [float(-number)], label=f"j{number}", cells=cells)
+        write_run(tmp_path / f"b{number}", [-5.0 - number], label=f"b{number}", method=BASELINE, cells=cells)
+    found = compare(tmp_path)
+    assert [m.title[:2] for m in cell_maps.cell_maps(found, found.tables[0])] == ["j0", "b0", "b1", "b2"]
+    every = cell_maps.cell_maps(found, found.tables[0], found.labels)
+    assert [m.title[:2] for m in every] == ["j0", "b0", "b1", "b2", "j1", "j2"]
+
+
+def test_damaged_cells_are_named(bench):
+    path = bench.records.of("maze-a", "jedi")[0].source / "repertoire.safetensors"
+    path.write_bytes(b"nonsense")
+    with pytest.raises(JedaxError, match=r"repertoire\.safetensors: expected a repertoire, got"):
+        cell_maps.cell_maps(bench, bench.tables[0])
