@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jedax.algorithms.jedi import JEDi
     from jedax.config.methods import JediConfig
     from jedax.repertoire import Repertoire
+    from jedax.report.compare import compare
     from jedax.runs.api import resume, run
     from jedax.runs.optimizer import Optimizer
     from jedax.runs.results import Run, Solution, load
@@ -35,6 +36,7 @@ __all__ = [
     "Run",
     "Solution",
     "__version__",
+    "compare",
     "load",
     "resume",
     "run",
@@ -51,6 +53,7 @@ _HOMES = {
     "Report": "jedax.runs.search",
     "Run": "jedax.runs.results",
     "Solution": "jedax.runs.results",
+    "compare": "jedax.report.compare",
     "load": "jedax.runs.results",
     "resume": "jedax.runs.api",
     "run": "jedax.runs.api",

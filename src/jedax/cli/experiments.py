@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from pathlib import Path
 from typing import Any
 
 from jedax._checks import JedaxError, fail
@@ -20,6 +21,14 @@ _BENCH = {
     "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int),
     "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str),
     "figures": Option("Whether each run draws its own figures.", bool, False),
+}
+_COMPARE = {
+    "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str),
+    "reference": Option("The method that others are tested against; default: the better JEDi of each task.", str),
+    "band": Option(
+        "Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"
+    ),
+    "fitness": Option("Tell also how many evaluations it took to reach each of these.", tuple[float, ...]),
 }
 
 
@@ -97,4 +106,34 @@ def _default_out(tasks: list[str], values: dict[str, Any]) -> str:
 
 def compare(arguments: list[str]) -> None:
     """Write tables and figures of what runs left."""
-    raise NotImplementedError
+    directories = _words(arguments)
+    values = parse(
+        arguments, _COMPARE, prog="jedax compare",
+        description="Compare what runs left below some directories, and what CSV files of other programs hold "
+        "(method, task, seed, evaluations, max_fitness, coverage). It never searches.",
+    )  # fmt: skip
+    if not directories:
+        raise fail(
+            "jedax compare",
+            expected="at least one directory of runs, or a CSV file",
+            received="none",
+            remedy="try: jedax compare runs",
+        )
+    with nothing_to_save():
+        from jedax.report.compare import compare as write_comparison
+        from jedax.report.compare import folder_for, outcome
+    found = write_comparison(
+        directories,
+        out=values.get("out"),
+        reference=values.get("reference"),
+        band=values.get("band", "quartiles"),
+        fitness=[_real("fitness", text) for text in values.get("fitness") or ()],
+    )
+    print(outcome(found, folder_for(Path(directories[0]), values.get("out"))))
+
+
+def _real(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise JedaxError(f"{name}: expected a number, got {text!r}; change it.") from None
