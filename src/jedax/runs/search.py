@@ -28,6 +28,9 @@ from jedax.tasks.base import Task
 _REPORTS = 50
 # A chunk, the work between two looks at the clock and at Ctrl-C, lasts about this long.
 _CHUNK_SECONDS = 1.0
+# Large states take seconds to write: between two checkpoints lie this many times what the last one took, as long as
+# that is no more than ten times what the settings ask for.
+_CHECKPOINT_PAUSE = 20
 
 
 class Interrupted(KeyboardInterrupt):
@@ -240,11 +243,12 @@ class Search:
         rate = self.config.run.replicas * self.evaluations / worked if worked > 0 else 0.0
         left = (self.generations - self.generation) * self.batch * self.config.run.replicas / rate if rate > 0 else 0.0
         self.progress.update(self.evaluations, rate, float(best.max()), float(coverage.mean()), left)
-        due = time.perf_counter() - self._saved_at >= self.config.run.checkpoint_seconds
-        if due and self.status == "running":
+        wanted = self.config.run.checkpoint_seconds
+        pause = max(wanted, min(_CHECKPOINT_PAUSE * self._saving_took, 10 * wanted))
+        if time.perf_counter() - self._saved_at >= pause and self.status == "running":
             self._save_checkpoint()
 
-    _saved_at = 0.0
+    _saved_at = _saving_took = 0.0
 
     def _outcome(self) -> tuple[np.ndarray, np.ndarray]:
         repertoire = self.state.repertoire
@@ -289,7 +293,12 @@ class Search:
         return rows
 
     def _save_checkpoint(self) -> None:
+        began = time.perf_counter()
+        self._write_checkpoint()
         self._saved_at = time.perf_counter()
+        self._saving_took = self._saved_at - began
+
+    def _write_checkpoint(self) -> None:
         if self.directory is None:
             return
         with self.phase("io"):
