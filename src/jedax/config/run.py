@@ -40,7 +40,9 @@ class RunConfig(Config):
     report_every: int | None = Field(
         default=None, ge=1, description="Generations between rows of metrics.csv; default: a fiftieth of the budget."
     )
-    checkpoint_seconds: float = Field(default=30.0, ge=0, description="Seconds between checkpoints; more where one takes long.")
+    checkpoint_seconds: float = Field(
+        default=30.0, ge=0, description="Seconds between checkpoints; more where one takes long."
+    )
 
 
 CUSTOM = "custom:"
