@@ -11,9 +11,7 @@ template <int K>
 __attribute__((noinline)) void look_from_start(const Work& work, Group<K>& g) {
   const Settings& s = *work.settings;
   const Posture<K> start{Pack<K>(s.n.x), Pack<K>(s.n.y), Pack<K>(s.n.cos), Pack<K>(s.n.sin)};
-  for (int i = 0; i < s.lasers; ++i) {
-    store(g.lasers + i * g.kLanes, beam(*work.walls, start, s.laser_cos[i], s.laser_sin[i]));
-  }
+  look_around<K, 0>(work, start, packs<K>(g.lasers));
 }
 
 // Writes the outcome of the robot in a lane whose episode has ended.
@@ -94,7 +92,6 @@ __attribute__((noinline)) void change_robots(Work& work, Group<K>& g, uint64_t e
 template <int K, int kLasers, int kHidden>
 void run(Work& work, Group<K>& g, const float* start_lasers) {
   const Settings& s = *work.settings;
-  const Walls& walls = *work.walls;
   const int num_lasers = kLasers ? kLasers : s.lasers;
   const bool noisy = work.laser_noise || work.wheel_noise;
   int64_t deadline = next_deadline(s, g);
@@ -119,15 +116,13 @@ void run(Work& work, Group<K>& g, const float* start_lasers) {
       last_y = p.y;
       p = drive(s, p, action, work.wheel_noise ? packs<K>(g.wheel_noise) : nullptr);
       ++now;
-      Pack<K> clearance(__builtin_inff());
-      for_nearest_points(walls, p, [&](Pack<K>, Pack<K>, Pack<K> squared) { clearance = min(squared, clearance); });
+      const Pack<K> clearance = look_around<K, kLasers>(work, p, lasers);
       const Pack<K> dx = s.n.target_x - p.x, dy = s.n.target_y - p.y;
       const Masks<K> near = fma(dx, dx, dy * dy) < target_radius_squared;
       arrived = bits(near);
       ended = (arrived | bits(clearance <= radius_squared)) & g.active;
       for (int i = 0; i < num_lasers; ++i) {
-        const Pack<K> length = beam(walls, p, s.laser_cos[i], s.laser_sin[i]);
-        lasers[i] = reading(s, length, work.laser_noise ? packs<K>(g.laser_noise) + i : nullptr);
+        lasers[i] = reading(s, lasers[i], work.laser_noise ? packs<K>(g.laser_noise) + i : nullptr);
       }
     } while (!ended && now < deadline);
     g.now = now;

@@ -145,6 +145,20 @@ JEDAX_INLINE Pack<K>* packs(float* p) {
   return reinterpret_cast<Pack<K>*>(p);
 }
 
+// Measures all beams, kBeams at a time (0: any number); returns the squared distance to the nearest wall.
+template <int K, int kBeams>
+JEDAX_INLINE Pack<K> look_around(const Work& work, const Posture<K>& p, Pack<K>* beams) {
+  const Settings& s = *work.settings;
+  constexpr int step = kBeams ? kBeams : 1;
+  Pack<K> clearance;
+  for (int i = 0; i < (kBeams ? kBeams : s.lasers); i += step) {
+    const Sight<K, step> seen = look<K, step>(*work.walls, p, s.laser_cos + i, s.laser_sin + i);
+    for (int b = 0; b < step; ++b) beams[i + b] = seen.beams[b];
+    clearance = seen.clearance;
+  }
+  return clearance;
+}
+
 // One decision. `in`: lasers, with the bumpers before them where they are felt.
 template <int K, int kInputs, int kHidden>
 JEDAX_INLINE void decide(const Settings& s, const Group<K>& g, const Pack<K>* in, int inputs, Pack<K>* action) {
@@ -152,7 +166,7 @@ JEDAX_INLINE void decide(const Settings& s, const Group<K>& g, const Pack<K>* in
   if constexpr (kHidden > 0) {
     Pack<K> hidden[kHidden];
     layer<K>(g.weights, kInputs, kHidden, in, hidden);
-    for (int j = 0; j < kHidden; ++j) hidden[j] = activate(s.activation, hidden[j]);
+    activate_all(s.activation, kHidden, hidden);
     layer<K>(g.weights + (kInputs + 1) * kHidden * g.kLanes, kHidden, 2, hidden, sums);
   } else {
     const float* weights = g.weights;
@@ -161,7 +175,7 @@ JEDAX_INLINE void decide(const Settings& s, const Group<K>& g, const Pack<K>* in
     for (int number = 1; number + 1 < s.num_layers; ++number) {
       const int outputs = s.layers[number];
       layer<K>(weights, inputs, outputs, in, values);
-      for (int j = 0; j < outputs; ++j) values[j] = activate(s.activation, values[j]);
+      activate_all(s.activation, outputs, values);
       weights += (inputs + 1) * outputs * g.kLanes;
       inputs = outputs;
       in = values;

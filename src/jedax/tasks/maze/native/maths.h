@@ -67,6 +67,14 @@ JEDAX_PACK Pack<K> activate(int activation, Pack<K> x) {
   }
 }
 
+JEDAX_PACK void activate_all(int activation, int count, Pack<K>* values) {
+  if (activation == kRelu) {  // the default; without a jump for each value
+    for (int j = 0; j < count; ++j) values[j] = max(Pack<K>(0.0f), values[j]);
+  } else {
+    for (int j = 0; j < count; ++j) values[j] = activate(activation, values[j]);
+  }
+}
+
 template <int kTerms, int K>
 JEDAX_INLINE void taylor_sinc_cos(Pack<K> angle, Pack<K>& sinc, Pack<K>& cos) {
   constexpr float factorials[] = {1.0f, 2.0f, 24.0f, 720.0f, 40320.0f, 3628800.0f, 479001600.0f, 87178291200.0f};

@@ -24,16 +24,16 @@ struct Settings {
   float largest;  // the largest half turn in one step
 };
 
-// A wall along an axis: `at` on the other one, from `low` to `high`; a beam still hits it from `reach_low` to
-// `reach_high`.
+// A wall along an axis: `at` on the other one, from `low` to `high`. Its beams are those that meet its line nearer than
+// `reach` to `middle`; its nearest point is `half` from there at most.
 struct Straight {
-  float at, low, high, reach_low, reach_high;
+  float at, low, high, middle, half, reach;
 };
 
 // Any other wall: unit normal and tangent; a point's place in the wall's own axes is (p . normal - off, p . tangent -
-// from), and the wall reaches from 0 to `length` there. `slack`: how far past its ends a beam still hits.
+// middle), and the wall reaches `half` to both sides there, for beams `reach`.
 struct Slanted {
-  float normal_x, normal_y, off, tangent_x, tangent_y, from, length, reach_low, reach_high;
+  float normal_x, normal_y, off, tangent_x, tangent_y, middle, half, reach;
 };
 
 struct Walls {

@@ -52,8 +52,8 @@ JEDAX_PACK Masks<K> operator&(Masks<K> a, Masks<K> b) { JEDAX_EACH(Masks<K>, Mas
 JEDAX_PACK Masks<K> operator|(Masks<K> a, Masks<K> b) { JEDAX_EACH(Masks<K>, Mask(a.v[k] | b.v[k])) }
 JEDAX_PACK Pack<K> select(Masks<K> m, Pack<K> a, Pack<K> b) { JEDAX_EACH(Pack<K>, select(m.v[k], a.v[k], b.v[k])) }
 
-JEDAX_PACK Pack<K> min_where(Masks<K> m, Pack<K> a, Pack<K> b) {
-  JEDAX_EACH(Pack<K>, min_where(m.v[k], a.v[k], b.v[k]))
+JEDAX_PACK Pack<K> min_within(Pack<K> a, Pack<K> off, Pack<K> reach, Pack<K> b) {
+  JEDAX_EACH(Pack<K>, min_within(a.v[k], off.v[k], reach.v[k], b.v[k]))
 }
 
 JEDAX_PACK unsigned bits(Masks<K> m) {

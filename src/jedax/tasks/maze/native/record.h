@@ -22,14 +22,15 @@ void feel(const Settings& s, const Walls& walls, const Posture<K>& p, const Mask
   bumpers[1] = select(stuck, left, none);
 }
 
+// Reads the lasers; returns the squared distance to the nearest wall.
 template <int K>
-void look(const Work& work, Group<K>& g, const Posture<K>& p) {
-  const Settings& s = *work.settings;
-  for (int i = 0; i < s.lasers; ++i) {
-    const Pack<K> length = beam(*work.walls, p, s.laser_cos[i], s.laser_sin[i]);
-    const Pack<K>* noise = work.laser_noise ? packs<K>(g.laser_noise) + i : nullptr;
-    packs<K>(g.lasers)[i] = reading(s, length, noise);
+Pack<K> sense(const Work& work, Group<K>& g, const Posture<K>& p) {
+  Pack<K>* lasers = packs<K>(g.lasers);
+  const Pack<K> clearance = look_around<K, 0>(work, p, lasers);
+  for (int i = 0; i < work.settings->lasers; ++i) {
+    lasers[i] = reading(*work.settings, lasers[i], work.laser_noise ? packs<K>(g.laser_noise) + i : nullptr);
   }
+  return clearance;
 }
 
 // Copies what a step was for every robot: before the step its senses, the action, the position after.
@@ -63,7 +64,7 @@ void record_group(Work& work, Group<K>& g) {
   uint64_t arrived = 0;
   g.now = 0;
   g.hear_noise(work, 0);
-  look(work, g, p);
+  sense(work, g, p);
   for (int step = 0; step < s.steps; ++step) {
     Pack<K> action[2];
     decide<K, 0, 0>(s, g, packs<K>(g.senses), s.lasers + 2, action);
@@ -72,10 +73,8 @@ void record_group(Work& work, Group<K>& g) {
     p = {select(stuck, p.x, moved.x), select(stuck, p.y, moved.y), select(stuck, p.cos, moved.cos),
          select(stuck, p.sin, moved.sin)};
     write(work, g, step, g.senses, reinterpret_cast<float*>(action), p);
-    look(work, g, p);
+    const Pack<K> clearance = sense(work, g, p);
     feel(s, *work.walls, p, stuck, bumpers);
-    Pack<K> clearance(__builtin_inff());
-    for_nearest_points(*work.walls, p, [&](Pack<K>, Pack<K>, Pack<K> squared) { clearance = min(squared, clearance); });
     stuck = clearance <= radius_squared;
     const Pack<K> dx = s.n.target_x - p.x, dy = s.n.target_y - p.y;
     const uint64_t near = bits(fma(dx, dx, dy * dy) < target_radius_squared);

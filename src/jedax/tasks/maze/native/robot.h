@@ -11,39 +11,62 @@ struct Posture {
   Pack<K> x, y, cos, sin;
 };
 
-// The length of a beam to the nearest wall, inf if it meets none.
-template <int K>
-JEDAX_INLINE Pack<K> beam(const Walls& walls, const Posture<K>& p, float laser_cos, float laser_sin) {
+// What the walls mean to a robot: the lengths of kBeams beams, inf where one meets no wall, and the squared distance to
+// the nearest wall.
+template <int K, int kBeams>
+struct Sight {
+  Pack<K> beams[kBeams];
+  Pack<K> clearance;
+};
+
+template <int K, int kBeams>
+JEDAX_INLINE Sight<K, kBeams> look(const Walls& walls, const Posture<K>& p, const float* laser_cos,
+                                   const float* laser_sin) {
   const Pack<K> zero(0.0f);
-  const Pack<K> dx = fnma(p.sin, Pack<K>(laser_sin), p.cos * laser_cos);
-  const Pack<K> dy = fma(p.cos, Pack<K>(laser_sin), p.sin * laser_cos);
-  const Pack<K> per_x = -1.0f / dx, per_y = -1.0f / dy;
-  Pack<K> nearest(__builtin_inff());
-  for (int i = 0; i < walls.num_vertical; ++i) {
-    const Straight& wall = walls.vertical[i];
-    const Pack<K> length = (p.x - wall.at) * per_x;
-    const Pack<K> place = fma(length, dy, p.y);
-    const Masks<K> hit = (zero <= length) & (Pack<K>(wall.reach_low) <= place) & (place <= Pack<K>(wall.reach_high));
-    nearest = min_where(hit, length, nearest);
+  Pack<K> dx[kBeams], dy[kBeams], per_x[kBeams], per_y[kBeams];
+  Sight<K, kBeams> seen;
+  seen.clearance = Pack<K>(__builtin_inff());
+  for (int b = 0; b < kBeams; ++b) {
+    dx[b] = fnma(p.sin, Pack<K>(laser_sin[b]), p.cos * laser_cos[b]);
+    dy[b] = fma(p.cos, Pack<K>(laser_sin[b]), p.sin * laser_cos[b]);
+    per_x[b] = -1.0f / dx[b];
+    per_y[b] = -1.0f / dy[b];
+    seen.beams[b] = Pack<K>(__builtin_inff());
   }
-  for (int i = 0; i < walls.num_horizontal; ++i) {
-    const Straight& wall = walls.horizontal[i];
-    const Pack<K> length = (p.y - wall.at) * per_y;
-    const Pack<K> place = fma(length, dx, p.x);
-    const Masks<K> hit = (zero <= length) & (Pack<K>(wall.reach_low) <= place) & (place <= Pack<K>(wall.reach_high));
-    nearest = min_where(hit, length, nearest);
+  const auto near = [&](Pack<K> away, Pack<K> along, float half) {
+    const Pack<K> past = max(zero, abs(along) - half);
+    seen.clearance = min(fma(past, past, away * away), seen.clearance);
+  };
+  for (const Straight* wall = walls.vertical; wall != walls.vertical + walls.num_vertical; ++wall) {
+    const Pack<K> away = p.x - wall->at, along = p.y - wall->middle;
+    near(away, along, wall->half);
+    for (int b = 0; b < kBeams; ++b) {
+      const Pack<K> length = fma(away, per_x[b], zero);  // never -0
+      seen.beams[b] = min_within(length, fma(length, dy[b], along), Pack<K>(wall->reach), seen.beams[b]);
+    }
   }
-  for (int i = 0; i < walls.num_slanted; ++i) {
-    const Slanted& wall = walls.slanted[i];
-    const Pack<K> away = fma(p.x, Pack<K>(wall.normal_x), fma(p.y, Pack<K>(wall.normal_y), Pack<K>(-wall.off)));
-    const Pack<K> along = fma(p.x, Pack<K>(wall.tangent_x), fma(p.y, Pack<K>(wall.tangent_y), Pack<K>(-wall.from)));
-    const Pack<K> across = fma(dx, Pack<K>(wall.normal_x), dy * wall.normal_y);
-    const Pack<K> length = (zero - away) / across;
-    const Pack<K> place = fma(length, fma(dx, Pack<K>(wall.tangent_x), dy * wall.tangent_y), along);
-    const Masks<K> hit = (zero <= length) & (Pack<K>(wall.reach_low) <= place) & (place <= Pack<K>(wall.reach_high));
-    nearest = min_where(hit, length, nearest);
+  for (const Straight* wall = walls.horizontal; wall != walls.horizontal + walls.num_horizontal; ++wall) {
+    const Pack<K> away = p.y - wall->at, along = p.x - wall->middle;
+    near(away, along, wall->half);
+    for (int b = 0; b < kBeams; ++b) {
+      const Pack<K> length = fma(away, per_y[b], zero);
+      seen.beams[b] = min_within(length, fma(length, dx[b], along), Pack<K>(wall->reach), seen.beams[b]);
+    }
   }
-  return nearest;
+  for (const Slanted* wall = walls.slanted; wall != walls.slanted + walls.num_slanted; ++wall) {
+    const Pack<K> normal_x(wall->normal_x), normal_y(wall->normal_y);
+    const Pack<K> tangent_x(wall->tangent_x), tangent_y(wall->tangent_y);
+    const Pack<K> away = fma(p.x, normal_x, fma(p.y, normal_y, Pack<K>(-wall->off)));
+    const Pack<K> along = fma(p.x, tangent_x, fma(p.y, tangent_y, Pack<K>(-wall->middle)));
+    near(away, along, wall->half);
+    for (int b = 0; b < kBeams; ++b) {
+      const Pack<K> across = fma(dx[b], normal_x, dy[b] * normal_y);
+      const Pack<K> length = (zero - away) / across + zero;
+      const Pack<K> place = fma(length, fma(dx[b], tangent_x, dy[b] * tangent_y), along);
+      seen.beams[b] = min_within(length, place, Pack<K>(wall->reach), seen.beams[b]);
+    }
+  }
+  return seen;
 }
 
 // Calls `found(dx, dy, squared)` for every wall: the vector to its nearest point.
@@ -54,7 +77,7 @@ JEDAX_INLINE void for_nearest_points(const Walls& walls, const Posture<K>& p, Fo
     const Straight& wall = walls.vertical[i];
     const Pack<K> dx = wall.at - p.x;
     const Pack<K> dy = max(wall.low - p.y, min(wall.high - p.y, zero));
-    found(dx, dy, fma(dx, dx, dy * dy));
+    found(dx, dy, fma(dy, dy, dx * dx));
   }
   for (int i = 0; i < walls.num_horizontal; ++i) {
     const Straight& wall = walls.horizontal[i];
@@ -65,11 +88,11 @@ JEDAX_INLINE void for_nearest_points(const Walls& walls, const Posture<K>& p, Fo
   for (int i = 0; i < walls.num_slanted; ++i) {
     const Slanted& wall = walls.slanted[i];
     const Pack<K> away = fma(p.x, Pack<K>(wall.normal_x), fma(p.y, Pack<K>(wall.normal_y), Pack<K>(-wall.off)));
-    const Pack<K> along = fma(p.x, Pack<K>(wall.tangent_x), fma(p.y, Pack<K>(wall.tangent_y), Pack<K>(-wall.from)));
-    const Pack<K> past = max(zero - along, min(wall.length - along, zero));
+    const Pack<K> along = fma(p.x, Pack<K>(wall.tangent_x), fma(p.y, Pack<K>(wall.tangent_y), Pack<K>(-wall.middle)));
+    const Pack<K> past = max(zero - along - wall.half, min(wall.half - along, zero));
     const Pack<K> dx = fnma(away, Pack<K>(wall.normal_x), past * wall.tangent_x);
     const Pack<K> dy = fnma(away, Pack<K>(wall.normal_y), past * wall.tangent_y);
-    found(dx, dy, fma(away, away, past * past));
+    found(dx, dy, fma(past, past, away * away));
   }
 }
 

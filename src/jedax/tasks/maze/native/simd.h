@@ -34,7 +34,10 @@ JEDAX_INLINE Vector scale(Vector a, Vector n) { return _mm512_scalef_ps(a, n); }
 JEDAX_INLINE Mask less(Vector a, Vector b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 JEDAX_INLINE Mask less_equal(Vector a, Vector b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
 JEDAX_INLINE Vector select(Mask m, Vector a, Vector b) { return _mm512_mask_blend_ps(m, b, a); }
-JEDAX_INLINE Vector min_where(Mask m, Vector a, Vector b) { return _mm512_mask_min_ps(b, m, a, b); }
+JEDAX_INLINE Vector min_within(Vector a, Vector off, Vector reach, Vector b) {
+  const __m512i low = _mm512_mask_min_epu32((__m512i)b, less_equal(abs(off), reach), (__m512i)a, (__m512i)b);
+  return (Vector)low;  // as whole numbers without a sign, negative ones are the largest
+}
 JEDAX_INLINE unsigned bits(Mask m) { return m; }
 
 #else
@@ -98,8 +101,15 @@ JEDAX_INLINE unsigned bits(Mask m) {
 }
 #endif
 #endif
-// The smaller one where the mask holds, else b
-JEDAX_INLINE Vector min_where(Mask m, Vector a, Vector b) { return select(m, min(a, b), b); }
+// The smaller of a and b where a >= 0 (but not -0) and |off| <= reach, else b; b >= 0
+JEDAX_INLINE Vector min_within(Vector a, Vector off, Vector reach, Vector b) {
+#if defined(__AVX2__)
+  const Mask hit = less_equal(abs(off), reach);
+  return (Vector)_mm256_min_epu32((__m256i)((Mask)a | ~hit), (__m256i)b);
+#else
+  return select(less_equal(abs(off), reach) & less_equal(Vector{}, a), min(a, b), b);
+#endif
+}
 #endif
 
 }  // namespace

@@ -12,23 +12,22 @@ constexpr double kEndTolerance = 1e-6;
 
 Straight straight(float at, float from, float to) {
   const float low = std::min(from, to), high = std::max(from, to);
-  const double slack = kEndTolerance * (double(high) - low);
-  return {at, low, high, float(low - slack), float(high + slack)};
+  const float middle = float((double(low) + high) / 2);
+  const double half = std::max(double(high) - middle, double(middle) - low);
+  return {at, low, high, middle, float(half), float(half + kEndTolerance * (double(high) - low))};
 }
 
 Slanted slanted(double x1, double y1, double x2, double y2) {
   const double length = std::hypot(x2 - x1, y2 - y1);
   const double tangent_x = (x2 - x1) / length, tangent_y = (y2 - y1) / length;
-  const double slack = kEndTolerance * length;
   return {float(-tangent_y),
           float(tangent_x),
           float(tangent_x * y1 - tangent_y * x1),
           float(tangent_x),
           float(tangent_y),
-          float(tangent_x * x1 + tangent_y * y1),
-          float(length),
-          float(-slack),
-          float(length + slack)};
+          float((tangent_x * (x1 + x2) + tangent_y * (y1 + y2)) / 2),
+          float(length / 2),
+          float(length / 2 + kEndTolerance * length)};
 }
 
 // Neither a beam nor the distance to the nearest wall can tell two walls in one line that touch from a single one.
@@ -39,10 +38,7 @@ void join_touching(std::vector<Straight>& walls) {
   size_t kept = 0;
   for (const Straight& wall : walls) {
     if (kept > 0 && walls[kept - 1].at == wall.at && wall.low <= walls[kept - 1].high) {
-      Straight& last = walls[kept - 1];
-      last.high = std::max(last.high, wall.high);
-      last.reach_low = std::min(last.reach_low, wall.reach_low);
-      last.reach_high = std::max(last.reach_high, wall.reach_high);
+      walls[kept - 1] = straight(wall.at, walls[kept - 1].low, std::max(walls[kept - 1].high, wall.high));
     } else {
       walls[kept++] = wall;
     }
