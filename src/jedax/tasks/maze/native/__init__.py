@@ -113,7 +113,8 @@ def record(
     rows = (genotypes.shape[0], config.steps)
     outputs = [jax.ShapeDtypeStruct((*rows, width), jnp.float32) for width in (layers[0], 2, 2)]
     outputs.append(jax.ShapeDtypeStruct(rows[:1], jnp.int32))
-    return tuple(_call("jedax_maze_record", outputs, config, layers, keys, genotypes))
+    observations, actions, positions, length = _call("jedax_maze_record", outputs, config, layers, keys, genotypes)
+    return observations, actions, positions, length
 
 
 def settings(config: MazeConfig, layers: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -40,10 +40,10 @@ const char* parse(const Call& call, Settings& s) {
   return nullptr;
 }
 
-// The robots of one set, shared between threads. A task that starts when all is done finds nothing to take.
+// The robots of a call, shared between threads. A task that starts when all is done finds nothing to take.
 struct Shared {
-  Shared(const Settings& s, const float* segments, const Call& call, const Work& part, void (*run)(Work*))
-      : settings(s), walls(segments, call.num_walls, !call.record), work(part), kernel(run) {
+  Shared(const Settings& s, const Call& call, void (*run)(Work*))
+      : settings(s), walls(call.walls, call.num_walls, !call.record), work(call.arrays), kernel(run) {
     work.settings = &settings;
     work.walls = &walls.walls();
     work.next = 0;
@@ -70,48 +70,25 @@ void wait_for_others(Shared& shared) {
   }
 }
 
-template <class T>
-void advance(T*& array, int64_t by) {
-  if (array != nullptr) array += by;
-}
-
 }  // namespace
 
 const char* run(const Kernels& kernels, const Call& call, int64_t threads, const Schedule& schedule) {
   Settings settings;
   if (const char* wrong = parse(call, settings)) return wrong;
-  int64_t groups = call.groups, robots = call.robots;
-  const int64_t floats = 4 * call.num_walls;
-  bool same = true;
-  for (int64_t g = 1; g < groups && same; ++g) {
-    same = std::memcmp(call.walls, call.walls + g * floats, floats * sizeof(float)) == 0;
-  }
-  if (same) {
-    robots *= groups;
-    groups = 1;
+  const int64_t robots = call.groups * call.robots, floats = 4 * call.num_walls;
+  for (int64_t g = 1; g < call.groups; ++g) {
+    if (std::memcmp(call.walls, call.walls + g * floats, floats * sizeof(float)) != 0) {
+      return "maze kernel: all replicas must have the same walls";
+    }
   }
   if (robots == 0) return nullptr;
-  const int64_t steps = settings.steps, lasers = settings.lasers;
-  Work work = call.arrays;
-  for (int64_t g = 0; g < groups; ++g) {
-    auto shared = std::make_shared<Shared>(settings, call.walls + g * floats, call, work,
-                                           call.record ? kernels.record : kernels.evaluate);
-    const int64_t workers = std::max<int64_t>(1, std::min(threads, (robots + kernels.width - 1) / kernels.width));
-    shared->work.count = robots;
-    shared->work.share = (robots + workers - 1) / workers;
-    for (int64_t i = 1; i < workers; ++i) schedule([shared] { help(*shared); });
-    help(*shared);
-    wait_for_others(*shared);
-    advance(work.genotypes, robots * call.params);
-    advance(work.laser_noise, robots * (steps + 1) * lasers);
-    advance(work.wheel_noise, robots * steps * 2);
-    advance(work.fitness, robots);
-    advance(work.descriptor, robots * 2);
-    advance(work.observations, robots * steps * (lasers + 2));
-    advance(work.actions, robots * steps * 2);
-    advance(work.positions, robots * steps * 2);
-    advance(work.length, robots);
-  }
+  const int64_t workers = std::max<int64_t>(1, std::min(threads, (robots + kernels.width - 1) / kernels.width));
+  const auto shared = std::make_shared<Shared>(settings, call, call.record ? kernels.record : kernels.evaluate);
+  shared->work.count = robots;
+  shared->work.share = (robots + workers - 1) / workers;
+  for (int64_t i = 1; i < workers; ++i) schedule([shared] { help(*shared); });
+  help(*shared);
+  wait_for_others(*shared);
   return nullptr;
 }
 

@@ -7,13 +7,13 @@
 
 namespace jedax {
 
-// One call: `groups` sets of robots, each `robots` genotypes in walls of its own. Arrays as in `Work`, group first.
+// One call: `groups` sets of `robots` genotypes, all in the same walls. Arrays as in `Work`, group first.
 struct Call {
   const float* numbers;  // Settings::Numbers, then the cosines and the sines of the lasers' angles
   int64_t num_numbers;
   const int32_t* sizes;  // steps, activation, neurons of every layer
   int64_t num_sizes;
-  const float* walls;    // num_walls, 4
+  const float* walls;    // groups, num_walls, 4
   int64_t groups, robots, params, num_walls;
   Work arrays;           // what goes in and out
   bool record;

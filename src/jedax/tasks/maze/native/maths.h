@@ -56,10 +56,8 @@ JEDAX_PACK Pack<K> activate(int activation, Pack<K> x) {
       const Pack<K> t = tanh(x * 0.5f);  // e^x - 1 = 2 t / (1 - t), without cancellation
       return select(zero < x, x, t * 2.0f / (1.0f - t));
     }
-    case kGelu: {
-      const Pack<K> inner = fma(x * x * x, Pack<K>(0.044715f), x) * 0.797884561f;
-      return x * 0.5f * (tanh(inner) + 1.0f);
-    }
+    case kGelu:  // (1 + tanh(z)) / 2 is the sigmoid of 2 z
+      return x * sigmoid(fma(x * x * x, Pack<K>(0.044715f), x) * 1.59576912f);
     case kSilu:
       return x * sigmoid(x);
     default:

@@ -1,0 +1,69 @@
+"""The native simulator called without JAX, with threads of its own: for tests, and to measure what JAX's call costs."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+
+import numpy as np
+
+from jedax._checks import fail
+from jedax.config.maze import MazeConfig
+from jedax.tasks.maze import native
+
+
+def instruction_sets() -> list[str]:
+    """Return those that the library has kernels for and this processor can run, the best first."""
+    return _library().jedax_maze_instruction_sets().decode().split(",")
+
+
+def evaluate(
+    config: MazeConfig,
+    layers: tuple[int, ...],
+    genotypes: np.ndarray,
+    *,
+    threads: int = 1,
+    instruction_set: str | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Evaluate a batch without noise.
+
+    Args:
+        config: The maze.
+        layers: Neurons of each layer of the controllers.
+        genotypes: `(batch, params)`.
+        threads: How many may work at once.
+        instruction_set: By default the best one.
+
+    Returns:
+        Fitness `(batch,)` and descriptors `(batch, 2)`.
+
+    Raises:
+        JedaxError: Noise is on, or what was given does not fit together.
+    """
+    if config.laser_noise > 0 or config.wheel_noise > 0:
+        raise fail("config", expected="no noise", received=config.name, remedy="use jedax.tasks.maze.native.evaluate")
+    genotypes = np.ascontiguousarray(genotypes, np.float32)
+    count, params = genotypes.shape
+    fitness, descriptor = np.empty(count, np.float32), np.empty((count, 2), np.float32)
+    numbers, sizes, walls = native.settings(config, layers)
+    wrong = _library().jedax_maze_plain(
+        instruction_set.encode() if instruction_set else None, threads,
+        numbers.ctypes.data, len(numbers), sizes.ctypes.data, len(sizes), walls.ctypes.data, len(walls),
+        genotypes.ctypes.data, count, params, fitness.ctypes.data, descriptor.ctypes.data,
+    )  # fmt: skip
+    if wrong is not None:
+        raise fail("call", expected="arguments that fit together", received=wrong.decode(), remedy="check them")
+    return fitness, descriptor
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(native.find_library()))
+    library.jedax_maze_instruction_sets.restype = ctypes.c_char_p
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    arrays = [pointer, number] * 3  # settings: numbers, sizes, walls
+    library.jedax_maze_plain.argtypes = [
+        ctypes.c_char_p, number, *arrays, pointer, number, number, pointer, pointer
+    ]  # fmt: skip
+    library.jedax_maze_plain.restype = ctypes.c_char_p
+    return library
