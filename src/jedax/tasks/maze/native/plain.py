@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -40,20 +41,43 @@ def evaluate(
     Raises:
         JedaxError: Noise is on, or what was given does not fit together.
     """
+    return prepare(config, layers, genotypes, threads=threads, instruction_set=instruction_set)()
+
+
+def prepare(
+    config: MazeConfig,
+    layers: tuple[int, ...],
+    genotypes: np.ndarray,
+    *,
+    threads: int = 1,
+    instruction_set: str | None = None,
+) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+    """Return `evaluate` of the same arguments with all that Python does done before; it fills the same two arrays.
+
+    Raises:
+        JedaxError: Noise is on.
+    """
     if config.laser_noise > 0 or config.wheel_noise > 0:
         raise fail("config", expected="no noise", received=config.name, remedy="use jedax.tasks.maze.native.evaluate")
     genotypes = np.ascontiguousarray(genotypes, np.float32)
     count, params = genotypes.shape
     fitness, descriptor = np.empty(count, np.float32), np.empty((count, 2), np.float32)
-    numbers, sizes, walls = native.settings(config, layers)
-    wrong = _library().jedax_maze_plain(
-        instruction_set.encode() if instruction_set else None, threads,
-        numbers.ctypes.data, len(numbers), sizes.ctypes.data, len(sizes), walls.ctypes.data, len(walls),
+    call = _library().jedax_maze_plain
+    settings = native.settings(config, layers)
+    told = [part for array in settings for part in (array.ctypes.data, len(array))]
+    arguments = (
+        instruction_set.encode() if instruction_set else None, threads, *told,
         genotypes.ctypes.data, count, params, fitness.ctypes.data, descriptor.ctypes.data,
     )  # fmt: skip
-    if wrong is not None:
-        raise fail("call", expected="arguments that fit together", received=wrong.decode(), remedy="check them")
-    return fitness, descriptor
+    arrays = (settings, genotypes)  # must live as long as the pointers to them
+
+    def run(_: object = arrays) -> tuple[np.ndarray, np.ndarray]:
+        wrong = call(*arguments)
+        if wrong is not None:
+            raise fail("call", expected="arguments that fit together", received=wrong.decode(), remedy="check them")
+        return fitness, descriptor
+
+    return run
 
 
 @functools.cache
