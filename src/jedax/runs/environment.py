@@ -25,6 +25,7 @@ def describe() -> dict[str, Any]:
     import jax
 
     from jedax._version import __version__
+    from jedax.tasks.maze import native
 
     return {
         "jedax": __version__,
@@ -37,6 +38,7 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "devices": [f"{device.platform}: {device.device_kind}" for device in jax.devices()],
+        "native_maze": str(native.status()),
     }
 
 

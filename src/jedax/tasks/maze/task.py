@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ from jedax._checks import fail
 from jedax.config.maze import MazeConfig
 from jedax.tasks import policy
 from jedax.tasks.base import ConfiguredTask
-from jedax.tasks.maze import robot
+from jedax.tasks.maze import native, robot
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
 
 _NO_CONTACT = (-1.0, -1.0)
@@ -100,7 +101,7 @@ class Maze(ConfiguredTask):
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate one genotype; the episode ends when the robot has arrived or touches a wall.
 
-        A controller with weights that are not finite fails: its fitness is NaN.
+        A controller with weights that are not finite fails: fitness and descriptor are NaN.
         """
         self._check(genotype)
         # A stuck robot stays for good: its episode can end here, and its bumpers never matter.
@@ -112,16 +113,31 @@ class Maze(ConfiguredTask):
         dx, dy = self._to_target(episode.posture)
         missed = -self.config.steps - self.config.distance_weight * jnp.sqrt(dx * dx + dy * dy)
         fitness = jnp.where(episode.arrived, -episode.step.astype(jnp.float32), missed)
-        fitness = jnp.where(jnp.isfinite(genotype).all(), fitness, jnp.nan)
         # The position before the last step; where steps were left out, the robot stood still in them.
         stood = (episode.step < self.config.steps) & ~episode.arrived
         descriptor = [jnp.where(stood, p, q) for p, q in zip(episode.posture[:2], episode.previous, strict=True)]
-        return Evaluation(fitness=fitness, descriptor=jnp.stack(descriptor))
+        evaluation = Evaluation(fitness=fitness, descriptor=jnp.stack(descriptor))
+        finite = jnp.isfinite(genotype).all()
+        return jax.tree.map(lambda value: jnp.where(finite, value, jnp.nan), evaluation)
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch, laid out so that each weight of all members lies in one row."""
+        """Evaluate a batch; on a CPU with the native simulator, see `jedax.tasks.maze.native`.
+
+        The native one returns the same bits for a controller whatever else is in the batch. It rounds in its own
+        way: a few robots that graze a wall may end elsewhere than those of `evaluate`.
+        """
         self._check_batch(genotypes)
         keys = jax.random.split(key, genotypes.shape[0])
+        if not native.fits(self.config, genotypes.shape[0]):
+            return self.evaluate_in_jax(keys, genotypes)
+        natively = partial(native.evaluate, self.config, self.layer_sizes)
+        return jax.lax.platform_dependent(keys, genotypes, cpu=natively, default=self.evaluate_in_jax)
+
+    def evaluate_in_jax(self, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        """Evaluate a batch, each member with its own key, without native code.
+
+        It is laid out so that each weight of all members lies in one row.
+        """
         return jax.vmap(self.evaluate, in_axes=(0, 1))(keys, genotypes.T)
 
     def act(self, genotype: Float[Array, " params"], observation: Sequence[float]) -> Float[Array, "2"]:
@@ -160,6 +176,18 @@ class Maze(ConfiguredTask):
         length = jnp.where(arrived.any(), jnp.argmax(arrived) + 1, self.config.steps)
         stacked = [jnp.stack(rows, axis=-1) for rows in (observations, actions, positions)]
         return Trajectory(stacked[0], stacked[1], stacked[2], length)
+
+    def rollout_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
+        """Return every step of one episode of each genotype, batch first; `key` as in `evaluate_batch`."""
+        self._check_batch(genotypes)
+        keys = jax.random.split(key, genotypes.shape[0])
+        if not native.fits(self.config, genotypes.shape[0]):
+            return jax.vmap(self.rollout)(keys, genotypes)
+
+        def natively(keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
+            return Trajectory(*native.record(self.config, self.layer_sizes, keys, genotypes))
+
+        return jax.lax.platform_dependent(keys, genotypes, cpu=natively, default=jax.vmap(self.rollout))
 
     def _begin(self, key: PRNGKeyArray) -> Episode:
         x, y, heading = (jnp.float32(v) for v in self.config.start)
