@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from jedax.config.maze import MazeConfig
 from jedax.tasks import policy
 from jedax.tasks.base import ConfiguredTask
 from jedax.tasks.maze import robot
-from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
 
 _NO_CONTACT = (-1.0, -1.0)
 
@@ -72,6 +73,16 @@ class Maze(ConfiguredTask):
         return (len(self.config.laser_angles) + 2, *self.config.hidden, 2)
 
     @property
+    def observation_size(self) -> int:
+        """Numbers in one observation: lasers and two bumpers."""
+        return self.layer_sizes[0]
+
+    @property
+    def action_size(self) -> int:
+        """Numbers in one action: two wheels."""
+        return self.layer_sizes[-1]
+
+    @property
     def num_params(self) -> int:
         """Weights and biases of the controller."""
         return policy.num_params(self.layer_sizes)
@@ -124,6 +135,39 @@ class Maze(ConfiguredTask):
         keys = jax.random.split(key, genotypes.shape[0])
         return jax.vmap(self.evaluate, in_axes=(0, 1))(keys, genotypes.T)
 
+    def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        """Return what `evaluate_batch` does, and every step as well.
+
+        Each step earns -1, and the last step of a robot that never arrives, on top of it, minus 100 times the
+        distance left: the rewards of Kheperax (`FinalDistKheperaxTask`), whose sum is the fitness. Arriving is
+        terminal, the time limit is not. A controller with weights that are not finite has no valid steps.
+        """
+        evaluation = self.evaluate_batch(key, genotypes)
+        keys = jax.random.split(key, genotypes.shape[0])
+        trajectory, end, arrived = jax.vmap(self._roll, in_axes=(0, 1))(keys, genotypes.T)
+        # Two programs for the same robot can part ways in the last bits, and then grow apart: `evaluate_batch`
+        # has the say on when the episode ends and on what it earned.
+        limit = self.config.steps
+        arrived = (evaluation.fitness > -limit) | (evaluation.fitness == -limit) & arrived
+        length = jnp.where(arrived, -evaluation.fitness, limit)[:, None]
+        step = jnp.arange(1, limit + 1)
+        rest = jnp.where(step == length, evaluation.fitness[:, None] + length, 0)
+        transitions = Transitions(
+            observations=trajectory.observations,
+            actions=trajectory.actions,
+            rewards=rest - 1,
+            next_observations=jnp.concatenate([trajectory.observations[:, 1:], end[:, None]], axis=1),
+            terminal=(step == length) & arrived[:, None],
+            valid=(step <= length) & evaluation.valid[:, None],
+        )
+        return replace(evaluation, transitions=transitions)
+
+    def actions(
+        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
+    ) -> Float[Array, "batch action"]:
+        """Return what ONE controller does for many observations; see `act`."""
+        return policy.apply_batch(genotype, observations, self.layer_sizes, self.config.activation)
+
     def act(self, genotype: Float[Array, " params"], observation: Sequence[float]) -> Float[Array, "2"]:
         """Return what a controller does: left and right wheel, in [-1, 1].
 
@@ -146,6 +190,12 @@ class Maze(ConfiguredTask):
 
     def rollout(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Trajectory:
         """Return every step of one episode; `key` as in `evaluate`."""
+        return self._roll(key, genotype)[0]
+
+    def _roll(
+        self, key: PRNGKeyArray, genotype: Float[Array, " params"]
+    ) -> tuple[Trajectory, Float[Array, " observation"], Bool[Array, ""]]:
+        """Return every step of one episode, the observation after the last, and whether it arrived."""
         self._check(genotype)
 
         def step(carry: tuple[Episode, list[robot.Scalar]], _: None) -> tuple[tuple, tuple]:
@@ -156,10 +206,11 @@ class Maze(ConfiguredTask):
             return (after, contacts), outputs
 
         start = (self._begin(key), [jnp.float32(b) for b in _NO_CONTACT])
-        _, (observations, actions, positions, arrived) = jax.lax.scan(step, start, length=self.config.steps)
+        end, (observations, actions, positions, arrived) = jax.lax.scan(step, start, length=self.config.steps)
         length = jnp.where(arrived.any(), jnp.argmax(arrived) + 1, self.config.steps)
         stacked = [jnp.stack(rows, axis=-1) for rows in (observations, actions, positions)]
-        return Trajectory(stacked[0], stacked[1], stacked[2], length)
+        trajectory = Trajectory(stacked[0], stacked[1], stacked[2], length)
+        return trajectory, jnp.stack([*end[0].lasers, *end[1]]), end[0].arrived
 
     def _begin(self, key: PRNGKeyArray) -> Episode:
         x, y, heading = (jnp.float32(v) for v in self.config.start)
