@@ -9,7 +9,7 @@ References:
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax
@@ -102,9 +102,14 @@ class PGAME:
             batch=config.critic_batch,
         )
 
+    @property
+    def num_initial(self) -> int:
+        """Random genotypes that are evaluated first; they count towards the budget."""
+        return self.config.batch
+
     def evaluations(self, state: PGAMEState) -> Int[Array, ""]:
         """Return the evaluations done so far, the initial batch included."""
-        return (state.generation + 1) * self.config.batch
+        return self.num_initial + state.generation * self.config.batch
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> PGAMEState:
         """Return the state after the evaluated initial batch, whose first member is the greedy actor to start from."""
@@ -169,6 +174,7 @@ class PGAME:
         return self.td3.train(key, learner, buffer, self.config.critic_steps), buffer
 
     def _steps(self, evaluation: Evaluation) -> Transitions:
+        """Return the steps to learn from: those of solutions that failed do not count."""
         if evaluation.transitions is None:
             raise fail(
                 "evaluation",
@@ -176,7 +182,8 @@ class PGAME:
                 received="none",
                 remedy="PGA-ME learns from every step: evaluate with that method",
             )
-        return evaluation.transitions
+        steps = evaluation.transitions
+        return replace(steps, valid=steps.valid & evaluation.valid[:, None])
 
 
 def _elites(key: PRNGKeyArray, repertoire: Repertoire, number: int) -> Float[Array, "number params"]:
