@@ -255,8 +255,8 @@ class TestState:
 
 @pytest.mark.nightly
 def test_gradients_are_worth_their_while():
-    """Ten seeds, 3,232 evaluations each, the default variation: the best solution with and without gradients."""
-    task, seeds, generations = PointMass(), 10, 100
+    """Twenty seeds, 3,232 evaluations each, the default variation: the best solution with and without gradients."""
+    task, seeds, generations = PointMass(), 20, 100
 
     def best(share):
         config = PGAMEConfig(offspring=32, cells=256, buffer=50_000, critic_hidden=(32, 32), gradient_share=share)
