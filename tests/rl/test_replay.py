@@ -103,6 +103,10 @@ class TestSample:
         assert drawn.valid.shape == (40, 50)
         assert drawn.valid.all()
 
+    def test_rows_that_hold_nothing_are_not_drawn(self):
+        buffer = add(ReplayBuffer.empty(40, 3, 2), steps(1, np.ones((2, 3), bool)))
+        assert np.unique(sample(buffer, jax.random.key(0)).observations[..., 0]).tolist() == [1, 2, 3, 4, 5, 6]
+
     def test_an_empty_buffer_says_so(self):
         drawn = sample(ReplayBuffer.empty(8, 3, 2), jax.random.key(0))
         assert not drawn.valid.any()
