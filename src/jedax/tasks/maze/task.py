@@ -143,20 +143,23 @@ class Maze(ConfiguredTask):
         terminal, the time limit is not. A controller with weights that are not finite has no valid steps.
         """
         evaluation = self.evaluate_batch(key, genotypes)
+        limit = self.config.steps
+        # One step more shows what is seen after the last one.
+        longer = type(self)(self.config, steps=limit + 1)
         keys = jax.random.split(key, genotypes.shape[0])
-        trajectory, end, arrived = jax.vmap(self._roll, in_axes=(0, 1))(keys, genotypes.T)
+        trajectory = jax.vmap(longer.rollout, in_axes=(0, 1))(keys, genotypes.T)
         # Two programs for the same robot can part ways in the last bits, and then grow apart: `evaluate_batch`
         # has the say on when the episode ends and on what it earned.
-        limit = self.config.steps
-        arrived = (evaluation.fitness > -limit) | (evaluation.fitness == -limit) & arrived
+        in_time = (evaluation.fitness == -limit) & (trajectory.length <= limit)
+        arrived = (evaluation.fitness > -limit) | in_time
         length = jnp.where(arrived, -evaluation.fitness, limit)[:, None]
         step = jnp.arange(1, limit + 1)
         rest = jnp.where(step == length, evaluation.fitness[:, None] + length, 0)
         transitions = Transitions(
-            observations=trajectory.observations,
-            actions=trajectory.actions,
+            observations=trajectory.observations[:, :-1],
+            actions=trajectory.actions[:, :-1],
             rewards=rest - 1,
-            next_observations=jnp.concatenate([trajectory.observations[:, 1:], end[:, None]], axis=1),
+            next_observations=trajectory.observations[:, 1:],
             terminal=(step == length) & arrived[:, None],
             valid=(step <= length) & evaluation.valid[:, None],
         )
@@ -190,12 +193,6 @@ class Maze(ConfiguredTask):
 
     def rollout(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Trajectory:
         """Return every step of one episode; `key` as in `evaluate`."""
-        return self._roll(key, genotype)[0]
-
-    def _roll(
-        self, key: PRNGKeyArray, genotype: Float[Array, " params"]
-    ) -> tuple[Trajectory, Float[Array, " observation"], Bool[Array, ""]]:
-        """Return every step of one episode, the observation after the last, and whether it arrived."""
         self._check(genotype)
 
         def step(carry: tuple[Episode, list[robot.Scalar]], _: None) -> tuple[tuple, tuple]:
@@ -206,11 +203,10 @@ class Maze(ConfiguredTask):
             return (after, contacts), outputs
 
         start = (self._begin(key), [jnp.float32(b) for b in _NO_CONTACT])
-        end, (observations, actions, positions, arrived) = jax.lax.scan(step, start, length=self.config.steps)
+        _, (observations, actions, positions, arrived) = jax.lax.scan(step, start, length=self.config.steps)
         length = jnp.where(arrived.any(), jnp.argmax(arrived) + 1, self.config.steps)
         stacked = [jnp.stack(rows, axis=-1) for rows in (observations, actions, positions)]
-        trajectory = Trajectory(stacked[0], stacked[1], stacked[2], length)
-        return trajectory, jnp.stack([*end[0].lasers, *end[1]]), end[0].arrived
+        return Trajectory(stacked[0], stacked[1], stacked[2], length)
 
     def _begin(self, key: PRNGKeyArray) -> Episode:
         x, y, heading = (jnp.float32(v) for v in self.config.start)
