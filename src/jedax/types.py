@@ -22,10 +22,34 @@ __all__ = [
     "Insertion",
     "Int",
     "PRNGKeyArray",
+    "Transitions",
 ]
 
 NOT_ADDED, IMPROVED, NEW = range(3)
 """What adding a solution did: nothing, beat the threshold of a filled cell, or filled an empty one."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Transitions:
+    """What policies saw, did and earned, step by step; for methods that learn from steps.
+
+    Attributes:
+        observations: `(*batch, steps, o)`, before each step.
+        actions: `(*batch, steps, a)`, each in [-1, 1].
+        rewards: `(*batch, steps)`, maximised; those of the valid steps sum to the fitness.
+        next_observations: `(*batch, steps, o)`, after each step.
+        terminal: `(*batch, steps)`, whether the episode ended there for good, so that nothing can be earned after
+            it. Running out of time is no such end.
+        valid: `(*batch, steps)`, whether the step counts; what others hold has no meaning.
+    """
+
+    observations: Float[Array, "*batch steps observation"]
+    actions: Float[Array, "*batch steps action"]
+    rewards: Float[Array, "*batch steps"]
+    next_observations: Float[Array, "*batch steps observation"]
+    terminal: Bool[Array, "*batch steps"]
+    valid: Bool[Array, "*batch steps"]
 
 
 @jax.tree_util.register_dataclass
@@ -39,10 +63,12 @@ class Evaluation:
     Attributes:
         fitness: `(*batch)`, maximised.
         descriptor: `(*batch, d)`, how the solution behaved, in the units of the task's `descriptor_bounds`.
+        transitions: Every step of it, from `Task.evaluate_with_transitions`; None: they were not asked for.
     """
 
     fitness: Float[Array, "*batch"]
     descriptor: Float[Array, "*batch descriptor"]
+    transitions: Transitions | None = None
 
     @property
     def valid(self) -> Bool[Array, "*batch"]:

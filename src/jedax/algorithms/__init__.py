@@ -14,6 +14,7 @@ _CLASSES = {
     "ESConfig": ("es", "ES"),
     "MapElitesConfig": ("map_elites", "MapElites"),
     "CMAMEConfig": ("cma_me", "CMAME"),
+    "PGAMEConfig": ("pga_me", "PGAME"),
 }
 
 

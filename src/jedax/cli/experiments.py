@@ -25,9 +25,7 @@ _BENCH = {
 _COMPARE = {
     "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str),
     "reference": Option("The method that others are tested against; default: the better JEDi of each task.", str),
-    "band": Option(
-        "Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"
-    ),
+    "band": Option("Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"),
     "fitness": Option("Tell also how many evaluations it took to reach each of these.", tuple[float, ...]),
 }
 

@@ -200,5 +200,7 @@ def config_class(name: str) -> type[MethodConfig]:
     Raises:
         JedaxError: There is none of that name.
     """
-    kinds = {kind.__name__: kind for kind in (JediConfig, ESConfig, MapElitesConfig, CMAMEConfig)}
+    from jedax.config.pga_me import PGAMEConfig
+
+    kinds = {kind.__name__: kind for kind in (JediConfig, ESConfig, MapElitesConfig, CMAMEConfig, PGAMEConfig)}
     return kinds[check_choice("method", name, kinds)]

@@ -8,9 +8,11 @@ from typing import Any
 
 from jedax._checks import check_choice, fail
 from jedax.config.methods import CMAMEConfig, ESConfig, JediConfig, MapElitesConfig, MethodConfig
+from jedax.config.pga_me import PGAMEConfig
 
 GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
 JEDI_TABLE = "paper, table 'JEDi hyperparameters for maze and Brax tasks'"
+PGA_TABLE = "paper, table 'Hyperparameters for PGA-ME'"
 
 CONTROL_TASKS = ("halfcheetah", "walker2d", "ant-maze", "hopper", "ant", "humanoid")
 """Tasks with large policies, for which the tables' column "Brax" holds; all others take that of mazes."""
@@ -22,6 +24,7 @@ _TUNED_ALPHA = {
 }  # fmt: skip
 _LONG_LOOPS = {"walker2d": 1000, "ant-maze": 1000}
 _CONTROL_ES = {"population": 256, "es": "lm-ma-es"}
+_CONTROL_VARIATION = {"offspring": 1024, "iso_sigma": 0.005, "line_sigma": 0.05}
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ METHODS: dict[str, Method] = {
         MapElitesConfig(),
         "MAP-Elites with the iso+line variation.",
         _PAPER,
-        {"offspring": 1024, "iso_sigma": 0.005, "line_sigma": 0.05},
+        _CONTROL_VARIATION,
     ),
     "cma-me": Method(
         CMAMEConfig(),
@@ -108,6 +111,16 @@ METHODS: dict[str, Method] = {
         "CMA-MAE: CMA-ME with thresholds that follow the fitness slowly (--learning-rate).",
         {"paper": Preset(f"learning rate 0.1 (paper, appendix A); {GLOBAL_TABLE}")},
         _CONTROL_ES,
+    ),
+    "pga-me": Method(
+        PGAMEConfig(),
+        "PGA-ME: MAP-Elites half of whose offspring follow the gradient of a learnt critic.",
+        {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}")},
+        {
+            **_CONTROL_VARIATION,
+            "critic_hidden": (256, 256),
+            "critic_batch": 100,
+        },
     ),
 }
 

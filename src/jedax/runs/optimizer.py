@@ -120,13 +120,6 @@ class Optimizer:
             ) from None
         problem = _Outside(int(num_params), (lows, highs), float(initial_std))
         self._algorithm = make_algorithm(self.config, problem)
-        if self._algorithm.needs_transitions:
-            raise fail(
-                "method",
-                expected="one that needs fitness and descriptors alone",
-                received=repr(method),
-                remedy="take another, or write a jedax.tasks.Task",
-            )
         self._initial_std = initial_std
         self._num_params, self._budget, self._seed, self.minimise = (
             int(num_params),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import jax
 
-from jedax._checks import fail
+from jedax._checks import JedaxError, fail
 from jedax.config.base import Config
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
@@ -28,6 +28,9 @@ class Task(abc.ABC):
         qd_offset: A fitness that no solution falls below, 0 by default; the QD score counts fitness above it.
         goal_fitness: A run has reached its goal once its best fitness is at least this; None: there is none.
         default_evaluations: Budget of a run that names none.
+        observation_size: Numbers in one observation, where genotypes are policies whose steps can be told apart
+            (see `evaluate_with_transitions`); None: they are not.
+        action_size: Numbers in one action of such a policy.
     """
 
     name: str
@@ -37,6 +40,8 @@ class Task(abc.ABC):
     qd_offset: float = 0.0
     goal_fitness: float | None = None
     default_evaluations: int = 100_000
+    observation_size: int | None = None
+    action_size: int | None = None
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
@@ -54,6 +59,35 @@ class Task(abc.ABC):
         """
         self._check_batch(genotypes)
         return jax.vmap(self.evaluate)(jax.random.split(key, genotypes.shape[0]), genotypes)
+
+    def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        """Evaluate a batch like `evaluate_batch`, and return every step of it as well.
+
+        Returns:
+            The same fitness and descriptors, and `transitions` of shape `(batch, steps, ...)`.
+
+        Raises:
+            JedaxError: The task gives no transitions.
+        """
+        raise self._no_policy("evaluate_with_transitions")
+
+    def actions(
+        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
+    ) -> Float[Array, "batch action"]:
+        """Return what ONE policy does, each number in [-1, 1], for many observations; differentiable.
+
+        Raises:
+            JedaxError: The task's genotypes are no policies.
+        """
+        raise self._no_policy("actions")
+
+    def _no_policy(self, method: str) -> JedaxError:
+        return fail(
+            f"task {self.name}",
+            expected="a task whose genotypes are policies and whose evaluations give transitions",
+            received=f"one without {method}",
+            remedy="take a maze, or a method that learns from fitness alone",
+        )
 
     def _check_batch(self, genotypes: Float[Array, "batch params"]) -> None:
         """Raise a `JedaxError` unless `genotypes` holds genotypes of the task's length, one per row."""

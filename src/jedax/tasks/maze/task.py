@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from jedax.config.maze import MazeConfig
 from jedax.tasks import policy
 from jedax.tasks.base import ConfiguredTask
 from jedax.tasks.maze import native, robot
-from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
 
 _NO_CONTACT = (-1.0, -1.0)
 
@@ -71,6 +72,16 @@ class Maze(ConfiguredTask):
     def layer_sizes(self) -> tuple[int, ...]:
         """Neurons of each layer of the controller, inputs (lasers, bumpers) and outputs (wheels) included."""
         return (len(self.config.laser_angles) + 2, *self.config.hidden, 2)
+
+    @property
+    def observation_size(self) -> int:
+        """Numbers in one observation: lasers and two bumpers."""
+        return self.layer_sizes[0]
+
+    @property
+    def action_size(self) -> int:
+        """Numbers in one action: two wheels."""
+        return self.layer_sizes[-1]
 
     @property
     def num_params(self) -> int:
@@ -139,6 +150,41 @@ class Maze(ConfiguredTask):
         It is laid out so that each weight of all members lies in one row.
         """
         return jax.vmap(self.evaluate, in_axes=(0, 1))(keys, genotypes.T)
+
+    def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        """Return what `evaluate_batch` does, and every step as well.
+
+        Each step earns -1, and the last step of a robot that never arrives, on top of it, minus 100 times the
+        distance left: the rewards of Kheperax (`FinalDistKheperaxTask`), whose sum is the fitness. Arriving is
+        terminal, the time limit is not. A controller with weights that are not finite has no valid steps.
+        """
+        evaluation = self.evaluate_batch(key, genotypes)
+        limit = self.config.steps
+        # One step more shows what is seen after the last one.
+        longer = type(self)(self.config, steps=limit + 1)
+        trajectory = longer.rollout_batch(key, genotypes)
+        # Two programs for the same robot can part ways in the last bits, and then grow apart: `evaluate_batch`
+        # has the say on when the episode ends and on what it earned.
+        in_time = (evaluation.fitness == -limit) & (trajectory.length <= limit)
+        arrived = (evaluation.fitness > -limit) | in_time
+        length = jnp.where(arrived, -evaluation.fitness, limit)[:, None]
+        step = jnp.arange(1, limit + 1)
+        rest = jnp.where(step == length, evaluation.fitness[:, None] + length, 0)
+        transitions = Transitions(
+            observations=trajectory.observations[:, :-1],
+            actions=trajectory.actions[:, :-1],
+            rewards=rest - 1,
+            next_observations=trajectory.observations[:, 1:],
+            terminal=(step == length) & arrived[:, None],
+            valid=(step <= length) & evaluation.valid[:, None],
+        )
+        return replace(evaluation, transitions=transitions)
+
+    def actions(
+        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
+    ) -> Float[Array, "batch action"]:
+        """Return what ONE controller does for many observations; see `act`."""
+        return policy.apply_batch(genotype, observations, self.layer_sizes, self.config.activation)
 
     def act(self, genotype: Float[Array, " params"], observation: Sequence[float]) -> Float[Array, "2"]:
         """Return what a controller does: left and right wheel, in [-1, 1].

@@ -98,7 +98,8 @@ def evaluate(
     """Evaluate a batch, each member with its own key, as `Maze.evaluate` does one."""
     count = genotypes.shape[0]
     outputs = jax.ShapeDtypeStruct((count,), jnp.float32), jax.ShapeDtypeStruct((count, 2), jnp.float32)
-    return Evaluation(*_call("jedax_maze_evaluate", outputs, config, layers, keys, genotypes))
+    fitness, descriptor = _call("jedax_maze_evaluate", outputs, config, layers, keys, genotypes)
+    return Evaluation(fitness, descriptor)
 
 
 def record(

@@ -1,0 +1,199 @@
+"""TD3, twin delayed deep deterministic policy gradients: what a critic learns from steps, and what it teaches.
+
+References:
+    [1] S. Fujimoto, H. van Hoof, D. Meger. Addressing Function Approximation Error in Actor-Critic Methods.
+        ICML 2018, arXiv:1802.09477.
+    [2] O. Nilsson, A. Cully. Policy Gradient Assisted MAP-Elites. GECCO 2021.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jedax.rl.networks import TwinCritic
+from jedax.rl.replay import ReplayBuffer
+from jedax.types import Array, Float, PRNGKeyArray, Transitions
+
+
+class Policy(Protocol):
+    """What makes a policy of a genotype, such as a task; hashable."""
+
+    def actions(
+        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
+    ) -> Float[Array, "batch action"]:
+        """Return what ONE policy does, each number in [-1, 1], for many observations; differentiable."""
+        ...
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TD3State:
+    """Critic and greedy actor between two updates.
+
+    Attributes:
+        critic: `(2, critic params)`, see `TwinCritic`.
+        actor: `(params,)`, the greedy actor, a genotype.
+        target_critic: What follows the critic slowly.
+        target_actor: What follows the actor slowly.
+        critic_optimizer: Adam's moments.
+        actor_optimizer: The same, of the actor.
+        loss: The critic's last loss.
+    """
+
+    critic: Float[Array, "2 critic"]
+    actor: Float[Array, " params"]
+    target_critic: Float[Array, "2 critic"]
+    target_actor: Float[Array, " params"]
+    critic_optimizer: optax.OptState
+    actor_optimizer: optax.OptState
+    loss: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class TD3:
+    """The learner as pure functions of a `TD3State`; defaults are those of [1], with the batch of [2].
+
+    Attributes:
+        policy: What makes a policy of a genotype.
+        critic: The networks.
+        discount: Worth of a reward one step later, 0 to 1.
+        soft_update: Share of the way that the targets go after each update of the actor (tau).
+        critic_rate: Adam's learning rate for the critic.
+        actor_rate: Adam's learning rate for the greedy actor.
+        target_noise: Standard deviation of the noise on the target actor's actions.
+        target_noise_clip: What that noise is clipped to.
+        policy_delay: Updates of the critic for one of actor and targets.
+        batch: Steps in one minibatch.
+    """
+
+    policy: Policy
+    critic: TwinCritic
+    discount: float = 0.99
+    soft_update: float = 0.005
+    critic_rate: float = 3e-4
+    actor_rate: float = 3e-4
+    target_noise: float = 0.2
+    target_noise_clip: float = 0.5
+    policy_delay: int = 2
+    batch: int = 256
+
+    def init(self, key: PRNGKeyArray, actor: Float[Array, " params"]) -> TD3State:
+        """Return a learner with a random critic and the given greedy actor."""
+        critic = self.critic.init(key)
+        return TD3State(
+            critic=critic,
+            actor=actor,
+            target_critic=critic,
+            target_actor=actor,
+            critic_optimizer=optax.adam(self.critic_rate).init(critic),
+            actor_optimizer=optax.adam(self.actor_rate).init(actor),
+            loss=jnp.float32(0),
+        )
+
+    def train(self, key: PRNGKeyArray, state: TD3State, buffer: ReplayBuffer, steps: int) -> TD3State:
+        """Return the learner after `steps` updates of the critic, a multiple of `policy_delay`.
+
+        Minibatches and noise of all updates are drawn at once. An empty buffer teaches nothing.
+        """
+        batch_key, noise_key = jax.random.split(key)
+        shape = (steps // self.policy_delay, self.policy_delay, self.batch)
+        batches = buffer.sample(batch_key, shape)
+        noise = self.target_noise * jax.random.normal(noise_key, batches.actions.shape)
+        noise = jnp.clip(noise, -self.target_noise_clip, self.target_noise_clip)
+        learnt, _ = jax.lax.scan(lambda state, drawn: (self.update(state, *drawn), None), state, (batches, noise))
+        return jax.tree.map(lambda new, old: jnp.where(buffer.count > 0, new, old), learnt, state)
+
+    def update(self, state: TD3State, batches: Transitions, noise: Float[Array, "delay batch action"]) -> TD3State:
+        """Return the learner after one update of the critic per minibatch, then one of actor and targets ([1], Alg. 1).
+
+        Args:
+            state: The learner before.
+            batches: `policy_delay` minibatches, shapes `(delay, batch, ...)`; the actor learns from the last.
+            noise: Smoothing of the target actor's actions.
+        """
+        # The target networks stand still until the end of this update.
+        target_values = self.target_values(state, batches, noise)
+        critic, critic_optimizer, loss = state.critic, state.critic_optimizer, state.loss
+        for number in range(self.policy_delay):
+            batch = jax.tree.map(lambda leaf, number=number: leaf[number], batches)
+            loss, slope = jax.value_and_grad(self.critic_loss)(critic, batch, target_values[number])
+            critic, critic_optimizer = _descend(self.critic_rate, slope, critic, critic_optimizer)
+        slope = jax.grad(self.actor_loss)(state.actor, critic, batches.observations[-1])
+        actor, actor_optimizer = _descend(self.actor_rate, slope, state.actor, state.actor_optimizer)
+        return TD3State(
+            critic=critic,
+            actor=actor,
+            target_critic=state.target_critic + self.soft_update * (critic - state.target_critic),
+            target_actor=state.target_actor + self.soft_update * (actor - state.target_actor),
+            critic_optimizer=critic_optimizer,
+            actor_optimizer=actor_optimizer,
+            loss=loss,
+        )
+
+    def target_values(
+        self, state: TD3State, batches: Transitions, noise: Float[Array, "*batch action"]
+    ) -> Float[Array, "*batch"]:
+        """Return what Q should be: the reward and the lower of the two target values of the next step ([1], Eq. 14)."""
+        following = batches.next_observations.reshape(-1, self.critic.observation_size)
+        actions = self.policy.actions(state.target_actor, following) + noise.reshape(-1, self.critic.action_size)
+        values = self.critic.values(state.target_critic, following, jnp.clip(actions, -1, 1)).min(axis=0)
+        return batches.rewards + self.discount * jnp.where(batches.terminal, 0, values.reshape(batches.rewards.shape))
+
+    def critic_loss(
+        self, critic: Float[Array, "2 critic"], batch: Transitions, target_values: Float[Array, " batch"]
+    ) -> Float[Array, ""]:
+        """Return the mean squared errors of the two networks, added up."""
+        values = self.critic.values(critic, batch.observations, batch.actions)
+        return jnp.square(values - target_values).mean(axis=1).sum()
+
+    def actor_loss(
+        self,
+        actor: Float[Array, " params"],
+        critic: Float[Array, "2 critic"],
+        observations: Float[Array, "batch observation"],
+    ) -> Float[Array, ""]:
+        """Return minus the first network's mean value of what a policy does."""
+        return -self.critic.values(critic[:1], observations, self.policy.actions(actor, observations)).mean()
+
+    def improve(
+        self,
+        key: PRNGKeyArray,
+        state: TD3State,
+        buffer: ReplayBuffer,
+        parents: Float[Array, "batch params"],
+        steps: int,
+        learning_rate: float,
+    ) -> Float[Array, "batch params"]:
+        """Return parents led up the critic's first network: the policy gradient variation ([2], Alg. 3).
+
+        As in the authors' program, each step has a new minibatch, the same for all parents, and Adam starts fresh.
+
+        Args:
+            key: Drawn from for the minibatches.
+            state: The learner; only its critic matters.
+            buffer: Where the observations come from.
+            parents: Genotypes.
+            steps: Adam's steps.
+            learning_rate: Adam's.
+        """
+        observations = buffer.sample(key, (steps, self.batch)).observations
+        slopes = jax.vmap(jax.grad(self.actor_loss), in_axes=(0, None, None))
+
+        def climb(carry: tuple[Array, optax.OptState], seen: Array) -> tuple[tuple[Array, optax.OptState], None]:
+            genotypes, moments = carry
+            return _descend(learning_rate, slopes(genotypes, state.critic, seen), genotypes, moments), None
+
+        return jax.lax.scan(climb, (parents, optax.adam(learning_rate).init(parents)), observations)[0][0]
+
+
+def _descend(
+    learning_rate: float, slope: Float[Array, "*shape"], point: Float[Array, "*shape"], moments: optax.OptState
+) -> tuple[Float[Array, "*shape"], optax.OptState]:
+    """Return the point after one of Adam's steps downhill, and Adam's moments."""
+    step, moments = optax.adam(learning_rate).update(slope, moments)
+    return point + jnp.asarray(step), moments
