@@ -1,7 +1,7 @@
 """Fitting the hyperparameters: Newton's method with a trust region, on three logarithms inside their bounds.
 
-Second derivatives cost a third more than the gradient alone (see `likelihood`) and save most of the steps: a
-warm start takes three or four likelihood evaluations, a cold one about twice as many.
+Second derivatives cost next to nothing (see `likelihood`) and save most of the steps: a warm start takes three or four
+likelihood evaluations, a cold one about twice as many.
 
 References:
     Nocedal & Wright 2006, "Numerical Optimization", chapters 4 (trust regions) and 16.7 (projection on
@@ -10,18 +10,17 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.linalg import cho_solve
 
+from jedax.gp import tiles
 from jedax.gp.likelihood import (
     Likelihood,
     Standardised,
-    covariance,
     evaluate,
     evaluate_value,
     factorise,
@@ -81,15 +80,18 @@ def _fit(settings: GPSettings, start: Hyperparameters, data: GPData) -> FittedGP
     cold = _theta(settings.initial_hyperparameters(), rows.y.dtype)
     theta = _theta(start, rows.y.dtype)
     theta = jnp.clip(jnp.where(jnp.all(jnp.isfinite(theta)), theta, cold), low, high)
-    search = lax.while_loop(
-        lambda s: learnable & ~_finished(settings, s),
-        lambda s: _advance(settings, rows, s),
-        _begin(settings, theta, cold, rows),
+    search = lax.cond(
+        learnable,
+        lambda: lax.while_loop(
+            lambda s: ~_finished(settings, s),
+            lambda s: _advance(settings, rows, cold, s),
+            _begin(theta, evaluate_value(settings, cold, rows)),
+        ),
+        lambda: _begin(theta, jnp.zeros_like(theta[0])),
     )
     # The last step, worth less than the tolerance, is taken unchecked.
     last = jnp.where(search.promise < settings.tolerance, search.step, 0.0)
-    theta = jnp.where(learnable, search.best.theta + last, theta)
-    return _process(settings, theta, rows, search.num_evaluations)
+    return _process(settings, search.best.theta + last, rows, jnp.where(learnable, search.num_evaluations, 0))
 
 
 def _condition(settings: GPSettings, hyperparameters: Hyperparameters, data: GPData) -> FittedGP:
@@ -105,20 +107,21 @@ def _theta(hyperparameters: Hyperparameters, dtype: jnp.dtype) -> Float[Array, "
 def _process(
     settings: GPSettings, theta: Float[Array, "3"], rows: Standardised, num_evaluations: Int[Array, ""]
 ) -> FittedGP:
-    factor = factorise(settings, theta, covariance(theta, rows), rows)
-    weights = cho_solve((factor.upper.T, True), rows.y)
-    value = log_density(factor, rows.y @ weights, rows.num)
+    factor, noise_floor = factorise(settings, theta, rows)
+    whitened = tiles.solve_lower(factor, rows.y[..., None])
+    weights = tiles.solve_upper(factor, whitened)[..., 0]
+    value = log_density(factor, jnp.sum(jnp.square(whitened)), rows.num)
     ok = factor.ok & jnp.isfinite(value) & jnp.isfinite(rows.fitness_mean)
     return FittedGP(
         hyperparameters=Hyperparameters(theta[0], theta[1], theta[2]),
         x=rows.x,
         mask=rows.mask & ok,
-        cholesky=jnp.where(ok, factor.upper.T, jnp.eye(rows.y.shape[0], dtype=theta.dtype)),
+        factor=replace(factor, num_tiles=jnp.where(ok, factor.num_tiles, 0)),
         weights=jnp.where(ok, weights, 0.0),
         fitness_mean=jnp.where(ok, rows.fitness_mean, 0.0),
         fitness_scale=jnp.where(ok, rows.fitness_scale, 1.0),
         log_likelihood=jnp.where(ok, value, -jnp.inf),
-        noise_floor=factor.noise_floor,
+        noise_floor=noise_floor,
         num_evaluations=num_evaluations,
         ok=ok,
     )
@@ -127,28 +130,25 @@ def _process(
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Search:
-    """Where the search stands: the best point so far and the step it will try next."""
+    """Where the search stands: the best point so far, the step it will try next, and what a cold start is worth."""
 
     best: Likelihood
     radius: Float[Array, ""]
     step: Float[Array, "3"]
     promise: Float[Array, ""]
+    cold_value: Float[Array, ""]
     num_evaluations: Int[Array, ""]
 
 
-def _begin(settings: GPSettings, theta: Float[Array, "3"], cold: Float[Array, "3"], rows: Standardised) -> _Search:
-    """Evaluate the warm start; where the cold one is likelier, the first step jumps there."""
-    best = evaluate(settings, theta, rows)
-    radius = jnp.ones((), theta.dtype)
-    step, promise = _newton_step(settings, best, radius)
-    lead = evaluate_value(settings, cold, rows) - best.value
-    jump = (lead > settings.tolerance) & rows.varied
+def _begin(theta: Float[Array, "3"], cold_value: Float[Array, ""]) -> _Search:
+    """Return a search whose first step evaluates `theta` itself."""
     return _Search(
-        best=best,
-        radius=radius,
-        step=jnp.where(jump, cold - best.theta, step),
-        promise=jnp.where(jump, lead, promise),
-        num_evaluations=jnp.full((), 2, jnp.int32),
+        best=Likelihood.unknown(theta),
+        radius=jnp.ones_like(cold_value),
+        step=jnp.zeros_like(theta),
+        promise=jnp.full_like(cold_value, jnp.inf),
+        cold_value=cold_value,
+        num_evaluations=jnp.ones((), jnp.int32),
     )
 
 
@@ -157,8 +157,11 @@ def _finished(settings: GPSettings, search: _Search) -> Bool[Array, ""]:
     return converged | (search.radius < _MIN_RADIUS) | (search.num_evaluations >= settings.max_steps)
 
 
-def _advance(settings: GPSettings, rows: Standardised, search: _Search) -> _Search:
-    """Try the step, keep the better point, adapt the radius. Nocedal & Wright algorithm 4.1."""
+def _advance(settings: GPSettings, rows: Standardised, cold: Float[Array, "3"], search: _Search) -> _Search:
+    """Try the step, keep the better point, adapt the radius. Nocedal & Wright algorithm 4.1.
+
+    Where the cold start is likelier than the warm one, the next step jumps there.
+    """
     trial = evaluate(settings, search.best.theta + search.step, rows)
     gain = trial.value - search.best.value
     length = jnp.max(jnp.abs(search.step))
@@ -166,7 +169,16 @@ def _advance(settings: GPSettings, rows: Standardised, search: _Search) -> _Sear
     radius = jnp.where(gain > 0.75 * search.promise, jnp.minimum(2 * radius, _MAX_RADIUS), radius)
     best = jax.tree.map(lambda new, old: jnp.where(gain > 0, new, old), trial, search.best)
     step, promise = _newton_step(settings, best, radius)
-    return _Search(best, radius, step, promise, search.num_evaluations + 1)
+    lead = search.cold_value - best.value
+    jump = (search.num_evaluations == 1) & (lead > settings.tolerance)
+    return _Search(
+        best=best,
+        radius=radius,
+        step=jnp.where(jump, cold - best.theta, step),
+        promise=jnp.where(jump, lead, promise),
+        cold_value=search.cold_value,
+        num_evaluations=search.num_evaluations + 1,
+    )
 
 
 def _newton_step(

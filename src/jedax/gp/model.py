@@ -11,12 +11,14 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jedax._checks import fail
+from jedax.gp.tiles import Factor
 from jedax.types import Array, Bool, Float, Int
 
 
@@ -129,6 +131,8 @@ class GPSettings:
 class GPData:
     """Filled cells, padded to a fixed size so that a growing repertoire does not compile anew.
 
+    What is computed costs as much as if the data ended at the last real row, so real rows should come first.
+
     Attributes:
         x: `(size, d)`, stored descriptors scaled to the unit box.
         fitness: `(size,)`, raw fitness.
@@ -149,10 +153,10 @@ class FittedGP:
 
     Attributes:
         hyperparameters: In units of the standardised fitness: warm start of the next fit.
-        x: `(size, d)`, the data's descriptors; 0 in rows that are not real.
-        mask: `(size,)`, rows that predictions rest on: the real ones, or none if not `ok`.
-        cholesky: `(size, size)`, lower factor of `K + s_n^2 W`; identity in rows that are not real.
-        weights: `(size,)`, `(K + s_n^2 W)^-1 y` of the standardised fitness `y`.
+        x: `(d, tiles, tile)`, the data's descriptors in tiles (see `jedax.gp.tiles`); 0 in rows that are not real.
+        mask: `(tiles, tile)`, rows that predictions rest on: the real ones, or none if not `ok`.
+        factor: Cholesky factor of `K + s_n^2 W`, without tiles in use if not `ok`.
+        weights: `(tiles, tile)`, `(K + s_n^2 W)^-1 y` of the standardised fitness `y`.
         fitness_mean: Mean of the data's fitness, 0 without data.
         fitness_scale: Standard deviation of the data's fitness, 1 where that is 0 and without data.
         log_likelihood: Log marginal likelihood of the standardised fitness; -inf if not `ok`.
@@ -164,10 +168,10 @@ class FittedGP:
     """
 
     hyperparameters: Hyperparameters
-    x: Float[Array, "size d"]
-    mask: Bool[Array, " size"]
-    cholesky: Float[Array, "size size"]
-    weights: Float[Array, " size"]
+    x: Float[Array, "d tiles tile"]
+    mask: Bool[Array, "tiles tile"]
+    factor: Factor
+    weights: Float[Array, "tiles tile"]
     fitness_mean: Float[Array, ""]
     fitness_scale: Float[Array, ""]
     log_likelihood: Float[Array, ""]
@@ -181,6 +185,16 @@ class FittedGP:
         return jnp.square(self.hyperparameters.noise * self.fitness_scale)
 
 
-def squared_distances(a: Float[Array, "n d"], b: Float[Array, "m d"]) -> Float[Array, "n m"]:
-    """Return squared Euclidean distances, from differences: exact 0 for equal points, never below 0."""
-    return jnp.sum(jnp.square(a[:, None] - b[None]), axis=-1)
+def kernel_and_distance(
+    theta: Float[Array, "3"], one: Sequence[Float[Array, " n"]], other: Sequence[Float[Array, " m"]]
+) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
+    """Return the kernel between two sets of points, and `|x - x'|^2 / l^2`, exactly 0 for equal points.
+
+    Args:
+        theta: Logs of `s`, `l`, and what is not looked at.
+        one: For each dimension, the coordinates of the points.
+        other: The same for the other set.
+    """
+    distance = sum((jnp.square(a[:, None] - b[None]) for a, b in zip(one, other, strict=True)), start=jnp.zeros(()))
+    ratio = distance / jnp.exp(2 * theta[1])
+    return jnp.exp(2 * theta[0]) * jnp.exp(-0.5 * ratio), ratio
