@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jedax.gp import tiles
@@ -115,10 +116,12 @@ def factorise(settings: GPSettings, theta: Float[Array, "3"], data: Standardised
         matrix = tiles.build(data.num_tiles, data.y.shape[0], entry)
         return tiles.factorise(matrix, data.num_tiles), floor
 
+    # The loop also holds the first attempt, so that it is compiled once.
+    floor = jnp.asarray(settings.noise_floor / 10, data.y.dtype)
     return lax.while_loop(
         lambda found: ~found[0].ok & (found[1] < settings.max_noise_floor),
         lambda found: attempt(jnp.minimum(10 * found[1], settings.max_noise_floor)),
-        attempt(jnp.asarray(settings.noise_floor, data.y.dtype)),
+        (Factor.none(*data.y.shape, data.y.dtype), floor),
     )
 
 
@@ -129,9 +132,45 @@ def _kernel_tile(theta: Float[Array, "3"], data: Standardised, i: Array, j: Arra
     return jnp.where(real, kernel, 0.0), ratio
 
 
-def log_density(factor: Factor, quadratic: Float[Array, ""], num: Float[Array, ""]) -> Float[Array, ""]:
-    """Return the log marginal likelihood of `num` data, given `y' A^-1 y`. R&W eq. (2.30)."""
-    return -0.5 * quadratic - factor.log_determinant - 0.5 * num * jnp.log(2 * jnp.pi)
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Visit:
+    """What one factorisation tells at one point.
+
+    Attributes:
+        theta: Logs of `s`, `l`, `s_n`.
+        factor: `L`.
+        noise_floor: The floor that the factorisation needed.
+        whitened: `(tiles, tile)`, `L^-1 y`.
+        right: `(tiles, tile, columns)`: the first column is `a`, the others are `L'^-1` times random signs.
+    """
+
+    theta: Float[Array, "3"]
+    factor: Factor
+    noise_floor: Float[Array, ""]
+    whitened: Float[Array, "tiles tile"]
+    right: Float[Array, "tiles tile columns"]
+
+    @classmethod
+    def none(cls, theta: Float[Array, "3"], data: Standardised) -> Visit:
+        """Return what stands for a visit that there was not."""
+        zero = jnp.zeros_like(data.y)
+        right = jnp.zeros((*data.y.shape, 1 + _NUM_SIGNS), data.y.dtype)
+        return cls(theta, Factor.none(*data.y.shape, data.y.dtype), zero[0, 0], zero, right)
+
+    def log_density(self, num: Float[Array, ""], shift: Float[Array, ""] | float = 0.0) -> Float[Array, ""]:
+        """Return the log marginal likelihood of `num` data, `shift` added to `log s` and `log s_n`. R&W eq. (2.30)."""
+        quadratic = jnp.exp(-2 * jnp.asarray(shift)) * jnp.sum(jnp.square(self.whitened))
+        return -0.5 * quadratic - self.factor.log_determinant - num * (shift + 0.5 * jnp.log(2 * jnp.pi))
+
+
+def visit(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) -> Visit:
+    """Factorise `A` at `theta`, and solve for `y` and the signs."""
+    factor, noise_floor = factorise(settings, theta, data)
+    whitened = tiles.solve_lower(factor, data.y[..., None])
+    signs = jnp.asarray(_signs(data.y.shape), data.y.dtype)
+    right = tiles.solve_upper(factor, jnp.concatenate([whitened, signs], axis=-1))
+    return Visit(theta, factor, noise_floor, whitened[..., 0], right)
 
 
 @jax.tree_util.register_dataclass
@@ -157,54 +196,40 @@ class Likelihood:
         return cls(theta, jnp.full((), -jnp.inf, theta.dtype), jnp.zeros_like(theta), -jnp.eye(3, dtype=theta.dtype))
 
 
-def evaluate(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) -> Likelihood:
-    """Evaluate the log marginal likelihood with its first and second derivatives at `theta`, rescaled.
+def evaluate(settings: GPSettings, at: Visit, data: Standardised) -> Likelihood:
+    """Evaluate the log marginal likelihood with its first and second derivatives at a point, rescaled.
 
     First `s` and `s_n` are multiplied by their best common factor inside the bounds. It scales `A`, hence is
     known in closed form and costs nothing.
 
     Args:
-        settings: Bounds, and floors of the noise.
-        theta: Logs of `s`, `l`, `s_n`, inside the bounds.
+        settings: Bounds.
+        at: The point, inside the bounds.
         data: At least one real row.
 
     Returns:
-        The likelihood around the rescaled `theta`.
+        The likelihood around the rescaled point.
     """
-    factor, _ = factorise(settings, theta, data)
-    whitened = tiles.solve_lower(factor, data.y[..., None])
-    value, shift = _rescale(settings, theta, factor, jnp.sum(jnp.square(whitened)), data.num)
+    value, shift = best_density(settings, at, data)
     # A grows by exp(2 shift): the quadratic forms in y shrink by as much, traces stay.
-    gradient, hessian = _derivatives(theta, data, factor, whitened, jnp.exp(-2 * shift))
+    gradient, hessian = _derivatives(at, data, jnp.exp(-2 * shift))
     ok = jnp.isfinite(value) & jnp.all(jnp.isfinite(hessian)) & jnp.all(jnp.isfinite(gradient))
-    found = Likelihood(theta + shift * jnp.array([1.0, 0.0, 1.0], theta.dtype), value, gradient, hessian)
-    return jax.tree.map(lambda a, b: jnp.where(ok, a, b), found, Likelihood.unknown(theta))
+    found = Likelihood(at.theta + shift * jnp.array([1.0, 0.0, 1.0], shift.dtype), value, gradient, hessian)
+    return jax.tree.map(lambda a, b: jnp.where(ok, a, b), found, Likelihood.unknown(at.theta))
 
 
-def evaluate_value(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) -> Float[Array, ""]:
-    """Return what `evaluate` gives as `value`, a third as costly; -inf if it could not be computed."""
-    factor, _ = factorise(settings, theta, data)
-    whitened = tiles.solve_lower(factor, data.y[..., None])
-    value, _ = _rescale(settings, theta, factor, jnp.sum(jnp.square(whitened)), data.num)
-    return jnp.where(jnp.isfinite(value), value, -jnp.inf)
-
-
-def _rescale(
-    settings: GPSettings,
-    theta: Float[Array, "3"],
-    factor: Factor,
-    quadratic: Float[Array, ""],
-    num: Float[Array, ""],
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def best_density(settings: GPSettings, at: Visit, data: Standardised) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Return the likelihood after adding to `log s` and `log s_n` what is best for both, and what was added.
 
-    Without bounds that is `1/2 log(y' A^-1 y / n)`.
+    Without bounds that is `1/2 log(y' A^-1 y / n)`. The likelihood is -inf if it could not be computed.
     """
-    low, high = log_bounds(settings, theta.dtype)
-    down, up = low - theta, high - theta
-    best = 0.5 * jnp.log(jnp.maximum(quadratic, 1e-12) / jnp.maximum(num, 1.0))
+    low, high = log_bounds(settings, at.theta.dtype)
+    down, up = low - at.theta, high - at.theta
+    quadratic = jnp.sum(jnp.square(at.whitened))
+    best = 0.5 * jnp.log(jnp.maximum(quadratic, 1e-12) / jnp.maximum(data.num, 1.0))
     shift = jnp.clip(best, jnp.maximum(down[0], down[2]), jnp.minimum(up[0], up[2]))
-    return log_density(factor, jnp.exp(-2 * shift) * quadratic, num) - num * shift, shift
+    value = at.log_density(data.num, shift)
+    return jnp.where(jnp.isfinite(value), value, -jnp.inf), shift
 
 
 def log_bounds(settings: GPSettings, dtype: jnp.dtype) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
@@ -224,23 +249,18 @@ class _Sums(NamedTuple):
 
 
 def _derivatives(
-    theta: Float[Array, "3"],
-    data: Standardised,
-    factor: Factor,
-    whitened: Float[Array, "tiles tile 1"],
-    shrink: Float[Array, ""],
+    at: Visit, data: Standardised, shrink: Float[Array, ""]
 ) -> tuple[Float[Array, "3"], Float[Array, "3 3"]]:
     """Return gradient and Hessian; all quadratic forms in `y` are multiplied by `shrink`."""
-    noise = jnp.exp(2 * theta[2]) * data.weights[..., None]
-    signs = jax.random.rademacher(jax.random.key(0), (*data.y.shape, _NUM_SIGNS), data.y.dtype)
-    right = tiles.solve_upper(factor, jnp.concatenate([whitened, signs], axis=-1))
-    sums, by_length = _pair_sums(theta, data, tiles.invert(factor), right, noise[..., 0])
+    right, num_columns = at.right, at.right.shape[-1]
+    noise = jnp.exp(2 * at.theta[2]) * data.weights[..., None]
+    sums, by_length = _pair_sums(at, data, tiles.invert(at.factor), noise[..., 0])
 
     weights, by_length_a, by_noise_a = right[..., 0], by_length[..., 0], (noise * right)[..., 0]
     products = jnp.stack([2 * (data.y - by_noise_a), by_length_a, 2 * by_noise_a], axis=-1)
-    solved = tiles.solve_lower(factor, jnp.concatenate([by_length, noise * right], axis=-1))
-    white_length, white_noise = solved[..., : right.shape[-1]], solved[..., right.shape[-1] :]
-    white = jnp.stack([2 * (whitened[..., 0] - white_noise[..., 0]), white_length[..., 0], 2 * white_noise[..., 0]])
+    solved = tiles.solve_lower(at.factor, jnp.concatenate([by_length, noise * right], axis=-1))
+    white_length, white_noise = solved[..., :num_columns], solved[..., num_columns:]
+    white = jnp.stack([2 * (at.whitened - white_noise[..., 0]), white_length[..., 0], 2 * white_noise[..., 0]])
     trace_length_length = jnp.sum(jnp.square(white_length[..., 1:])) / _NUM_SIGNS
     trace_length_noise = jnp.sum(white_length[..., 1:] * white_noise[..., 1:]) / _NUM_SIGNS
 
@@ -265,25 +285,24 @@ def _derivatives(
 
 
 def _pair_sums(
-    theta: Float[Array, "3"],
+    at: Visit,
     data: Standardised,
     inverse: Float[Array, "tiles tiles tile tile"],
-    right: Float[Array, "tiles tile columns"],
     noise: Float[Array, "tiles tile"],
 ) -> tuple[_Sums, Float[Array, "tiles tile columns"]]:
     """Go through the tiles once; return the sums, and `A_l right`.
 
     Args:
-        theta: Logs of `s`, `l`, `s_n`.
+        at: Gives `theta` and `right`.
         data: Gives descriptors.
         inverse: `L^-1`.
-        right: Its first column is `a`.
         noise: Diagonal of `N`.
     """
+    right = at.right
 
     def pair(i: Array, j: Array, state: tuple[_Sums, Array]) -> tuple[_Sums, Array]:
         sums, products = state
-        kernel, ratio = _kernel_tile(theta, data, i, j)
+        kernel, ratio = _kernel_tile(at.theta, data, i, j)
         by_length = kernel * ratio
         of_inverse = tiles.add_up(
             i, data.num_tiles, lambda k: tiles.times(tiles.get(inverse, k, i), tiles.get(inverse, k, j), "tn")
@@ -306,8 +325,13 @@ def _pair_sums(
     def row(i: Array, state: tuple[_Sums, Array]) -> tuple[_Sums, Array]:
         return lax.fori_loop(0, i + 1, lambda j, state: pair(i, j, state), state)
 
-    nothing = _Sums(*[jnp.zeros((), theta.dtype)] * len(_Sums._fields))
+    nothing = _Sums(*[jnp.zeros((), right.dtype)] * len(_Sums._fields))
     return lax.fori_loop(0, data.num_tiles, row, (nothing, jnp.zeros_like(right)))
+
+
+def _signs(shape: tuple[int, ...]) -> np.ndarray:
+    """Return random signs, `(*shape, _NUM_SIGNS)`, always the same: constants, which compile faster than JAX draws."""
+    return 2 * np.random.default_rng(0).integers(2, size=(*shape, _NUM_SIGNS), dtype=np.int8) - 1
 
 
 def _symmetric(aa: Array, ab: Array, ac: Array, bb: Array, bc: Array, cc: Array) -> Float[Array, "3 3"]:

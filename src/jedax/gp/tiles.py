@@ -45,6 +45,12 @@ class Factor:
     num_tiles: Int[Array, ""]
     log_determinant: Float[Array, ""]
 
+    @classmethod
+    def none(cls, num_all: int, tile: int, dtype: jnp.dtype) -> Factor:
+        """Return what stands for a factor that there is not, of `num_all` tiles of `tile` rows."""
+        lower = jnp.zeros((num_all, num_all, tile, tile), dtype)
+        return cls(lower, lower[0], jnp.int32(0), jnp.full((), -jnp.inf, dtype))
+
     @property
     def ok(self) -> Bool[Array, ""]:
         """Whether the matrix is positive definite."""
@@ -124,12 +130,16 @@ def solve_upper(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Fl
 def get(tiles: Array, *index: Array) -> Array:
     """Return the tile (or the row of tiles) of that index."""
     start = [*index, *[0] * (tiles.ndim - len(index))]
-    return lax.dynamic_slice(tiles, start, (*[1] * len(index), *tiles.shape[len(index):])).reshape(tiles.shape[len(index):])
+    shape = tiles.shape[len(index) :]
+    found = lax.dynamic_slice(tiles, start, (*[1] * len(index), *shape), allow_negative_indices=False)
+    return found.reshape(shape)
 
 
 def put(tiles: Array, tile: Array, *index: Array) -> Array:
+    """Return the tiles with the one of that index replaced."""
     start = [*index, *[0] * (tiles.ndim - len(index))]
-    return lax.dynamic_update_slice(tiles, tile.reshape(*[1] * len(index), *tile.shape), start)
+    tile = tile.reshape(*[1] * len(index), *tile.shape)
+    return lax.dynamic_update_slice(tiles, tile, start, allow_negative_indices=False)
 
 
 def add_up(first: Array | int, end: Array | int, term: Callable[[Array], Array]) -> Array:
