@@ -18,7 +18,6 @@ import jax.numpy as jnp
 from jax import lax
 from jax.scipy.linalg import solve
 
-from jedax.gp import tiles
 from jedax.gp.likelihood import (
     Likelihood,
     Standardised,
@@ -40,9 +39,7 @@ _MIN_ROWS = 3  # as many data as hyperparameters
 
 
 @partial(jax.jit, static_argnums=0)
-def fit(
-    settings: GPSettings, start: Hyperparameters, data: GPData, wanted: Bool[Array, ""] | bool = True
-) -> FittedGP:
+def fit(settings: GPSettings, start: Hyperparameters, data: GPData, wanted: Bool[Array, ""] | bool = True) -> FittedGP:
     """Maximise the log marginal likelihood over the hyperparameters, and condition the process on the data.
 
     With fewer than three data, or all of equal fitness, there is nothing to learn: the hyperparameters stay

@@ -6,10 +6,10 @@ With `A = K + s_n^2 W`, `a = A^-1 y` and `A_i` the derivative of `A` by the loga
     L_i  =  1/2 a'A_i a - 1/2 tr(A^-1 A_i)                                    R&W eq. (5.9)
     L_ij = -a'A_i A^-1 A_j a + 1/2 a'A_ij a + 1/2 tr(A^-1 A_i A^-1 A_j) - 1/2 tr(A^-1 A_ij)
 
-The noise is diagonal and the derivative by `log s` is `2 (A - noise)`, so that value and gradient take `n^3` operations:
-a third for the Cholesky factor `L` of `A`, a third for `L^-1`, and a third for those entries of `A^-1` that the traces
-with the derivative by the length scale need. Of the Hessian, two traces of four factors would cost twice as much again.
-They are estimated with random signs `z`, whose products `E[z z'] = I`:
+The noise is diagonal and the derivative by `log s` is `2 (A - noise)`, so that value and gradient take `n^3`
+operations: a third for the Cholesky factor `L` of `A`, a third for `L^-1`, and a third for the entries of `A^-1` that
+the trace with the derivative by the length scale needs. The Hessian has two traces of four factors that would cost
+twice as much again. They are estimated with random signs `z`, for which `E[z z'] = I`:
 
     tr(A^-1 A_i A^-1 A_j) = E[(L^-1 A_i L'^-1 z)' (L^-1 A_j L'^-1 z)]         Hutchinson 1990
 
@@ -121,7 +121,7 @@ def factorise(settings: GPSettings, theta: Float[Array, "3"], data: Standardised
     return lax.while_loop(
         lambda found: ~found[0].ok & (found[1] < settings.max_noise_floor),
         lambda found: attempt(jnp.minimum(10 * found[1], settings.max_noise_floor)),
-        (Factor.none(*data.y.shape, data.y.dtype), floor),
+        (Factor.none(data.y), floor),
     )
 
 
@@ -156,7 +156,7 @@ class Visit:
         """Return what stands for a visit that there was not."""
         zero = jnp.zeros_like(data.y)
         right = jnp.zeros((*data.y.shape, 1 + _NUM_SIGNS), data.y.dtype)
-        return cls(theta, Factor.none(*data.y.shape, data.y.dtype), zero[0, 0], zero, right)
+        return cls(theta, Factor.none(data.y), zero[0, 0], zero, right)
 
     def log_density(self, num: Float[Array, ""], shift: Float[Array, ""] | float = 0.0) -> Float[Array, ""]:
         """Return the log marginal likelihood of `num` data, `shift` added to `log s` and `log s_n`. R&W eq. (2.30)."""

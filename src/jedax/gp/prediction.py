@@ -7,6 +7,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,18 @@ from jedax.gp.sequential import one_by_one
 from jedax.types import Array, Float, Int
 
 
+class Prediction(NamedTuple):
+    """Mean and variance at a set of descriptors, in fitness units.
+
+    Attributes:
+        mean: `(queries,)`.
+        variance: `(queries,)`, at least 0.
+    """
+
+    mean: Float[Array, " queries"]
+    variance: Float[Array, " queries"]
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Posterior:
@@ -26,6 +39,7 @@ class Posterior:
     Attributes:
         mean: `(queries,)`.
         variance: `(queries,)`, at least 0.
+        noise_variance: That of one evaluation.
         x: `(queries, d)`, the descriptors, scaled to the unit box.
         explained: `(rows, queries)`, whose product with its own transpose is the covariance that data took
             away.
@@ -35,6 +49,7 @@ class Posterior:
 
     mean: Float[Array, " queries"]
     variance: Float[Array, " queries"]
+    noise_variance: Float[Array, ""]
     x: Float[Array, "queries d"]
     explained: Float[Array, "rows queries"]
     signal: Float[Array, ""]
@@ -81,6 +96,7 @@ def _posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
     return Posterior(
         mean=gp.fitness_mean + gp.fitness_scale * mean,
         variance=jnp.square(gp.fitness_scale) * jnp.maximum(variance, 0.0),
+        noise_variance=gp.noise_variance,
         x=x,
         explained=gp.fitness_scale * explained,
         signal=gp.fitness_scale * signal,
@@ -88,7 +104,7 @@ def _posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
     )
 
 
-def predict(gp: FittedGP, x: Float[Array, "queries d"]) -> tuple[Float[Array, " queries"], Float[Array, " queries"]]:
+def predict(gp: FittedGP, x: Float[Array, "queries d"]) -> Prediction:
     """Return the posterior mean and variance at `x`, as `posterior` does."""
     at = posterior(gp, x)
-    return at.mean, at.variance
+    return Prediction(at.mean, at.variance)

@@ -46,10 +46,10 @@ class Factor:
     log_determinant: Float[Array, ""]
 
     @classmethod
-    def none(cls, num_all: int, tile: int, dtype: jnp.dtype) -> Factor:
-        """Return what stands for a factor that there is not, of `num_all` tiles of `tile` rows."""
-        lower = jnp.zeros((num_all, num_all, tile, tile), dtype)
-        return cls(lower, lower[0], jnp.int32(0), jnp.full((), -jnp.inf, dtype))
+    def none(cls, like: Float[Array, "tiles tile"]) -> Factor:
+        """Return what stands for a factor that there is not, of so many rows."""
+        lower = jnp.zeros((like.shape[0], *like.shape, like.shape[1]), like.dtype)
+        return cls(lower, lower[0], jnp.int32(0), jnp.full((), -jnp.inf, like.dtype))
 
     @property
     def ok(self) -> Bool[Array, ""]:
@@ -81,11 +81,13 @@ def factorise(matrix: Float[Array, "tiles tiles tile tile"], num_tiles: Int[Arra
 
         corner = lax.linalg.cholesky(rest(k, factor.lower), symmetrize_input=False)
         inverse = lax.linalg.triangular_solve(corner, identity, left_side=True, lower=True)
-        lower = lax.fori_loop(
-            k + 1, num_tiles,
-            lambda i, lower: put(lower, lax.linalg.triangular_solve(corner, rest(i, lower), lower=True, transpose_a=True), i, k),
-            put(factor.lower, corner, k, k),
-        )  # fmt: skip
+
+        def below(i: Array, lower: Array) -> Array:
+            # A product with the inverse would be twice as fast, but less exact than float32 can afford here.
+            tile = lax.linalg.triangular_solve(corner, rest(i, lower), lower=True, transpose_a=True)
+            return put(lower, tile, i, k)
+
+        lower = lax.fori_loop(k + 1, num_tiles, below, put(factor.lower, corner, k, k))
         log_determinant = factor.log_determinant + jnp.sum(jnp.log(jnp.diagonal(corner)))
         return k + 1, Factor(lower, put(factor.corners, inverse, k), num_tiles, log_determinant)
 
