@@ -45,6 +45,7 @@ def random_genotypes(maze, count, seed=0, scale=2.0):
 
 def plainly(maze, genotypes, **options):
     """Fitness and descriptors of the call without JAX."""
+    options = {"instruction_set": native.status().instruction_set} | options
     return plain.evaluate(maze.config, maze.layer_sizes, np.asarray(genotypes), **options)
 
 
@@ -143,7 +144,7 @@ class TestSameBits:
 
     def test_without_jax(self, whole):
         genotypes, expected = whole
-        assert_same_bits(plainly(self.MAZE, genotypes, instruction_set=native.status().instruction_set), expected)
+        assert_same_bits(plainly(self.MAZE, genotypes), expected)
 
     @pytest.mark.parametrize("count", [1, 2, 15, 17, 33, 65, 299])
     def test_size_of_the_batch(self, whole, count):
