@@ -21,9 +21,14 @@ class Watch(BenchProgress):
 
     def run(self, name, config):
         if self._begun:
-            self.peaks.append(peak())
+            self.note_peak()
         Path("/proc/self/clear_refs").write_text("5")  # lets the kernel measure the peak anew
+        self.name = name
         return super().run(name, config)
+
+    def note_peak(self):
+        self.peaks.append(peak())
+        print(f"{len(self.peaks):3d} {self.name:25s} {self.peaks[-1]:7.0f} MB", flush=True)
 
 
 def peak() -> float:
@@ -45,9 +50,7 @@ def main() -> None:
     )[: arguments.cells]
     with tempfile.TemporaryDirectory() as out:
         bench(Grid("", ("maze-a",), entries, 4, arguments.evaluations), out, progress=watch)
-    watch.peaks.append(peak())
-    for number, (entry, megabytes) in enumerate(zip(entries, watch.peaks, strict=True), 1):
-        print(f"{number:3d} {entry.label:15s} {megabytes:7.0f} MB")
+    watch.note_peak()
     print(f"last over second: {watch.peaks[-1] / watch.peaks[1]:.3f}")
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 import yaml
@@ -265,6 +266,15 @@ def test_tasks_and_methods_are_listed(capsys):
         assert f"\n{name} " in f"\n{out}"
     for preset in ("decay (default)", "tuned", "imp (default)", "opt", "rnd"):
         assert f"--preset {preset}: " in out
+
+
+def test_doctor_tells_of_the_machine(capsys):
+    from jedax.tasks.maze import native
+
+    out = call(capsys, "doctor")[1]
+    assert f"jedax               {_version.__version__}\n" in out
+    assert f"jax version         {jax.__version__}\n" in out
+    assert f"native maze         {native.status()}\n" in out
 
 
 def test_version_and_help(capsys):

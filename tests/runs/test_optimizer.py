@@ -67,6 +67,43 @@ def test_initial_genotypes_come_first():
     assert optimizer.ask().shape == (8, 6)
 
 
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("es", {"population": 8}),
+        ("es-restart", {"population": 8}),
+        ("map-elites", {"offspring": 8}),
+        ("cma-me", {"population": 4, "pool": 2}),
+        ("cma-mae", {"population": 4, "pool": 2, "threshold_min": -100.0}),
+    ],
+)
+def test_every_method_can_be_fed_from_outside(tmp_path, method, parameters):
+    def search():
+        return jedax.Optimizer(6, BOUNDS, evaluations=8 * 50, method=method, cells=16, seed=2, **parameters)
+
+    optimizer = search()
+    first = simulate(optimizer.ask())[0].max()
+    drive(optimizer, 4).save(tmp_path / "half")
+    again = jedax.Optimizer.load(tmp_path / "half")
+    assert type(again.config) is type(optimizer.config)
+    for other in (optimizer, again):
+        while not other.done:
+            other.tell(*simulate(other.ask()))
+    assert optimizer.best.fitness > first
+    assert int(optimizer.repertoire.counts.sum()) == optimizer.evaluations
+    assert_same_bits(optimizer.repertoire, again.repertoire)
+
+
+def test_methods_that_need_more_than_fitness_and_descriptors_are_refused():
+    with pytest.raises(jedax.JedaxError, match="method: expected one that needs fitness and descriptors alone"):
+        jedax.Optimizer(6, BOUNDS, evaluations=100, method="pga-me")
+
+
+def test_the_lowest_fitness_of_an_unknown_problem_must_be_told():
+    with pytest.raises(jedax.JedaxError, match="threshold_min: expected a number"):
+        jedax.Optimizer(6, BOUNDS, evaluations=100, method="cma-mae")
+
+
 @pytest.mark.parametrize("generations", [0, 1, 5, 7])
 @pytest.mark.parametrize("out", [False, True])
 def test_save_and_load_go_on_with_the_same_bits(tmp_path, generations, out):

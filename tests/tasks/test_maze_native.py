@@ -15,6 +15,7 @@ import pytest
 from tests.conftest import assert_same_bits
 
 from jedax._checks import JedaxError
+from jedax.runs import environment
 from jedax.tasks import Maze, make
 from jedax.tasks.maze import native
 from jedax.tasks.maze.native import plain
@@ -44,6 +45,7 @@ def random_genotypes(maze, count, seed=0, scale=2.0):
 
 def plainly(maze, genotypes, **options):
     """Fitness and descriptors of the call without JAX."""
+    options = {"instruction_set": native.status().instruction_set} | options
     return plain.evaluate(maze.config, maze.layer_sizes, np.asarray(genotypes), **options)
 
 
@@ -142,7 +144,7 @@ class TestSameBits:
 
     def test_without_jax(self, whole):
         genotypes, expected = whole
-        assert_same_bits(plainly(self.MAZE, genotypes, instruction_set=native.status().instruction_set), expected)
+        assert_same_bits(plainly(self.MAZE, genotypes), expected)
 
     @pytest.mark.parametrize("count", [1, 2, 15, 17, 33, 65, 299])
     def test_size_of_the_batch(self, whole, count):
@@ -386,6 +388,9 @@ class TestChoice:
         assert SETS[-1] == "baseline"
         assert str(native.status()) == native.status().instruction_set
 
+    def test_the_record_of_a_run_names_it(self):
+        assert environment.describe()["native_maze"] == str(native.status())
+
     def test_missing_library_is_said_once(self, afresh, monkeypatch, tmp_path, caplog):
         monkeypatch.setattr(native, "__path__", [str(tmp_path)])
         monkeypatch.delenv(native.VARIABLE, raising=False)
@@ -434,8 +439,8 @@ class TestChoice:
             "evaluation = jax.jit(maze.evaluate_batch)(jax.random.key(0), genotypes); "
             "sys.stdout.buffer.write(np.asarray(evaluation.fitness).tobytes())"
         )
-        environment = os.environ | {native.VARIABLE: name}
-        output = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout
+        variables = os.environ | {native.VARIABLE: name}
+        output = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, check=True).stdout
         maze = make("maze-a")
         expected, _ = plainly(maze, random_genotypes(maze, 20), instruction_set=name)
         np.testing.assert_array_equal(np.frombuffer(output, np.float32), expected)

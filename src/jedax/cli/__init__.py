@@ -27,6 +27,7 @@ commands:
   compare DIR...           tables and figures of what bench and run left
   tasks                    the tasks that come with jedax
   methods                  the methods, and presets of their parameters
+  doctor                   versions, devices, and whether mazes are simulated natively
 
 options:
   -h, --help               show this help
@@ -61,12 +62,14 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli import experiments
 
         experiments.bench(arguments) if command == "bench" else experiments.compare(arguments)
-    elif command in ("tasks", "methods"):
+    elif command in ("tasks", "methods", "doctor"):
         if arguments not in ([], ["--help"], ["-h"]):
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
-        _show_tasks() if command == "tasks" else _show_methods()
+        {"tasks": _show_tasks, "methods": _show_methods, "doctor": _show_machine}[command]()
     else:
-        raise unknown("command", command, ["run", "bench", "compare", "tasks", "methods", "--help", "--version"])
+        raise unknown(
+            "command", command, ["run", "bench", "compare", "tasks", "methods", "doctor", "--help", "--version"]
+        )
 
 
 def _show_tasks() -> None:
@@ -85,3 +88,15 @@ def _show_methods() -> None:
         for number, (preset, entry) in enumerate(method.presets.items()):
             print(f"{'':<14}  --preset {preset}{' (default)' * (not number)}: {entry.summary}")
     print("\nevolution strategies (--es): sep-cma-es, lm-ma-es, or evosax: and one of evosax's, as in evosax:SNES")
+
+
+def _show_machine() -> None:
+    from jedax.runs.environment import describe
+
+    facts = describe()
+    facts |= {f"{name} version": version for name, version in facts.pop("packages").items()}
+    facts["devices"] = ", ".join(facts["devices"])
+    for name in ("command", "started"):
+        del facts[name]
+    for name, value in facts.items():
+        print(f"{name.replace('_', ' '):<20}{'unknown' if value is None else value}")

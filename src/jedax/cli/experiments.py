@@ -99,7 +99,9 @@ def _number(name: str, text: str) -> int:
 
 
 def _default_out(tasks: list[str], values: dict[str, Any]) -> str:
-    return f"runs/bench-{values.get('preset') or '-'.join(tasks)}"
+    from jedax.experiments.grids import slug
+
+    return f"runs/bench-{values.get('preset') or '-'.join(slug(Path(task).stem) for task in tasks)}"
 
 
 def compare(arguments: list[str]) -> None:

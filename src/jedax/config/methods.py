@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from jedax._checks import check_choice, fail
+from jedax._checks import fail
 from jedax.config.base import Config
 
 Positive = Annotated[float, Field(gt=0)]
@@ -192,15 +192,3 @@ class JediConfig(WithES):
     def batch(self) -> int:
         """Evaluations of one generation of the whole pool."""
         return self.population * self.pool
-
-
-def config_class(name: str) -> type[MethodConfig]:
-    """Return the class of a method's parameters by its name, such as "JediConfig".
-
-    Raises:
-        JedaxError: There is none of that name.
-    """
-    from jedax.config.pga_me import PGAMEConfig
-
-    kinds = {kind.__name__: kind for kind in (JediConfig, ESConfig, MapElitesConfig, CMAMEConfig, PGAMEConfig)}
-    return kinds[check_choice("method", name, kinds)]

@@ -161,3 +161,13 @@ def _tuned_alpha(task: str) -> float:
             remedy="take the preset decay or give alpha",
         )
     return _TUNED_ALPHA[task]
+
+
+def config_class(name: str) -> type[MethodConfig]:
+    """Return the class of a method's parameters by its name, such as "JediConfig".
+
+    Raises:
+        JedaxError: There is none of that name.
+    """
+    kinds = {type(method.config).__name__: type(method.config) for method in METHODS.values()}
+    return kinds[check_choice("method", name, kinds)]

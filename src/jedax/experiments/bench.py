@@ -6,6 +6,8 @@ A cell is one method on one task. Its seeds run side by side as replicas of one 
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import json
 import traceback
@@ -273,3 +275,10 @@ def _carry_out(job: Job, shown: BenchProgress, figures: bool) -> str | None:
         programs_for.cache_clear()
         jax.clear_caches()
         gc.collect()
+        _give_back_memory()
+
+
+def _give_back_memory() -> None:
+    """Let the C library return what was freed to the system; on others than glibc nothing happens."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -184,8 +184,10 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
 
 
 def _path(ax: Axes, task: Maze, genotype: np.ndarray, seed: int) -> None:
-    trajectory = task.rollout(jax.random.key(seed), jax.numpy.asarray(genotype))
-    positions = np.concatenate([[task.config.start[:2]], np.asarray(trajectory.positions)[: int(trajectory.length)]])
+    # In a batch, as the search evaluated it: another program could round a path that grazes a wall elsewhere.
+    trajectory = task.rollout_batch(jax.random.key(seed), jax.numpy.asarray(genotype)[None])
+    steps = np.asarray(trajectory.positions[0])[: int(trajectory.length[0])]
+    positions = np.concatenate([[task.config.start[:2]], steps])
     ax.plot(*positions.T, color=_PATH, linewidth=1.6, zorder=5, label="path")
     ax.plot(*positions[-1], "X", color=_STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
 

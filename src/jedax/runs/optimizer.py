@@ -16,8 +16,8 @@ import numpy as np
 
 from jedax._checks import JedaxError, fail
 from jedax.algorithms import Algorithm, make_algorithm
-from jedax.config.methods import MethodConfig, config_class
-from jedax.config.presets import method_defaults
+from jedax.config.methods import MethodConfig
+from jedax.config.presets import config_class, method_defaults
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
 from jedax.runs import environment, files

@@ -57,13 +57,14 @@ struct Shared {
 
 void help(Shared& shared) {
   shared.inside.fetch_add(1);
-  if (__atomic_load_n(&shared.work.next, __ATOMIC_SEQ_CST) < shared.work.count) shared.kernel(&shared.work);
+  const int64_t next = __atomic_load_n(&shared.work.next, __ATOMIC_SEQ_CST);
+  if (next < shared.work.count) shared.kernel(&shared.work);
   shared.inside.fetch_sub(1);
 }
 
 void wait_for_others(Shared& shared) {
   for (int spins = 0; shared.inside.load() != 0; ++spins) {
-    if (spins > 20000) std::this_thread::yield();
+    if (spins > 2000) std::this_thread::yield();
 #if defined(__SSE2__)
     _mm_pause();
 #endif

@@ -97,7 +97,7 @@ void run(Work& work, Group<K>& g, const float* start_lasers) {
   int64_t deadline = next_deadline(s, g);
   const Pack<K> radius_squared(s.n.robot_radius_squared), target_radius_squared(s.n.target_radius_squared);
   while (g.active) {
-    if (K > 1 && work.next >= work.count && __builtin_popcountll(g.active) <= kWidth) return;
+    if (K > 1 && none_left(work) && __builtin_popcountll(g.active) <= kWidth) return;
     Posture<K> p{load_pack<K>(g.x), load_pack<K>(g.y), load_pack<K>(g.cos), load_pack<K>(g.sin)};
     Pack<K> kept[kLasers ? kLasers : 1];
     Pack<K>* lasers = kLasers ? kept : packs<K>(g.lasers);

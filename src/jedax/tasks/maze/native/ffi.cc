@@ -85,9 +85,14 @@ auto inputs() {
 
 #pragma GCC visibility push(default)
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(jedax_maze_evaluate, jedax::evaluate, jedax::inputs().Ret<jedax::Floats>().Ret<jedax::Floats>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(jedax_maze_evaluate, jedax::evaluate,
+                              jedax::inputs().Ret<jedax::Floats>().Ret<jedax::Floats>());
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(jedax_maze_record, jedax::record,
-                              jedax::inputs().Ret<jedax::Floats>().Ret<jedax::Floats>().Ret<jedax::Floats>().Ret<ffi::Buffer<ffi::S32>>());
+                              jedax::inputs()
+                                  .Ret<jedax::Floats>()
+                                  .Ret<jedax::Floats>()
+                                  .Ret<jedax::Floats>()
+                                  .Ret<ffi::Buffer<ffi::S32>>());
 
 #pragma GCC visibility pop

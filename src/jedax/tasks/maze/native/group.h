@@ -29,6 +29,7 @@ class FlushSmallNumbers {
 #endif
 };
 
+// Memory for the arrays of groups, all zero, each at the start of a vector.
 class Buffer {
  public:
   explicit Buffer(int64_t floats) : data_(static_cast<float*>(__builtin_malloc(floats * sizeof(float) + 64))) {
@@ -48,11 +49,14 @@ class Buffer {
   float* aligned_;
 };
 
+// Takes robots that no thread has taken; returns how many there were, the first of them in `first`.
 int64_t take(Work& work, int64_t wanted, int64_t& first) {
   first = __atomic_fetch_add(&work.next, wanted, __ATOMIC_SEQ_CST);
   const int64_t left = work.count - first;
   return left < 0 ? 0 : left < wanted ? left : wanted;
 }
+
+bool none_left(const Work& work) { return __atomic_load_n(&work.next, __ATOMIC_SEQ_CST) >= work.count; }
 
 bool is_finite(const float* row, int params) {
   unsigned bad = 0;
