@@ -10,6 +10,7 @@ from tests.conftest import assert_same_bits, without_seconds
 
 import jedax
 from jedax.algorithms.jedi import JEDi, alpha_at
+from jedax.gp import condition, posterior, predict
 from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import make_cells
@@ -279,10 +280,35 @@ def test_a_gp_that_does_not_guide_is_learnt_once_at_the_end(small, arm, monkeypa
     assert calls == [0, 5, 10, 11]
 
 
+@pytest.mark.parametrize(
+    ("refit", "newer", "fits"), [(0.5, 33, True), (0.5, 32, False), (0.0, 1, True), (0.0, 0, False)]
+)
+def test_hyperparameters_are_fitted_where_enough_is_new(small, arm, once, refit, newer, fits):
+    """All 64 cells are filled; `newer` of them since the last fit, after 10 evaluations."""
+    algorithm = JEDi.build(small.replace(targets="pareto", gp_refit=refit), arm)
+    given = jax.random.uniform(jax.random.key(0), (8, 4), minval=-1)
+    state = algorithm.init(jax.random.key(0), given, arm.evaluate_batch(jax.random.key(0), given))
+    centroids = jnp.asarray(algorithm.cells.centroids)
+    repertoire = dataclasses.replace(
+        state.repertoire,
+        fitness=-jnp.sum(centroids**2, axis=1),
+        descriptors=centroids,
+        counts=jnp.full(64, 7),
+        improved_at=jnp.where(jnp.arange(64) < newer, 11, 10),
+    )
+    state = dataclasses.replace(state, repertoire=repertoire, gp_fitted_at=jnp.int32(10))
+    learnt, at = jax.jit(algorithm.learn_gp)(state)
+    assert (learnt.gp.log_length_scale != state.gp.log_length_scale) == fits
+    assert learnt.gp_fitted_at == (8 if fits else 10)  # evaluations of the initial batch
+    known = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(repertoire))
+    mean = predict(known, algorithm.cells.to_unit_box(centroids)).mean
+    np.testing.assert_allclose(at.mean, mean, atol=1e-3)
+    assert np.corrcoef(mean, repertoire.fitness)[0, 1] > 0.9
+
+
 @pytest.mark.parametrize(("gp", "share"), [("weighted", 4 * 5), ("standard", 1)])
 def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
     """The weighted GP learns from every evaluation of the 5 generations of 4, the standard one from one datum."""
-    from jedax.gp import condition, posterior
     from jedax.targets import choose_bucb
 
     config = small.replace(targets="gp-bucb", gp=gp)

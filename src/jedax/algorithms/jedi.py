@@ -32,7 +32,7 @@ from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction,
 from jedax.rankers import Outcome, weighted_target
 from jedax.repertoire import Repertoire
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
-from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 
 @jax.tree_util.register_dataclass
@@ -47,7 +47,8 @@ class JEDiState:
         alpha: Weight of nearness to the target until the next choice.
         generation: ES generations done; the initial batch is none.
         gp: Hyperparameters of the last fit, where the next one starts.
-        gp_noise_floor: Noise that the last fit needed, as a share of s^2.
+        gp_noise_floor: Noise that the process last needed, as a share of s^2.
+        gp_fitted_at: Evaluations done at the last fit; -1: there was none.
     """
 
     repertoire: Repertoire
@@ -57,6 +58,7 @@ class JEDiState:
     generation: Int[Array, ""]
     gp: Hyperparameters
     gp_noise_floor: Float[Array, ""]
+    gp_fitted_at: Int[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class JEDi(Algorithm):
             start=(signal, length_scale, noise),
             noise_floor=config.gp_noise_floor,
             max_noise_floor=config.gp_max_noise_floor,
+            max_rows=config.gp_max_rows,
             max_steps=config.gp_max_steps,
             tolerance=config.gp_tolerance,
         )
@@ -120,6 +123,7 @@ class JEDi(Algorithm):
             generation=jnp.int32(0),
             gp=self.gp_settings.initial_hyperparameters(),
             gp_noise_floor=jnp.float32(config.gp_noise_floor),
+            gp_fitted_at=jnp.int32(-1),
         )
 
     def start_loop(
@@ -158,7 +162,8 @@ class JEDi(Algorithm):
     def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
         """Learn fitness over descriptors from the filled cells (paper, section 3.2 and appendix B).
 
-        Costs what the filled cells cost, for each replica apart under `vmap`.
+        Costs what the filled cells cost, for each replica apart under `vmap`. The hyperparameters are fitted anew where
+        enough cells hold a solution that is newer than the last fit (`gp_refit`), else they stay.
 
         Args:
             state: The search so far; the fit starts at the hyperparameters of the last one.
@@ -169,15 +174,19 @@ class JEDi(Algorithm):
         """
 
         def learn(
-            start: Hyperparameters, data: GPData
+            start: Hyperparameters, data: GPData, wanted: Bool[Array, ""]
         ) -> tuple[tuple[Hyperparameters, Float[Array, ""]], Prediction | Posterior]:
-            gp = fit(self.gp_settings, start, data)
+            gp = fit(self.gp_settings, start, data, wanted)
             at = (posterior if self.config.targets == "gp-bucb" else predict)(gp, self._unit_centroids)
             return (gp.hyperparameters, gp.noise_floor), at
 
+        repertoire, data = state.repertoire, self.gp_data(state.repertoire)
+        num_newer = jnp.sum(repertoire.improved_at > state.gp_fitted_at)
+        wanted = num_newer > self.config.gp_refit * jnp.sum(data.mask)
         # One replica after the other: what all factors together take is not needed at once.
-        (hyperparameters, noise_floor), at = one_by_one(learn)(state.gp, self.gp_data(state.repertoire))
-        return replace(state, gp=hyperparameters, gp_noise_floor=noise_floor), at
+        (hyperparameters, noise_floor), at = one_by_one(learn)(state.gp, data, wanted)
+        fitted_at = jnp.where(wanted, self.evaluations(state), state.gp_fitted_at)
+        return replace(state, gp=hyperparameters, gp_noise_floor=noise_floor, gp_fitted_at=fitted_at), at
 
     def numbers(self, state: JEDiState) -> dict[str, Array]:
         """Return alpha and, where it guides, the last fit of the GP: scalars by the names of the metrics' columns."""

@@ -80,7 +80,7 @@ def _fit(settings: GPSettings, start: Hyperparameters, data: GPData, wanted: Boo
     cold = _theta(settings.initial_hyperparameters(), rows.y.dtype)
     theta = _theta(start, rows.y.dtype)
     theta = jnp.where(wanted, jnp.clip(jnp.where(jnp.all(jnp.isfinite(theta)), theta, cold), low, high), theta)
-    learnable = wanted & rows.varied & (rows.num >= _MIN_ROWS)
+    learnable = wanted & rows.varied & (rows.num + rows.num_more >= _MIN_ROWS)
     one = jnp.ones_like(rows.num)
     begin = _Search(
         stage=jnp.where(learnable, _COLD, _LAST),
@@ -110,7 +110,7 @@ def _theta(hyperparameters: Hyperparameters, dtype: jnp.dtype) -> Float[Array, "
 
 
 def _process(at: Visit, rows: Standardised, num_evaluations: Int[Array, ""]) -> FittedGP:
-    value = at.log_density(rows.num)
+    value = at.log_density(rows)
     ok = at.factor.ok & jnp.isfinite(value) & jnp.isfinite(rows.fitness_mean)
     return FittedGP(
         hyperparameters=Hyperparameters(at.theta[0], at.theta[1], at.theta[2]),

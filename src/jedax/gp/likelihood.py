@@ -30,6 +30,7 @@ from jax import lax
 
 from jedax.gp import tiles
 from jedax.gp.model import GPData, GPSettings, kernel_and_distance
+from jedax.gp.pooling import pool
 from jedax.gp.tiles import Factor
 from jedax.types import Array, Bool, Float, Int
 
@@ -48,6 +49,9 @@ class Standardised:
         mask: `(tiles, tile)`, real rows.
         num: Number of real rows.
         num_tiles: Tiles up to the last real row.
+        num_more: Data beyond the rows, where neighbours were pooled (see `jedax.gp.pooling`).
+        scatter: How far they lie from the rows they are pooled in, in units of the noise variance.
+        log_weights: What pooling changes in the logarithm of the noise's determinant.
         fitness_mean: What was subtracted from fitness.
         fitness_scale: What fitness was divided by.
         varied: Whether there are real rows of different fitness.
@@ -59,13 +63,16 @@ class Standardised:
     mask: Bool[Array, "tiles tile"]
     num: Float[Array, ""]
     num_tiles: Int[Array, ""]
+    num_more: Float[Array, ""]
+    scatter: Float[Array, ""]
+    log_weights: Float[Array, ""]
     fitness_mean: Float[Array, ""]
     fitness_scale: Float[Array, ""]
     varied: Bool[Array, ""]
 
 
 def standardise(settings: GPSettings, data: GPData) -> Standardised:
-    """Standardise fitness over the real rows, blank the others, and cut all into tiles."""
+    """Standardise fitness over the real rows, blank the others, pool what is too many, and cut all into tiles."""
     x = jnp.where(data.mask[:, None], data.x, 0.0)
     num = jnp.sum(data.mask).astype(x.dtype)
     rows = jnp.maximum(num, 1.0)
@@ -79,14 +86,18 @@ def standardise(settings: GPSettings, data: GPData) -> Standardised:
     scale = jnp.where(varied, scale, 1.0)
     counts = jnp.maximum(data.counts.astype(x.dtype), 1.0)
     weights = 1.0 / counts if settings.weighted else jnp.ones_like(counts)
-    mask = tiles.cut(data.mask)
+    pooled = pool(x, deviation / scale, jnp.where(data.mask, weights, 0.0), data.mask, settings.max_rows)
+    mask = tiles.cut(pooled.mask)
     return Standardised(
-        x=jnp.moveaxis(tiles.cut(x), -1, 0),
-        y=tiles.cut(deviation / scale),
-        weights=tiles.cut(jnp.where(data.mask, weights, 0.0)),
+        x=jnp.moveaxis(tiles.cut(pooled.x), -1, 0),
+        y=tiles.cut(pooled.y),
+        weights=tiles.cut(pooled.weights),
         mask=mask,
-        num=num,
+        num=num - pooled.num_more,
         num_tiles=jnp.max(jnp.where(mask.any(axis=1), jnp.arange(1, len(mask) + 1, dtype=jnp.int32), 0)),
+        num_more=pooled.num_more,
+        scatter=pooled.scatter,
+        log_weights=pooled.log_weights,
         fitness_mean=pivot + shift,
         fitness_scale=scale,
         varied=varied,
@@ -158,10 +169,16 @@ class Visit:
         right = jnp.zeros((*data.y.shape, 1 + _NUM_SIGNS), data.y.dtype)
         return cls(theta, Factor.none(data.y), zero[0, 0], zero, right)
 
-    def log_density(self, num: Float[Array, ""], shift: Float[Array, ""] | float = 0.0) -> Float[Array, ""]:
-        """Return the log marginal likelihood of `num` data, `shift` added to `log s` and `log s_n`. R&W eq. (2.30)."""
-        quadratic = jnp.exp(-2 * jnp.asarray(shift)) * jnp.sum(jnp.square(self.whitened))
-        return -0.5 * quadratic - self.factor.log_determinant - num * (shift + 0.5 * jnp.log(2 * jnp.pi))
+    def scatter(self, data: Standardised) -> Float[Array, ""]:
+        """Return the squared distances of pooled data from their means, in units of their noise variance."""
+        return data.scatter * jnp.exp(-2 * self.theta[2])
+
+    def log_density(self, data: Standardised, shift: Float[Array, ""] | float = 0.0) -> Float[Array, ""]:
+        """Return the log marginal likelihood, `shift` added to `log s` and `log s_n`. R&W eq. (2.30)."""
+        quadratic = jnp.sum(jnp.square(self.whitened)) + self.scatter(data)
+        log_determinant = self.factor.log_determinant + data.num_more * self.theta[2] - 0.5 * data.log_weights
+        scale = (data.num + data.num_more) * (shift + 0.5 * jnp.log(2 * jnp.pi))
+        return -0.5 * jnp.exp(-2 * jnp.asarray(shift)) * quadratic - log_determinant - scale
 
 
 def visit(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) -> Visit:
@@ -225,10 +242,10 @@ def best_density(settings: GPSettings, at: Visit, data: Standardised) -> tuple[F
     """
     low, high = log_bounds(settings, at.theta.dtype)
     down, up = low - at.theta, high - at.theta
-    quadratic = jnp.sum(jnp.square(at.whitened))
-    best = 0.5 * jnp.log(jnp.maximum(quadratic, 1e-12) / jnp.maximum(data.num, 1.0))
+    quadratic = jnp.sum(jnp.square(at.whitened)) + at.scatter(data)
+    best = 0.5 * jnp.log(jnp.maximum(quadratic, 1e-12) / jnp.maximum(data.num + data.num_more, 1.0))
     shift = jnp.clip(best, jnp.maximum(down[0], down[2]), jnp.minimum(up[0], up[2]))
-    value = at.log_density(data.num, shift)
+    value = at.log_density(data, shift)
     return jnp.where(jnp.isfinite(value), value, -jnp.inf), shift
 
 
@@ -281,7 +298,11 @@ def _derivatives(
     mixed_form = _symmetric(2 * form[0], 2 * form[1], zero, form_ll, zero, 2 * form[2])
     mixed_trace = _symmetric(2 * first[0], 2 * first[1], zero, trace_ll, zero, 2 * first[2])
     hessian = -shrink * jnp.einsum("itr,jtr->ij", white, white) + 0.5 * (mixed_form + second - mixed_trace)
-    return 0.5 * (form - first), hessian
+    # Pooled data: -1/2 scatter / s_n^2 - num_more log s_n.
+    scatter = shrink * at.scatter(data)
+    by_noise = jnp.array([0.0, 0.0, 1.0], scatter.dtype)
+    gradient = 0.5 * (form - first) + (scatter - data.num_more) * by_noise
+    return gradient, hessian - 2 * scatter * jnp.diag(by_noise)
 
 
 def _pair_sums(

@@ -78,6 +78,8 @@ class GPSettings:
         noise_floor: Added to the noise variance, in units of `s^2`, since float32 cannot factorise without.
         max_noise_floor: A factorisation that fails is tried again with the floor ten times higher, up to
             this.
+        max_rows: Up to this many real rows the process is exact. More are pooled with their neighbours into this
+            many groups, rounded down to a power of two (see `jedax.gp.pooling`).
         max_steps: Most likelihood evaluations of one fit.
         tolerance: The search ends when the next step promises less than this much log likelihood (nats).
     """
@@ -89,6 +91,7 @@ class GPSettings:
     start: tuple[float, float, float] = (1.0, 0.1, 1.0)
     noise_floor: float = 1e-6
     max_noise_floor: float = 1e-2
+    max_rows: int = 1024
     max_steps: int = 25
     tolerance: float = 0.05
 
@@ -111,8 +114,9 @@ class GPSettings:
                 received=(self.noise_floor, self.max_noise_floor),
                 remedy="keep the defaults, 1e-6 and 1e-2",
             )
-        if self.max_steps < 1:
-            raise fail("max_steps", expected="at least 1", received=self.max_steps, remedy="raise it")
+        for name in ("max_rows", "max_steps"):
+            if getattr(self, name) < 1:
+                raise fail(name, expected="at least 1", received=getattr(self, name), remedy="raise it")
         if not self.tolerance > 0:
             raise fail("tolerance", expected="above 0", received=self.tolerance, remedy="keep the default, 0.05")
 
@@ -153,7 +157,8 @@ class FittedGP:
 
     Attributes:
         hyperparameters: In units of the standardised fitness: warm start of the next fit.
-        x: `(d, tiles, tile)`, the data's descriptors in tiles (see `jedax.gp.tiles`); 0 in rows that are not real.
+        x: `(d, tiles, tile)`, the data's descriptors in tiles (see `jedax.gp.tiles`), or the centres of what was
+            pooled; 0 in rows that are not real.
         mask: `(tiles, tile)`, rows that predictions rest on: the real ones, or none if not `ok`.
         factor: Cholesky factor of `K + s_n^2 W`, without tiles in use if not `ok`.
         weights: `(tiles, tile)`, `(K + s_n^2 W)^-1 y` of the standardised fitness `y`.

@@ -75,8 +75,8 @@ class Search:
         directory: Where results go; None: nowhere.
         progress: What shows how far it is.
         callbacks: Called at each report; one that returns True stops the search.
-        began: `time.perf_counter()` when this sitting began.
-        phases: Seconds by phase, earlier sittings included.
+        began: `time.perf_counter()` when this process took it up.
+        phases: Seconds by phase, those of earlier processes included.
     """
 
     config: FullConfig
@@ -121,7 +121,7 @@ class Search:
 
     @property
     def seconds(self) -> float:
-        """Duration so far, earlier sittings included."""
+        """Duration so far, those of earlier processes included."""
         return self.seconds_before + time.perf_counter() - self.began
 
     def run(self) -> None:
