@@ -87,6 +87,12 @@ def to_data(x, fitness, counts, size=None, padding=np.nan):
     return GPData(*(jnp.asarray(a, jnp.float32) for a in pad), mask=jnp.arange(num + rows) < num)
 
 
+def dense(tiles):
+    """Return the matrix whose tiles on and under the diagonal are given, as float64; 0 above."""
+    rows = np.concatenate([np.concatenate(list(row), axis=1) for row in np.asarray(tiles, float)])
+    return np.tril(rows)
+
+
 def logs(hyperparameters):
     """Return the logs of `s, l, s_n` as a float64 vector."""
     h = hyperparameters

@@ -10,11 +10,12 @@ from tests.conftest import assert_same_bits, without_seconds
 
 import jedax
 from jedax.algorithms.jedi import JEDi, alpha_at
+from jedax.gp import condition, posterior, predict
 from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.runs import search as search_module
-from jedax.runs.programs import programs_for
+from jedax.runs.programs import Programs, programs_for
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 
@@ -251,16 +252,63 @@ def test_all_evaluations_failing_ends_well(small):
 def test_targets_by_the_gp_run(small, arm, targets):
     run = jedax.run(small.replace(targets=targets), arm, evaluations=8 * 12)
     assert int(run.repertoire.counts.sum()) == 96
+    columns = {"gp_signal", "gp_length_scale", "gp_noise", "gp_noise_floor"}
+    assert all(row[name] > 0 for row in run.rows for name in columns)
     centroids = {tuple(c) for c in run.cells.centroids.tolist()}
     chosen = [tuple(t) for t in run.targets[0].tolist()]
     assert set(chosen) <= centroids
     assert len(set(chosen)) == small.pool
 
 
+def test_a_gp_that_does_not_guide_is_learnt_once_at_the_end(small, arm, monkeypatch):
+    calls = []
+
+    def learn_gp(self, state, *, original=Programs.learn_gp):
+        calls.append(int(state.generation[0]))
+        return original(self, state)
+
+    monkeypatch.setattr(Programs, "learn_gp", learn_gp)
+    run = jedax.run(small, arm, evaluations=8 * 12, report_every=1)
+    assert calls == [11]
+    assert not any(name.startswith("gp_") for row in run.rows for name in row)
+    filled = run.repertoire.fitness[0] > -np.inf
+    fitness = run.repertoire.fitness[0, filled]
+    assert run.gp_mean.shape == run.gp_std.shape == (1, 64)
+    assert np.corrcoef(run.gp_mean[0, filled], fitness)[0, 1] > 0.5
+    calls.clear()
+    jedax.run(small.replace(targets="pareto"), arm, evaluations=8 * 12)
+    assert calls == [0, 5, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("refit", "newer", "fits"), [(0.5, 33, True), (0.5, 32, False), (0.0, 1, True), (0.0, 0, False)]
+)
+def test_hyperparameters_are_fitted_where_enough_is_new(small, arm, once, refit, newer, fits):
+    """All 64 cells are filled; `newer` of them since the last fit, after 10 evaluations."""
+    algorithm = JEDi.build(small.replace(targets="pareto", gp_refit=refit), arm)
+    given = jax.random.uniform(jax.random.key(0), (8, 4), minval=-1)
+    state = algorithm.init(jax.random.key(0), given, arm.evaluate_batch(jax.random.key(0), given))
+    centroids = jnp.asarray(algorithm.cells.centroids)
+    repertoire = dataclasses.replace(
+        state.repertoire,
+        fitness=-jnp.sum(centroids**2, axis=1),
+        descriptors=centroids,
+        counts=jnp.full(64, 7),
+        improved_at=jnp.where(jnp.arange(64) < newer, 11, 10),
+    )
+    state = dataclasses.replace(state, repertoire=repertoire, gp_fitted_at=jnp.int32(10))
+    learnt, at = jax.jit(algorithm.learn_gp)(state)
+    assert (learnt.gp.log_length_scale != state.gp.log_length_scale) == fits
+    assert learnt.gp_fitted_at == (8 if fits else 10)  # evaluations of the initial batch
+    known = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(repertoire))
+    mean = predict(known, algorithm.cells.to_unit_box(centroids)).mean
+    np.testing.assert_allclose(at.mean, mean, atol=1e-3)
+    assert np.corrcoef(mean, repertoire.fitness)[0, 1] > 0.9
+
+
 @pytest.mark.parametrize(("gp", "share"), [("weighted", 4 * 5), ("standard", 1)])
 def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
     """The weighted GP learns from every evaluation of the 5 generations of 4, the standard one from one datum."""
-    from jedax.gp import posterior
     from jedax.targets import choose_bucb
 
     config = small.replace(targets="gp-bucb", gp=gp)
@@ -271,8 +319,9 @@ def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
     )
     state = dataclasses.replace(state, repertoire=jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), run.repertoire))
     key = jax.random.key(1)
-    _, targets = algorithm.choose_targets(key, state, gp_size=64)
-    _, fitted = algorithm.fit_gp(state, gp_size=64)
+    learnt, at = algorithm.learn_gp(state)
+    fitted = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(state.repertoire))
+    targets = algorithm.choose_targets(key, at)
     at = posterior(fitted, algorithm.cells.to_unit_box(jnp.asarray(algorithm.cells.centroids)))
     expected = choose_bucb(key, at, fitted.noise_variance / share, config.pool, beta=config.ucb_beta)
     np.testing.assert_array_equal(targets, algorithm.cells.centroids[np.asarray(expected)])
@@ -284,7 +333,7 @@ def test_a_pool_of_one_is_that_es_alone_and_then_the_gp(small, arm):
     keys = jax.random.split(jax.random.key(8), 4 + algorithm.generations_per_loop)
     first = jax.vmap(arm.init)(jax.random.split(keys[0], 4))
     state = algorithm.init(keys[1], first, arm.evaluate_batch(keys[2], first))
-    state = algorithm.start_loop(keys[3], state, jnp.float32(0), gp_size=8)
+    state = algorithm.start_loop(keys[3], state, jnp.float32(0))
     (target,) = state.targets
     strategy, tried = algorithm.pool.strategy, [first]
     nearest = np.linalg.norm(arm.evaluate_batch(keys[2], first).descriptor - target, axis=1).argmin()
@@ -305,10 +354,10 @@ def test_a_pool_of_one_is_that_es_alone_and_then_the_gp(small, arm):
     np.testing.assert_allclose(state.repertoire.fitness, repertoire.fitness, rtol=1e-3, atol=1e-5)
     np.testing.assert_array_equal(state.repertoire.counts, repertoire.counts)
     assert algorithm.is_loop_start(int(state.generation))
-    _, ours = algorithm.fit_gp(state, gp_size=32)
-    _, wanted = algorithm.fit_gp(dataclasses.replace(state, repertoire=repertoire), gp_size=32)
+    ours, _ = algorithm.learn_gp(state)
+    wanted, _ = algorithm.learn_gp(dataclasses.replace(state, repertoire=repertoire))
     for name in ("signal", "length_scale", "noise"):
-        ratio = float(getattr(ours.hyperparameters, name) / getattr(wanted.hyperparameters, name))
+        ratio = float(getattr(ours.gp, name) / getattr(wanted.gp, name))
         assert 0.9 < ratio < 1.1, name
 
 
@@ -319,7 +368,7 @@ def test_one_loop_by_hand(small, arm):
     keys = jax.random.split(jax.random.key(3), 9)
     genotypes = jax.vmap(arm.init)(jax.random.split(keys[0], 8))
     state = algorithm.init(keys[1], genotypes, arm.evaluate_batch(keys[2], genotypes))
-    state = algorithm.start_loop(keys[3], state, jnp.float32(0), gp_size=0)
+    state = algorithm.start_loop(keys[3], state, jnp.float32(0))
     strategy, emitters = algorithm.pool.strategy, []
     for target in state.targets:
         distance = np.linalg.norm(np.asarray(state.repertoire.descriptors) - target, axis=1)

@@ -79,14 +79,13 @@ class Algorithm(abc.ABC):
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         """Return the state after the evaluated initial batch."""
 
-    def start_loop(self, key: PRNGKeyArray, state: Any, progress: Float[Array, ""], *, gp_size: int) -> Any:
+    def start_loop(self, key: PRNGKeyArray, state: Any, progress: Float[Array, ""]) -> Any:
         """Begin a loop of generations; see `generations_per_loop`.
 
         Args:
             key: Drawn from for what the loop starts with.
             state: The search so far.
             progress: Evaluations done / budget, 0 to 1.
-            gp_size: Rows that a Gaussian process has room for, at least the number of filled cells.
         """
         return state
 

@@ -3,7 +3,7 @@
 | line of Algorithm 1 | here |
 |---|---|
 | initialise the repertoire with random genomes | `JEDi.init` |
-| sample n_ES behaviour targets (and learn what they promise) | `JEDi.choose_targets`, `JEDi.fit_gp` |
+| sample n_ES behaviour targets (and learn what they promise) | `JEDi.choose_targets`, `JEDi.learn_gp` |
 | update alpha | `alpha_at` |
 | select the starting genome, initialise the ES centre | `JEDi.start_pool` |
 | sample lambda genomes | `JEDi.ask` |
@@ -28,11 +28,11 @@ from jedax.algorithms.base import Algorithm
 from jedax.config.methods import JediConfig
 from jedax.es import make_strategy
 from jedax.es.pool import Pool
-from jedax.gp import FittedGP, GPData, GPSettings, Hyperparameters, condition, fit, posterior
+from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction, fit, one_by_one, posterior, predict
 from jedax.rankers import Outcome, weighted_target
 from jedax.repertoire import Repertoire
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
-from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 
 @jax.tree_util.register_dataclass
@@ -47,7 +47,8 @@ class JEDiState:
         alpha: Weight of nearness to the target until the next choice.
         generation: ES generations done; the initial batch is none.
         gp: Hyperparameters of the last fit, where the next one starts.
-        gp_noise_floor: Noise that the last fit needed, as a share of s^2.
+        gp_noise_floor: Noise that the process last needed, as a share of s^2.
+        gp_fitted_at: Evaluations done at the last fit; -1: there was none.
     """
 
     repertoire: Repertoire
@@ -57,6 +58,7 @@ class JEDiState:
     generation: Int[Array, ""]
     gp: Hyperparameters
     gp_noise_floor: Float[Array, ""]
+    gp_fitted_at: Int[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class JEDi(Algorithm):
     """The search as pure functions of a `JEDiState`; equal settings are equal objects.
 
     A loop of Algorithm 1 is one `start_loop` and then `config.generations` times `ask`, evaluate, `tell`.
-    `start_loop` belongs outside any vmap over emitters: it fits the GP once for the whole pool.
+    `start_loop` belongs outside any vmap over emitters: it learns the GP once for the whole pool.
     """
 
     config: JediConfig
@@ -97,6 +99,7 @@ class JEDi(Algorithm):
             start=(signal, length_scale, noise),
             noise_floor=config.gp_noise_floor,
             max_noise_floor=config.gp_max_noise_floor,
+            max_rows=config.gp_max_rows,
             max_steps=config.gp_max_steps,
             tolerance=config.gp_tolerance,
         )
@@ -120,66 +123,75 @@ class JEDi(Algorithm):
             generation=jnp.int32(0),
             gp=self.gp_settings.initial_hyperparameters(),
             gp_noise_floor=jnp.float32(config.gp_noise_floor),
+            gp_fitted_at=jnp.int32(-1),
         )
 
-    def start_loop(self, key: PRNGKeyArray, state: JEDiState, progress: Float[Array, ""], *, gp_size: int) -> JEDiState:
+    def start_loop(
+        self, key: PRNGKeyArray, state: JEDiState, progress: Float[Array, ""], at: Prediction | Posterior | None = None
+    ) -> JEDiState:
         """Begin a loop: choose targets, set alpha, and start an ES towards each target.
 
         Args:
             key: Drawn from for the targets and the ES.
             state: The search so far.
             progress: Evaluations done / budget, 0 to 1.
-            gp_size: Rows the GP has room for, at least the number of filled cells.
+            at: What `learn_gp` predicts; None: it is asked here where the choice needs it.
         """
         target_key, pool_key = jax.random.split(key)
-        state, targets = self.choose_targets(target_key, state, gp_size=gp_size)
+        if self.uses_gp and at is None:
+            state, at = self.learn_gp(state)
+        targets = self.choose_targets(target_key, at)
         alpha = alpha_at(self.config, progress)
         return replace(state, targets=targets, alpha=alpha, pool=self.start_pool(pool_key, state.repertoire, targets))
 
-    def choose_targets(
-        self, key: PRNGKeyArray, state: JEDiState, *, gp_size: int
-    ) -> tuple[JEDiState, Float[Array, "pool descriptor"]]:
-        """Choose one centroid for each ES (paper, section 3.2); fits the GP where the choice needs it."""
+    def choose_targets(self, key: PRNGKeyArray, at: Prediction | Posterior | None) -> Float[Array, "pool descriptor"]:
+        """Choose one centroid for each ES (paper, section 3.2), from what the GP predicts where that counts."""
         config, num_cells = self.config, self.cells.num_cells
-        if not self.uses_gp:
+        if at is None:
             index = choose_uniform(key, num_cells, config.pool)
+        elif isinstance(at, Posterior):
+            # What an ES will bring: all its evaluations of a loop, or one datum where counts do not matter.
+            share = config.population * config.generations if config.gp == "weighted" else 1
+            index = choose_bucb(key, at, at.noise_variance / share, config.pool, beta=config.ucb_beta)
+        elif config.targets == "pareto":
+            index = choose_pareto(key, at.mean, at.variance, config.pool)
         else:
-            state, gp = self.fit_gp(state, gp_size=gp_size)
-            at = posterior(gp, self._unit_centroids)
-            if config.targets == "pareto":
-                index = choose_pareto(key, at.mean, at.variance, config.pool)
-            elif config.targets == "gp-ucb":
-                index = choose_ucb(key, at.mean, at.variance, config.pool, beta=config.ucb_beta)
-            else:
-                # What an ES will bring: all its evaluations of a loop, or one datum where counts do not matter.
-                share = config.population * config.generations if config.gp == "weighted" else 1
-                index = choose_bucb(key, at, gp.noise_variance / share, config.pool, beta=config.ucb_beta)
-        return state, jnp.asarray(self.cells.centroids)[index]
+            index = choose_ucb(key, at.mean, at.variance, config.pool, beta=config.ucb_beta)
+        return jnp.asarray(self.cells.centroids)[index]
 
-    def fit_gp(self, state: JEDiState, *, gp_size: int) -> tuple[JEDiState, FittedGP]:
+    def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
         """Learn fitness over descriptors from the filled cells (paper, section 3.2 and appendix B).
+
+        Costs what the filled cells cost, for each replica apart under `vmap`. The hyperparameters are fitted anew where
+        enough cells hold a solution that is newer than the last fit (`gp_refit`), else they stay.
 
         Args:
             state: The search so far; the fit starts at the hyperparameters of the last one.
-            gp_size: Rows the GP has room for, at least the number of filled cells.
 
         Returns:
-            The state that remembers the fit, and the fitted process.
+            The state that remembers the fit, and what the process predicts for all centroids, empty cells included;
+            a posterior only for targets by GP-BUCB, which need covariances.
         """
-        gp = fit(self.gp_settings, state.gp, self._gp_data(state.repertoire, gp_size))
-        return replace(state, gp=gp.hyperparameters, gp_noise_floor=gp.noise_floor), gp
 
-    def predict_gp(self, state: JEDiState, *, gp_size: int) -> tuple[Float[Array, " cells"], Float[Array, " cells"]]:
-        """Return the GP's mean and standard deviation of fitness at all centroids, empty cells included.
+        def learn(
+            start: Hyperparameters, data: GPData, wanted: Bool[Array, ""]
+        ) -> tuple[tuple[Hyperparameters, Float[Array, ""]], Prediction | Posterior]:
+            gp = fit(self.gp_settings, start, data, wanted)
+            at = (posterior if self.config.targets == "gp-bucb" else predict)(gp, self._unit_centroids)
+            return (gp.hyperparameters, gp.noise_floor), at
 
-        It knows all cells as they are now; its hyperparameters are those of the last fit.
-        """
-        gp = condition(self.gp_settings, state.gp, self._gp_data(state.repertoire, gp_size))
-        at = posterior(gp, self._unit_centroids)
-        return at.mean, jnp.sqrt(at.variance)
+        repertoire, data = state.repertoire, self.gp_data(state.repertoire)
+        num_newer = jnp.sum(repertoire.improved_at > state.gp_fitted_at)
+        wanted = num_newer > self.config.gp_refit * jnp.sum(data.mask)
+        # One replica after the other: what all factors together take is not needed at once.
+        (hyperparameters, noise_floor), at = one_by_one(learn)(state.gp, data, wanted)
+        fitted_at = jnp.where(wanted, self.evaluations(state), state.gp_fitted_at)
+        return replace(state, gp=hyperparameters, gp_noise_floor=noise_floor, gp_fitted_at=fitted_at), at
 
     def numbers(self, state: JEDiState) -> dict[str, Array]:
-        """Return alpha and the last fit of the GP, scalars by the names of the metrics' columns."""
+        """Return alpha and, where it guides, the last fit of the GP: scalars by the names of the metrics' columns."""
+        if not self.uses_gp:
+            return {"alpha": state.alpha}
         return {
             "alpha": state.alpha,
             "gp_signal": state.gp.signal,
@@ -188,13 +200,14 @@ class JEDi(Algorithm):
             "gp_noise_floor": state.gp_noise_floor,
         }
 
-    def _gp_data(self, repertoire: Repertoire, gp_size: int) -> GPData:
-        row = jnp.nonzero(repertoire.filled, size=gp_size, fill_value=0)[0]
+    def gp_data(self, repertoire: Repertoire) -> GPData:
+        """Return the filled cells as the GP takes them, the real rows first."""
+        row = jnp.nonzero(repertoire.filled, size=self.cells.num_cells, fill_value=0)[0]
         return GPData(
             x=self.cells.to_unit_box(self.cells.within_reach(repertoire.descriptors[row])),
             fitness=repertoire.fitness[row],
             counts=repertoire.counts[row],
-            mask=jnp.arange(gp_size) < repertoire.filled.sum(),
+            mask=jnp.arange(self.cells.num_cells) < repertoire.filled.sum(),
         )
 
     @property

@@ -156,6 +156,18 @@ class JediConfig(WithES):
     gp_start: tuple[Positive, Positive, Positive] = Field(
         default=(1.0, 0.1, 1.0), description="Where the first fit of s, l and s_n starts; moved into their ranges."
     )
+    gp_max_rows: int = Field(
+        default=1024,
+        ge=1,
+        description="The GP is exact up to this many filled cells; of more, neighbours are pooled into so many groups.",
+    )
+    gp_refit: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="s, l and s_n are fitted anew once more than this share of the filled cells holds a solution that "
+        "is newer than the last fit; 0: whenever targets are chosen and something is new.",
+    )
     gp_tolerance: float = Field(
         default=0.05, gt=0, description="A fit ends when the next step promises less log likelihood (nats)."
     )

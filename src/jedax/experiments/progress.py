@@ -14,7 +14,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 class BenchProgress:
     """Follows a bench: a bar where the stream is a terminal, else lines.
 
-    The time left is that of the evaluations left at the pace of this sitting so far.
+    The time left is that of the evaluations left at the pace since this process began.
 
     Attributes:
         stream: Where to show it; None: nowhere.

@@ -2,7 +2,8 @@
 
 from jedax.gp.fitting import condition, fit
 from jedax.gp.model import FittedGP, GPData, GPSettings, Hyperparameters
-from jedax.gp.prediction import Posterior, posterior, predict
+from jedax.gp.prediction import Posterior, Prediction, posterior, predict
+from jedax.gp.sequential import one_by_one
 
 __all__ = [
     "FittedGP",
@@ -10,8 +11,10 @@ __all__ = [
     "GPSettings",
     "Hyperparameters",
     "Posterior",
+    "Prediction",
     "condition",
     "fit",
+    "one_by_one",
     "posterior",
     "predict",
 ]

@@ -1,7 +1,7 @@
 """Fitting the hyperparameters: Newton's method with a trust region, on three logarithms inside their bounds.
 
-Second derivatives cost a third more than the gradient alone (see `likelihood`) and save most of the steps: a
-warm start takes three or four likelihood evaluations, a cold one about twice as many.
+Second derivatives cost next to nothing (see `likelihood`) and save most of the steps: a warm start takes three or four
+likelihood evaluations, a cold one about twice as many.
 
 References:
     Nocedal & Wright 2006, "Numerical Optimization", chapters 4 (trust regions) and 16.7 (projection on
@@ -10,24 +10,23 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.linalg import cho_solve
+from jax.scipy.linalg import solve
 
 from jedax.gp.likelihood import (
     Likelihood,
     Standardised,
-    covariance,
+    Visit,
+    best_density,
     evaluate,
-    evaluate_value,
-    factorise,
     log_bounds,
-    log_density,
     standardise,
+    visit,
 )
 from jedax.gp.model import FittedGP, GPData, GPSettings, Hyperparameters
 from jedax.gp.sequential import one_by_one
@@ -40,7 +39,7 @@ _MIN_ROWS = 3  # as many data as hyperparameters
 
 
 @partial(jax.jit, static_argnums=0)
-def fit(settings: GPSettings, start: Hyperparameters, data: GPData) -> FittedGP:
+def fit(settings: GPSettings, start: Hyperparameters, data: GPData, wanted: Bool[Array, ""] | bool = True) -> FittedGP:
     """Maximise the log marginal likelihood over the hyperparameters, and condition the process on the data.
 
     With fewer than three data, or all of equal fitness, there is nothing to learn: the hyperparameters stay
@@ -52,11 +51,12 @@ def fit(settings: GPSettings, start: Hyperparameters, data: GPData) -> FittedGP:
         start: Warm start, from the last fit or `settings.initial_hyperparameters()`; moved into the bounds,
             and not used where it is not finite.
         data: Padded to a fixed size.
+        wanted: If not, the process is conditioned with the hyperparameters `start` as they are.
 
     Returns:
         The fitted process; see its `ok` and `noise_floor`.
     """
-    return one_by_one(partial(_fit, settings))(start, data)
+    return one_by_one(partial(_fit, settings))(start, data, jnp.asarray(wanted))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -74,27 +74,34 @@ def condition(settings: GPSettings, hyperparameters: Hyperparameters, data: GPDa
     return one_by_one(partial(_condition, settings))(hyperparameters, data)
 
 
-def _fit(settings: GPSettings, start: Hyperparameters, data: GPData) -> FittedGP:
+def _fit(settings: GPSettings, start: Hyperparameters, data: GPData, wanted: Bool[Array, ""]) -> FittedGP:
     rows = standardise(settings, data)
-    learnable = rows.varied & (rows.num >= _MIN_ROWS)
     low, high = log_bounds(settings, rows.y.dtype)
     cold = _theta(settings.initial_hyperparameters(), rows.y.dtype)
     theta = _theta(start, rows.y.dtype)
-    theta = jnp.clip(jnp.where(jnp.all(jnp.isfinite(theta)), theta, cold), low, high)
-    search = lax.while_loop(
-        lambda s: learnable & ~_finished(settings, s),
-        lambda s: _advance(settings, rows, s),
-        _begin(settings, theta, cold, rows),
+    theta = jnp.where(wanted, jnp.clip(jnp.where(jnp.all(jnp.isfinite(theta)), theta, cold), low, high), theta)
+    learnable = wanted & rows.varied & (rows.num + rows.num_more >= _MIN_ROWS)
+    one = jnp.ones_like(rows.num)
+    begin = _Search(
+        stage=jnp.where(learnable, _COLD, _LAST),
+        next=jnp.where(learnable, cold, theta),
+        best=Likelihood.unknown(theta),
+        radius=_MAX_RADIUS * one,
+        promise=jnp.inf * one,
+        cold_value=0 * one,
+        num_evaluations=jnp.int32(0),
     )
-    # The last step, worth less than the tolerance, is taken unchecked.
-    last = jnp.where(search.promise < settings.tolerance, search.step, 0.0)
-    theta = jnp.where(learnable, search.best.theta + last, theta)
-    return _process(settings, theta, rows, search.num_evaluations)
+    search, at = lax.while_loop(
+        lambda state: state[0].stage != _DONE,
+        lambda state: _turn(settings, rows, state[0]),
+        (begin, Visit.none(theta, rows)),
+    )
+    return _process(at, rows, search.num_evaluations)
 
 
 def _condition(settings: GPSettings, hyperparameters: Hyperparameters, data: GPData) -> FittedGP:
     rows = standardise(settings, data)
-    return _process(settings, _theta(hyperparameters, rows.y.dtype), rows, jnp.zeros((), jnp.int32))
+    return _process(visit(settings, _theta(hyperparameters, rows.y.dtype), rows), rows, jnp.zeros((), jnp.int32))
 
 
 def _theta(hyperparameters: Hyperparameters, dtype: jnp.dtype) -> Float[Array, "3"]:
@@ -102,71 +109,92 @@ def _theta(hyperparameters: Hyperparameters, dtype: jnp.dtype) -> Float[Array, "
     return jnp.stack([h.log_signal, h.log_length_scale, h.log_noise]).astype(dtype)
 
 
-def _process(
-    settings: GPSettings, theta: Float[Array, "3"], rows: Standardised, num_evaluations: Int[Array, ""]
-) -> FittedGP:
-    factor = factorise(settings, theta, covariance(theta, rows), rows)
-    weights = cho_solve((factor.upper.T, True), rows.y)
-    value = log_density(factor, rows.y @ weights, rows.num)
-    ok = factor.ok & jnp.isfinite(value) & jnp.isfinite(rows.fitness_mean)
+def _process(at: Visit, rows: Standardised, num_evaluations: Int[Array, ""]) -> FittedGP:
+    value = at.log_density(rows)
+    ok = at.factor.ok & jnp.isfinite(value) & jnp.isfinite(rows.fitness_mean)
     return FittedGP(
-        hyperparameters=Hyperparameters(theta[0], theta[1], theta[2]),
+        hyperparameters=Hyperparameters(at.theta[0], at.theta[1], at.theta[2]),
         x=rows.x,
         mask=rows.mask & ok,
-        cholesky=jnp.where(ok, factor.upper.T, jnp.eye(rows.y.shape[0], dtype=theta.dtype)),
-        weights=jnp.where(ok, weights, 0.0),
+        factor=replace(at.factor, num_tiles=jnp.where(ok, at.factor.num_tiles, 0)),
+        weights=jnp.where(ok, at.right[..., 0], 0.0),
         fitness_mean=jnp.where(ok, rows.fitness_mean, 0.0),
         fitness_scale=jnp.where(ok, rows.fitness_scale, 1.0),
         log_likelihood=jnp.where(ok, value, -jnp.inf),
-        noise_floor=factor.noise_floor,
+        noise_floor=at.noise_floor,
         num_evaluations=num_evaluations,
         ok=ok,
     )
 
 
+# What the next visit is for. All go through one loop: a factorisation takes long to compile.
+_COLD, _CLIMB, _LAST, _DONE = range(4)
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Search:
-    """Where the search stands: the best point so far and the step it will try next."""
+    """Where the search stands: the best point so far, and the one to visit next.
 
+    Attributes:
+        stage: What the next visit is for.
+        next: The point to visit next.
+        best: The best point so far.
+        radius: Longest step that is trusted.
+        promise: What the next point should gain over the best one.
+        cold_value: The likelihood at the settings' start.
+        num_evaluations: Likelihood evaluations so far.
+    """
+
+    stage: Int[Array, ""]
+    next: Float[Array, "3"]
     best: Likelihood
     radius: Float[Array, ""]
-    step: Float[Array, "3"]
     promise: Float[Array, ""]
+    cold_value: Float[Array, ""]
     num_evaluations: Int[Array, ""]
 
 
-def _begin(settings: GPSettings, theta: Float[Array, "3"], cold: Float[Array, "3"], rows: Standardised) -> _Search:
-    """Evaluate the warm start; where the cold one is likelier, the first step jumps there."""
-    best = evaluate(settings, theta, rows)
-    radius = jnp.ones((), theta.dtype)
-    step, promise = _newton_step(settings, best, radius)
-    lead = evaluate_value(settings, cold, rows) - best.value
-    jump = (lead > settings.tolerance) & rows.varied
-    return _Search(
-        best=best,
-        radius=radius,
-        step=jnp.where(jump, cold - best.theta, step),
-        promise=jnp.where(jump, lead, promise),
-        num_evaluations=jnp.full((), 2, jnp.int32),
-    )
+def _turn(settings: GPSettings, rows: Standardised, search: _Search) -> tuple[_Search, Visit]:
+    """Visit the next point, and make of it what it is for."""
+    at = visit(settings, search.next, rows)
+
+    def look_at_cold_start() -> _Search:
+        value, _ = best_density(settings, at, rows)
+        return replace(search, stage=jnp.int32(_CLIMB), next=search.best.theta, cold_value=value,
+                       num_evaluations=jnp.int32(1))  # fmt: skip
+
+    def climb() -> _Search:
+        return _climb(settings, evaluate(settings, at, rows), search)
+
+    def end() -> _Search:
+        return replace(search, stage=jnp.int32(_DONE))
+
+    return lax.switch(search.stage, [look_at_cold_start, climb, end]), at
 
 
-def _finished(settings: GPSettings, search: _Search) -> Bool[Array, ""]:
-    converged = search.promise < settings.tolerance
-    return converged | (search.radius < _MIN_RADIUS) | (search.num_evaluations >= settings.max_steps)
+def _climb(settings: GPSettings, trial: Likelihood, search: _Search) -> _Search:
+    """Keep the better point, adapt the radius, choose the next step. Nocedal & Wright algorithm 4.1.
 
-
-def _advance(settings: GPSettings, rows: Standardised, search: _Search) -> _Search:
-    """Try the step, keep the better point, adapt the radius. Nocedal & Wright algorithm 4.1."""
-    trial = evaluate(settings, search.best.theta + search.step, rows)
+    Where the cold start is likelier than the warm one, the first step jumps there.
+    """
     gain = trial.value - search.best.value
-    length = jnp.max(jnp.abs(search.step))
+    length = jnp.max(jnp.abs(search.next - search.best.theta))
     radius = jnp.where(gain < 0.25 * search.promise, 0.25 * length, search.radius)
     radius = jnp.where(gain > 0.75 * search.promise, jnp.minimum(2 * radius, _MAX_RADIUS), radius)
     best = jax.tree.map(lambda new, old: jnp.where(gain > 0, new, old), trial, search.best)
     step, promise = _newton_step(settings, best, radius)
-    return _Search(best, radius, step, promise, search.num_evaluations + 1)
+    lead = search.cold_value - best.value
+    jump = (search.num_evaluations == 1) & (lead > settings.tolerance)
+    cold = _theta(settings.initial_hyperparameters(), step.dtype)
+    step, promise = jnp.where(jump, cold - best.theta, step), jnp.where(jump, lead, promise)
+    num_evaluations = search.num_evaluations + 1
+    converged = promise < settings.tolerance
+    stops = converged | (radius < _MIN_RADIUS) | (num_evaluations >= settings.max_steps)
+    # The last step is taken unchecked where it is worth less than the tolerance, else not at all.
+    taken = jnp.where(stops & ~converged, 0.0, step)
+    return _Search(jnp.where(stops, _LAST, _CLIMB), best.theta + taken, best, radius, promise, search.cold_value,
+                   num_evaluations)  # fmt: skip
 
 
 def _newton_step(
@@ -200,13 +228,14 @@ def _climb_in_box(
 
     Every leg climbs, since the model is concave. Nocedal & Wright section 16.7.
     """
-    step = jnp.zeros_like(gradient)
-    for _ in range(3):
+
+    def climb(_: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        step, free = state
         matrix = jnp.where(free[:, None] & free[None], curvature, jnp.eye(3, dtype=step.dtype))
-        leg = jnp.linalg.solve(matrix, jnp.where(free, gradient - curvature @ step, 0.0))
+        leg = solve(matrix, jnp.where(free, gradient - curvature @ step, 0.0), assume_a="pos")
         side = jnp.where(leg > 0, up, down)
         room = jnp.where(leg == 0, jnp.inf, (side - step) / jnp.where(leg == 0, 1.0, leg))
         share = jnp.clip(jnp.min(room), 0.0, 1.0)
-        step = jnp.clip(step + share * leg, down, up)
-        free = free & (room > share)
-    return step
+        return jnp.clip(step + share * leg, down, up), free & (room > share)
+
+    return lax.fori_loop(0, 3, climb, (jnp.zeros_like(gradient), free))[0]

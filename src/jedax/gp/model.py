@@ -11,12 +11,14 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jedax._checks import fail
+from jedax.gp.tiles import Factor
 from jedax.types import Array, Bool, Float, Int
 
 
@@ -76,6 +78,8 @@ class GPSettings:
         noise_floor: Added to the noise variance, in units of `s^2`, since float32 cannot factorise without.
         max_noise_floor: A factorisation that fails is tried again with the floor ten times higher, up to
             this.
+        max_rows: Up to this many real rows the process is exact. More are pooled with their neighbours into this
+            many groups, rounded down to a power of two (see `jedax.gp.pooling`).
         max_steps: Most likelihood evaluations of one fit.
         tolerance: The search ends when the next step promises less than this much log likelihood (nats).
     """
@@ -87,6 +91,7 @@ class GPSettings:
     start: tuple[float, float, float] = (1.0, 0.1, 1.0)
     noise_floor: float = 1e-6
     max_noise_floor: float = 1e-2
+    max_rows: int = 1024
     max_steps: int = 25
     tolerance: float = 0.05
 
@@ -109,8 +114,9 @@ class GPSettings:
                 received=(self.noise_floor, self.max_noise_floor),
                 remedy="keep the defaults, 1e-6 and 1e-2",
             )
-        if self.max_steps < 1:
-            raise fail("max_steps", expected="at least 1", received=self.max_steps, remedy="raise it")
+        for name in ("max_rows", "max_steps"):
+            if getattr(self, name) < 1:
+                raise fail(name, expected="at least 1", received=getattr(self, name), remedy="raise it")
         if not self.tolerance > 0:
             raise fail("tolerance", expected="above 0", received=self.tolerance, remedy="keep the default, 0.05")
 
@@ -128,6 +134,8 @@ class GPSettings:
 @dataclass(frozen=True)
 class GPData:
     """Filled cells, padded to a fixed size so that a growing repertoire does not compile anew.
+
+    What is computed costs as much as if the data ended at the last real row, so real rows should come first.
 
     Attributes:
         x: `(size, d)`, stored descriptors scaled to the unit box.
@@ -149,10 +157,11 @@ class FittedGP:
 
     Attributes:
         hyperparameters: In units of the standardised fitness: warm start of the next fit.
-        x: `(size, d)`, the data's descriptors; 0 in rows that are not real.
-        mask: `(size,)`, rows that predictions rest on: the real ones, or none if not `ok`.
-        cholesky: `(size, size)`, lower factor of `K + s_n^2 W`; identity in rows that are not real.
-        weights: `(size,)`, `(K + s_n^2 W)^-1 y` of the standardised fitness `y`.
+        x: `(d, tiles, tile)`, the data's descriptors in tiles (see `jedax.gp.tiles`), or the centres of what was
+            pooled; 0 in rows that are not real.
+        mask: `(tiles, tile)`, rows that predictions rest on: the real ones, or none if not `ok`.
+        factor: Cholesky factor of `K + s_n^2 W`, without tiles in use if not `ok`.
+        weights: `(tiles, tile)`, `(K + s_n^2 W)^-1 y` of the standardised fitness `y`.
         fitness_mean: Mean of the data's fitness, 0 without data.
         fitness_scale: Standard deviation of the data's fitness, 1 where that is 0 and without data.
         log_likelihood: Log marginal likelihood of the standardised fitness; -inf if not `ok`.
@@ -164,10 +173,10 @@ class FittedGP:
     """
 
     hyperparameters: Hyperparameters
-    x: Float[Array, "size d"]
-    mask: Bool[Array, " size"]
-    cholesky: Float[Array, "size size"]
-    weights: Float[Array, " size"]
+    x: Float[Array, "d tiles tile"]
+    mask: Bool[Array, "tiles tile"]
+    factor: Factor
+    weights: Float[Array, "tiles tile"]
     fitness_mean: Float[Array, ""]
     fitness_scale: Float[Array, ""]
     log_likelihood: Float[Array, ""]
@@ -181,6 +190,16 @@ class FittedGP:
         return jnp.square(self.hyperparameters.noise * self.fitness_scale)
 
 
-def squared_distances(a: Float[Array, "n d"], b: Float[Array, "m d"]) -> Float[Array, "n m"]:
-    """Return squared Euclidean distances, from differences: exact 0 for equal points, never below 0."""
-    return jnp.sum(jnp.square(a[:, None] - b[None]), axis=-1)
+def kernel_and_distance(
+    theta: Float[Array, "3"], one: Sequence[Float[Array, " n"]], other: Sequence[Float[Array, " m"]]
+) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
+    """Return the kernel between two sets of points, and `|x - x'|^2 / l^2`, exactly 0 for equal points.
+
+    Args:
+        theta: Logs of `s`, `l`, and what is not looked at.
+        one: For each dimension, the coordinates of the points.
+        other: The same for the other set.
+    """
+    distance = sum((jnp.square(a[:, None] - b[None]) for a, b in zip(one, other, strict=True)), start=jnp.zeros(()))
+    ratio = distance / jnp.exp(2 * theta[1])
+    return jnp.exp(2 * theta[0]) * jnp.exp(-0.5 * ratio), ratio

@@ -7,14 +7,28 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
+from jax import lax
 
-from jedax.gp.model import FittedGP, squared_distances
+from jedax.gp import tiles
+from jedax.gp.model import FittedGP, kernel_and_distance
 from jedax.gp.sequential import one_by_one
 from jedax.types import Array, Float, Int
+
+
+class Prediction(NamedTuple):
+    """Mean and variance at a set of descriptors, in fitness units.
+
+    Attributes:
+        mean: `(queries,)`.
+        variance: `(queries,)`, at least 0.
+    """
+
+    mean: Float[Array, " queries"]
+    variance: Float[Array, " queries"]
 
 
 @jax.tree_util.register_dataclass
@@ -25,8 +39,9 @@ class Posterior:
     Attributes:
         mean: `(queries,)`.
         variance: `(queries,)`, at least 0.
+        noise_variance: That of one evaluation.
         x: `(queries, d)`, the descriptors, scaled to the unit box.
-        explained: `(size, queries)`, whose product with its own transpose is the covariance that data took
+        explained: `(rows, queries)`, whose product with its own transpose is the covariance that data took
             away.
         signal: Standard deviation of the prior.
         length_scale: `l`.
@@ -34,15 +49,16 @@ class Posterior:
 
     mean: Float[Array, " queries"]
     variance: Float[Array, " queries"]
+    noise_variance: Float[Array, ""]
     x: Float[Array, "queries d"]
-    explained: Float[Array, "size queries"]
+    explained: Float[Array, "rows queries"]
     signal: Float[Array, ""]
     length_scale: Float[Array, ""]
 
     def covariance(self, index: Int[Array, ""]) -> Float[Array, " queries"]:
         """Return `(queries,)`, the posterior covariance of query `index` with all queries."""
-        distances = squared_distances(self.x[index][None], self.x)[0]
-        prior = jnp.square(self.signal) * jnp.exp(-0.5 * distances / jnp.square(self.length_scale))
+        theta = jnp.log(jnp.stack([self.signal, self.length_scale]))
+        prior = kernel_and_distance(theta, list(self.x[index][:, None]), list(self.x.T))[0][0]
         return prior - self.explained[:, index] @ self.explained
 
 
@@ -63,23 +79,32 @@ def posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
 
 
 def _posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
-    signal, length_scale = gp.hyperparameters.signal, gp.hyperparameters.length_scale
-    distances = squared_distances(gp.x, x)
-    cross = jnp.square(signal) * jnp.exp(-0.5 * distances / jnp.square(length_scale))
-    cross = jnp.where(gp.mask[:, None], cross, 0.0)
-    explained = solve_triangular(gp.cholesky, cross, lower=True)
+    theta = jnp.stack([gp.hyperparameters.log_signal, gp.hyperparameters.log_length_scale])
+    queries = list(x.T)
+
+    def row(i: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
+        mean, cross = so_far
+        kernel, _ = kernel_and_distance(theta, [tiles.get(a, i) for a in gp.x], queries)
+        kernel = jnp.where(tiles.get(gp.mask, i)[:, None], kernel, 0.0)
+        return mean + tiles.get(gp.weights, i) @ kernel, tiles.put(cross, kernel, i)
+
+    empty = jnp.zeros((*gp.mask.shape, x.shape[0]), x.dtype)
+    mean, cross = lax.fori_loop(0, gp.factor.num_tiles, row, (empty[0, 0], empty))
+    explained = tiles.solve_lower(gp.factor, cross).reshape(-1, x.shape[0])
+    signal = gp.hyperparameters.signal
     variance = jnp.square(signal) - jnp.sum(jnp.square(explained), axis=0)
     return Posterior(
-        mean=gp.fitness_mean + gp.fitness_scale * (gp.weights @ cross),
+        mean=gp.fitness_mean + gp.fitness_scale * mean,
         variance=jnp.square(gp.fitness_scale) * jnp.maximum(variance, 0.0),
+        noise_variance=gp.noise_variance,
         x=x,
         explained=gp.fitness_scale * explained,
         signal=gp.fitness_scale * signal,
-        length_scale=length_scale,
+        length_scale=gp.hyperparameters.length_scale,
     )
 
 
-def predict(gp: FittedGP, x: Float[Array, "queries d"]) -> tuple[Float[Array, " queries"], Float[Array, " queries"]]:
+def predict(gp: FittedGP, x: Float[Array, "queries d"]) -> Prediction:
     """Return the posterior mean and variance at `x`, as `posterior` does."""
     at = posterior(gp, x)
-    return at.mean, at.variance
+    return Prediction(at.mean, at.variance)

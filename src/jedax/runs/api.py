@@ -221,8 +221,8 @@ def _finish(search: Search, figures: bool) -> Run:
     mean = std = None
     if isinstance(search.algorithm, JEDi):
         with search.phase("gp"), environment.one_blas_thread():
-            mean, std = search.programs.predict_gp(search.state, search.gp_size_for_all())
-            mean, std = np.asarray(mean), np.asarray(std)
+            search.state, at = search.programs.learn_gp(search.state)
+            mean, std = np.asarray(at.mean), np.sqrt(np.asarray(at.variance))
     state = jax.device_get(search.state)
     directory = search.directory
     found = Run(

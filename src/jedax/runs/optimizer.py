@@ -21,7 +21,6 @@ from jedax.config.presets import config_class, method_defaults
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
 from jedax.runs import environment, files
-from jedax.runs.programs import gp_size_for
 from jedax.runs.results import Solution
 from jedax.types import Evaluation
 
@@ -278,10 +277,9 @@ class Optimizer:
         if self._state is None:
             return self._initial
         if self._algorithm.is_loop_start(int(self._state.generation)):
-            size = gp_size_for(self.cells, int(self._state.repertoire.filled.sum()))
             progress = jnp.float32(self.evaluations / self._budget)
             with environment.one_blas_thread():
-                started = _start_loop(self._algorithm, size, self._key(1), self._state, progress)
+                started = _start_loop(self._algorithm, self._key(1), self._state, progress)
                 self._state = jax.block_until_ready(started)
         genotypes, self._state = _ask(self._algorithm, self._key(4), self._state)
         return np.asarray(genotypes)
@@ -301,9 +299,9 @@ def _init(algorithm: Algorithm, key: Any, genotypes: Any, evaluation: Evaluation
     return algorithm.init(key, genotypes, evaluation)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _start_loop(algorithm: Algorithm, gp_size: int, key: Any, state: Any, progress: Any) -> Any:
-    return algorithm.start_loop(key, state, progress, gp_size=gp_size)
+@functools.partial(jax.jit, static_argnums=0)
+def _start_loop(algorithm: Algorithm, key: Any, state: Any, progress: Any) -> Any:
+    return algorithm.start_loop(key, state, progress)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -7,7 +7,6 @@ length, and resumed, without changing a bit.
 from __future__ import annotations
 
 import functools
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,20 +16,12 @@ import jax.numpy as jnp
 
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi, JEDiState
-from jedax.repertoire import Cells
+from jedax.gp import Posterior, Prediction
 from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
 # What a random stream is for; each purpose counts for itself.
 _INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION = range(5)
-# Shares of the cells that the GP's compiled sizes have room for.
-_GP_SHARES = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
-
-
-def gp_size_for(cells: Cells, filled: int) -> int:
-    """Return the smallest of the GP's compiled sizes with room for `filled` cells."""
-    sizes = [math.ceil(cells.num_cells * share) for share in _GP_SHARES]
-    return next(size for size in sizes if size >= filled)
 
 
 def _stream(root: PRNGKeyArray, purpose: int, count: int | Int[Array, ""] = 0) -> PRNGKeyArray:
@@ -64,26 +55,18 @@ class Programs:
         """
         return jax.eval_shape(self._begin, roots, start_genotypes)
 
-    def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, gp_size: int) -> Any:
-        """Begin a loop: see `Algorithm.start_loop`."""
-        program = functools.partial(self._start_loop, gp_size=gp_size)
-        return self._call(("start_loop", gp_size), program, (roots, state, jnp.float32(progress)), donate=(1,))
+    def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, at: Any = None) -> Any:
+        """Begin a loop: see `Algorithm.start_loop`; `at` is what `learn_gp` predicts, where the choice needs it."""
+        return self._call("start_loop", self._start_loop, (roots, state, jnp.float32(progress), at), donate=(1,))
 
     def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> Any:
         """Run that many generations."""
         return self._call("advance", self._advance, (roots, state, jnp.int32(generations)), donate=(1,))
 
-    def fit_gp(self, state: JEDiState, gp_size: int) -> JEDiState:
-        """Fit the GP's hyperparameters, for the record; JEDi only."""
+    def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
+        """Let the GP learn from the filled cells, and predict for all: see `JEDi.learn_gp`; JEDi only."""
         assert isinstance(self.algorithm, JEDi)
-        program = jax.vmap(functools.partial(self.algorithm.fit_gp, gp_size=gp_size))
-        return self._call(("fit_gp", gp_size), lambda state: program(state)[0], (state,), donate=(0,))
-
-    def predict_gp(self, state: JEDiState, gp_size: int) -> tuple[Array, Array]:
-        """Return the GP's mean and standard deviation at all centroids, each `(replicas, cells)`; JEDi only."""
-        assert isinstance(self.algorithm, JEDi)
-        program = jax.vmap(functools.partial(self.algorithm.predict_gp, gp_size=gp_size))
-        return self._call(("predict_gp", gp_size), program, (state,))
+        return self._call("learn_gp", jax.vmap(self.algorithm.learn_gp), (state,), donate=(0,))
 
     def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
         batch = self.algorithm.num_initial
@@ -102,12 +85,13 @@ class Programs:
             return self.task.evaluate_with_transitions(key, genotypes)
         return self.task.evaluate_batch(key, genotypes)
 
-    def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], *, gp_size: int) -> Any:
-        def start(root: PRNGKeyArray, state: Any) -> Any:
+    def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], at: Any) -> Any:
+        def start(root: PRNGKeyArray, state: Any, at: Any) -> Any:
             key = _stream(root, _LOOP, state.generation)
-            return self.algorithm.start_loop(key, state, progress, gp_size=gp_size)
+            learnt = () if at is None else (at,)
+            return self.algorithm.start_loop(key, state, progress, *learnt)
 
-        return jax.vmap(start)(roots, state)
+        return jax.vmap(start)(roots, state, at)
 
     def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> Any:
         def generation(root: PRNGKeyArray, state: Any) -> Any:

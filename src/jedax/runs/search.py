@@ -20,7 +20,7 @@ from jedax.algorithms.jedi import JEDi
 from jedax.config.run import FullConfig
 from jedax.runs import environment
 from jedax.runs.directory import RunDirectory
-from jedax.runs.programs import Programs, gp_size_for, programs_for, replica_roots
+from jedax.runs.programs import Programs, programs_for, replica_roots
 from jedax.runs.progress import Progress
 from jedax.tasks.base import Task
 
@@ -75,8 +75,8 @@ class Search:
         directory: Where results go; None: nowhere.
         progress: What shows how far it is.
         callbacks: Called at each report; one that returns True stops the search.
-        began: `time.perf_counter()` when this sitting began.
-        phases: Seconds by phase, earlier sittings included.
+        began: `time.perf_counter()` when this process took it up.
+        phases: Seconds by phase, those of earlier processes included.
     """
 
     config: FullConfig
@@ -116,17 +116,12 @@ class Search:
         return self.algorithm.num_initial + self.generation * self.batch
 
     @property
-    def _jedi(self) -> JEDi | None:
-        """The method, if it has a GP."""
-        return self.algorithm if isinstance(self.algorithm, JEDi) else None
-
-    @property
     def _gp_guides(self) -> bool:
-        return self._jedi is not None and self._jedi.uses_gp
+        return isinstance(self.algorithm, JEDi) and self.algorithm.uses_gp
 
     @property
     def seconds(self) -> float:
-        """Duration so far, earlier sittings included."""
+        """Duration so far, those of earlier processes included."""
         return self.seconds_before + time.perf_counter() - self.began
 
     def run(self) -> None:
@@ -213,14 +208,11 @@ class Search:
     def _start_loop(self) -> None:
         with self.phase("gp" if self._gp_guides else "simulate+es"):
             progress = self.evaluations / self.config.run.evaluations
-            gp_size = self.gp_size_for_all() if self._gp_guides else 0
-            self.state = self.programs.start_loop(self.roots, self.state, progress, gp_size)
+            at = None
+            if self._gp_guides:
+                self.state, at = self.programs.learn_gp(self.state)
+            self.state = self.programs.start_loop(self.roots, self.state, progress, at)
             jax.block_until_ready(self.state)
-
-    def gp_size_for_all(self) -> int:
-        """Return the size of GP with room for the filled cells of every replica."""
-        filled = (np.asarray(self.state.repertoire.fitness) > -np.inf).sum(axis=1)
-        return gp_size_for(self.algorithm.cells, int(filled.max()))
 
     def _end_of_chunk(self, caught: list[int]) -> None:
         """Report, show, save, and see whether it is time to stop."""
@@ -257,10 +249,6 @@ class Search:
 
     def _report(self) -> bool:
         """Add the metrics' rows; return whether a callback wants to stop."""
-        if self._jedi is not None and not self._jedi.uses_gp:
-            with self.phase("gp"):
-                self.state = self.programs.fit_gp(self.state, self.gp_size_for_all())
-                jax.block_until_ready(self.state)
         rows = self.measure()
         self.rows += rows
         if self.directory is not None:
