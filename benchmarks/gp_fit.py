@@ -2,10 +2,11 @@
 
     python benchmarks/gp_fit.py [--repeats 9] [--unweighted] [--blas-threads 1] [--beside 0]
 
-The data are cells of a 32 x 32 grid on the unit square, some of them missing, with a fitness like that of a
-maze (distance to a target, and steps where walls are) and 1 to 1e5 evaluations each. "Warm" refits after the
-fitness and the counts of five per cent of the cells have changed. A search gives the BLAS one thread; `--beside`
-starts so many other busy processes first, to show why.
+The data are cells of a square grid on the unit square, a tenth of them missing, with a fitness like that of a maze
+(distance to a target, and steps where walls are) and 1 to 1e5 evaluations each. "Warm" refits after the fitness and the
+counts of five per cent of the cells have changed; "condition" keeps the hyperparameters. "Predict" is for as many
+places as there are cells. Above 1,024 filled cells neighbours are pooled into 1,024 groups. A search gives the BLAS one
+thread; `--beside` starts so many other busy processes first, to show why.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import scipy.linalg  # noqa: F401, the BLAS whose threads are set
 import threadpoolctl
 from jax.scipy.linalg import cho_solve
 
-from jedax.gp import GPData, GPSettings, fit, predict
+from jedax.gp import GPData, GPSettings, condition, fit, predict
 
 SIDE = 32
 TARGET = np.array([0.9, 0.9])
@@ -48,7 +49,7 @@ def cells(seed: int, num: int, side: int = SIDE) -> tuple[np.ndarray, np.ndarray
 def data(size: int, changed: float = 0.0) -> GPData:
     """Return nine tenths of `size` filled cells, of which a share `changed` has just improved."""
     num = int(0.9 * size)
-    x, fitness, counts = cells(size, num)
+    x, fitness, counts = cells(size, num, max(SIDE, round(size**0.5)))
     rng = np.random.default_rng(1)
     improved = rng.random(num) < changed
     fitness = fitness + improved * rng.exponential(20, num)
@@ -109,27 +110,32 @@ def main() -> None:
 
 def measure(options: argparse.Namespace) -> None:
     settings = GPSettings(weighted=not options.unweighted)
-    fit_, predict_ = jax.jit(fit, static_argnums=0), jax.jit(predict)
-    queries = jax.random.uniform(jax.random.key(0), (1024, 2))
+    predict_ = jax.jit(predict)
     print(
         f"{os.cpu_count()} cores, {options.blas_threads} BLAS threads, {options.beside} busy processes beside; "
         f"milliseconds, median of {options.repeats}; (likelihood evaluations)"
     )
-    print(f"{'size':>5} {'cold fit':>14} {'warm fit':>14} {'predict':>8}   one evaluation's parts")
-    for size in (128, 256, 512, 1024):
+    print(
+        f"{'cells':>6} {'cold fit':>14} {'warm fit':>14} {'condition':>10} {'predict':>8}   LAPACK and products alone"
+    )
+    for size in (128, 256, 512, 1024, 4096, 16384, 65536):
         start = settings.initial_hyperparameters()
         before, after = data(size), data(size, changed=0.05)
-        cold = fit_(settings, start, before)
-        warm = fit_(settings, cold.hyperparameters, after)
+        queries = jax.random.uniform(jax.random.key(0), (size, 2))
+        cold = fit(settings, start, before)
+        warm = fit(settings, cold.hyperparameters, after)
         times = [
-            milliseconds(fit_, settings, start, before, repeats=options.repeats),
-            milliseconds(fit_, settings, cold.hyperparameters, after, repeats=options.repeats),
+            milliseconds(fit, settings, start, before, repeats=options.repeats),
+            milliseconds(fit, settings, cold.hyperparameters, after, repeats=options.repeats),
+            milliseconds(condition, settings, cold.hyperparameters, after, repeats=options.repeats),
             milliseconds(predict_, warm, queries, repeats=options.repeats),
         ]
-        shown = ", ".join(f"{name} {ms:.2f}" for name, ms in parts(size, options.repeats).items())
+        alone = parts(size, options.repeats) if size <= 1024 else {}
+        shown = ", ".join(f"{name} {ms:.2f}" for name, ms in alone.items())
         print(
-            f"{size:5d} {times[0]:9.1f} ({int(cold.num_evaluations):2d}) {times[1]:9.1f}"
-            f" ({int(warm.num_evaluations):2d}) {times[2]:8.1f}   {shown}"
+            f"{size:6d} {times[0]:9.1f} ({int(cold.num_evaluations):2d}) {times[1]:9.1f}"
+            f" ({int(warm.num_evaluations):2d}) {times[2]:10.1f} {times[3]:8.1f}   {shown}",
+            flush=True,
         )
 
 
