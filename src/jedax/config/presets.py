@@ -35,11 +35,13 @@ class Preset:
         summary: What it is and where its numbers come from, in a line.
         changes: Parameters that differ from the method's own.
         tuned_alpha: Whether alpha is the constant that the paper found best for the task.
+        budgets: Evaluations by task, of a preset that is for these tasks alone; empty: for all, at their own.
     """
 
     summary: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     tuned_alpha: bool = False
+    budgets: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -142,14 +144,27 @@ def method_defaults(method: str, task: str, preset: str | None = None, *, where:
     if preset is None:
         preset = next(iter(entry.presets))
     chosen = entry.presets[check_choice("preset", preset, entry.presets)]
-    changes = dict(chosen.changes)
+    if chosen.budgets and task not in chosen.budgets:
+        raise fail(
+            "preset",
+            expected=f"a task that it is for ({', '.join(chosen.budgets)})",
+            received=f"{preset!r} for {task!r}",
+            remedy="take another preset",
+        )
+    changes: dict[str, Any] = {}
     if task in CONTROL_TASKS:
         changes |= entry.control
         if isinstance(entry.config, JediConfig) and task in _LONG_LOOPS:
             changes["generations"] = _LONG_LOOPS[task]
+    changes |= chosen.changes
     if chosen.tuned_alpha:
         changes["alpha"] = _tuned_alpha(task)
     return entry.config.replace(**changes)
+
+
+def preset_budget(method: str, task: str, preset: str | None) -> int | None:
+    """Return the evaluations that a preset of a method sets for a task; None: it leaves the task's own."""
+    return METHODS[method].presets[preset].budgets.get(task) if preset is not None else None
 
 
 def _tuned_alpha(task: str) -> float:

@@ -197,6 +197,21 @@ class ControlTask(ConfiguredTask):
         self._check(genotype)
         return self._record(genotype)[1]
 
+    def rollout_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
+        """Return every step of one episode of each genotype, batch first; `key` as in `evaluate`.
+
+        Robots magnify rounding, and programs for few and for many genotypes round apart: the steps are those that
+        `evaluate_batch` took if as many genotypes are given, or a whole part (64).
+        """
+        self._check_batch(genotypes)
+        return jax.vmap(lambda genotype: self._record(genotype)[1])(genotypes)
+
+    def replay(self, genotype: Float[Array, " params"]) -> Trajectory:
+        """Return every step of one episode as `evaluate_batch` takes them in a part of a batch on a CPU."""
+        self._check(genotype)
+        copies = jnp.broadcast_to(genotype, (_PART, self.num_params))
+        return jax.tree.map(lambda leaf: leaf[0], self.rollout_batch(jax.random.key(0), copies))
+
     def actions(
         self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
     ) -> Float[Array, "batch action"]:

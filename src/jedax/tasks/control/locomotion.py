@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jedax.config.control import LocomotionConfig
 from jedax.tasks.control.base import ControlTask, Tally
-from jedax.types import Array, Float
+from jedax.types import Array, Bool, Float
 
 
 class _Robot(NamedTuple):
@@ -82,9 +82,20 @@ class Locomotion(ControlTask):
         """About the lowest fitness: in each step the lowest reward of `ROBOTS`."""
         return self.config.steps * ROBOTS[self.config.name].lowest
 
-    def _seen(self, physics: Any) -> Float[Array, " feet"]:
+    def touches(
+        self, positions: Float[Array, "*batch links 3"], rotations: Float[Array, "*batch links 4"]
+    ) -> Bool[Array, "*batch feet"]:
+        """Return whether each foot touches the floor: its lowest point is no higher than `contact_margin`.
+
+        Args:
+            positions: Of Brax's links, in metres.
+            rotations: Of the links, quaternions with the real part first.
+        """
         feet = self._simulator.feet_of(self.robot, self.config.backend, ROBOTS[self.config.name].feet)
-        return feet.touching(physics.x.pos, physics.x.rot, self.config.contact_margin).astype(jnp.float32)
+        return feet.heights(positions, rotations) <= self.config.contact_margin
+
+    def _seen(self, physics: Any) -> Float[Array, " feet"]:
+        return self.touches(physics.x.pos, physics.x.rot).astype(jnp.float32)
 
     def _descriptor(self, tally: Tally) -> Float[Array, " feet"]:
         return tally.behaviour / jnp.maximum(tally.length, 1)

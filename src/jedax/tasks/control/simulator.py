@@ -25,7 +25,7 @@ from brax.io import mjcf
 from etils import epath
 
 from jedax.tasks.control.layout import RADIUS, TARGET, WALLS
-from jedax.types import Array, Bool, Float
+from jedax.types import Array, Float
 
 mujoco: Any = _mujoco  # its stubs lack most of it
 
@@ -50,23 +50,19 @@ class Feet:
     ends: np.ndarray
     radii: np.ndarray
 
-    def heights(self, positions: Float[Array, "links 3"], rotations: Float[Array, "links 4"]) -> Float[Array, " feet"]:
+    def heights(
+        self, positions: Float[Array, "*batch links 3"], rotations: Float[Array, "*batch links 4"]
+    ) -> Float[Array, "*batch feet"]:
         """Return how far the lowest point of each foot is above the floor z = 0; negative below it.
 
         Args:
             positions: Of the links.
             rotations: Of the links, quaternions with the real part first.
         """
-        w, x, y, z = rotations[self.links].T
+        w, x, y, z = jnp.moveaxis(rotations[..., self.links, :], -1, 0)
         down = jnp.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
-        lowest = jnp.einsum("fed,fd->fe", self.ends, down, precision="highest").min(axis=-1)
-        return positions[self.links, 2] + lowest - self.radii
-
-    def touching(
-        self, positions: Float[Array, "links 3"], rotations: Float[Array, "links 4"], margin: float
-    ) -> Bool[Array, " feet"]:
-        """Return whether each foot is within `margin` of the floor, or in it; links as in `heights`."""
-        return self.heights(positions, rotations) <= margin
+        lowest = (self.ends * down[..., None, :]).sum(axis=-1).min(axis=-1)
+        return positions[..., self.links, 2] + lowest - self.radii
 
 
 @functools.cache
