@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 
 from jedax.report import plots, sticks
 from jedax.report.mujoco_film import render
@@ -18,7 +20,7 @@ from jedax.report.replay import Replay, every, jitted, write_arrays, write_film
 from jedax.runs.files import write_atomic
 from jedax.runs.results import Solution
 from jedax.tasks.control import AntMaze
-from jedax.tasks.control.base import ControlTask, Trajectory
+from jedax.tasks.control.base import ControlTask
 from jedax.tasks.control.locomotion import Locomotion
 
 _MOST_FRAMES = 150
@@ -27,7 +29,7 @@ _POSES = 9
 
 def show(task: ControlTask, solution: Solution, folder: Path, name: str) -> Replay:
     """Write a robot's film (GIF), picture (PNG) and trajectory (.npz); errors as in `jedax.report.replay.replay`."""
-    steps: Trajectory = jitted(task.replay, jnp.asarray(solution.genotype))
+    steps = jitted(task.replay, jnp.asarray(solution.genotype))
     length = int(steps.length)
     fitness = float(np.where(np.arange(task.config.steps) < length, steps.rewards, 0).sum(dtype=np.float64))
     body = sticks.body_of(task.environment.sys.mj_model)
@@ -50,7 +52,7 @@ def show(task: ControlTask, solution: Solution, folder: Path, name: str) -> Repl
     return Replay(solution, fitness, (picture, film, numbers), tuple(remarks))
 
 
-def _picture(task: ControlTask, body: sticks.Body, steps: Trajectory, title: str) -> bytes:
+def _picture(task: ControlTask, body: sticks.Body, steps: Any, title: str) -> bytes:
     length = int(steps.length)
     if isinstance(task, AntMaze):
         figure, ax = plt.subplots(figsize=(4.6, 4.6))
@@ -73,7 +75,7 @@ def _picture(task: ControlTask, body: sticks.Body, steps: Trajectory, title: str
     return buffer.getvalue()
 
 
-def _gait(ax: plt.Axes, task: Locomotion, steps: Trajectory) -> None:
+def _gait(ax: Axes, task: Locomotion, steps: Any) -> None:
     """Draw when each foot touches the floor."""
     touches = jitted(task.touches, steps.positions, steps.rotations)[: int(steps.length)]
     names = [name.removesuffix(" on the floor") for name in task.descriptor_names]

@@ -64,7 +64,8 @@ def _stage(task: Maze, title: str) -> tuple[Figure, Axes]:
 def _frames(task: Maze, title: str, positions: np.ndarray) -> list[np.ndarray]:
     figure, ax = _stage(task, title)
     (trail,) = ax.plot([], [], color=plots.PATH, linewidth=1.6, zorder=5)
-    robot = ax.add_patch(Circle((0, 0), task.config.robot_radius, facecolor=plots.STOP, edgecolor="white", zorder=6))
+    robot = Circle((0, 0), task.config.robot_radius, facecolor=plots.STOP, edgecolor="white", zorder=6)
+    ax.add_patch(robot)
     figure.set_dpi(100)
     figure.tight_layout()
     frames = []
