@@ -25,6 +25,10 @@ _TUNED_ALPHA = {
 _LONG_LOOPS = {"walker2d": 1000, "ant-maze": 1000}
 _CONTROL_ES = {"population": 256, "es": "lm-ma-es"}
 _CONTROL_VARIATION = {"offspring": 1024, "iso_sigma": 0.005, "line_sigma": 0.05}
+# What two CPU cores evaluate in a few minutes.
+_CPU_BUDGETS = {
+    "halfcheetah": 4096, "walker2d": 8192, "ant-maze": 8192, "hopper": 8192, "ant": 4096, "humanoid": 4096,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,15 @@ class Method:
     control: Mapping[str, Any]
 
 
+def _cpu(**changes: Any) -> dict[str, Preset]:
+    summary = "control tasks in a few minutes on two CPU cores: small population and budget, not the paper's"
+    return {"cpu": Preset(summary, changes, budgets=_CPU_BUDGETS)}
+
+
 _JEDI_PRESETS = {
     "decay": Preset(f"alpha falls from 0.8 to 0 over the budget (paper, section 4.3); rest: {GLOBAL_TABLE}"),
     "tuned": Preset(f"the constant alpha that the paper found best for the task ({JEDI_TABLE})", tuned_alpha=True),
+    **_cpu(population=16, generations=5),
 }
 _PAPER = {"paper": Preset(GLOBAL_TABLE)}
 
@@ -83,19 +93,19 @@ METHODS: dict[str, Method] = {
     "es": Method(
         ESConfig(),
         "One evolution strategy (--es) from a random genotype, by fitness alone.",
-        _PAPER,
+        {**_PAPER, **_cpu(population=64)},
         _CONTROL_ES,
     ),
     "es-restart": Method(
         ESConfig(restart_tolerance=1e-3),
         "The same, begun anew from a random genotype whenever it has converged.",
-        _PAPER,
+        {**_PAPER, **_cpu(population=64)},
         _CONTROL_ES,
     ),
     "map-elites": Method(
         MapElitesConfig(),
         "MAP-Elites with the iso+line variation.",
-        _PAPER,
+        {**_PAPER, **_cpu(offspring=64)},
         _CONTROL_VARIATION,
     ),
     "cma-me": Method(
@@ -105,19 +115,20 @@ METHODS: dict[str, Method] = {
             "imp": Preset(f"improvement emitters: new cells first, then gains; {GLOBAL_TABLE}"),
             "opt": Preset(f"optimising emitters: fitness alone; {GLOBAL_TABLE}", {"ranker": "opt"}),
             "rnd": Preset(f"random direction emitters; {GLOBAL_TABLE}", {"ranker": "rnd"}),
+            **_cpu(population=16),
         },
         _CONTROL_ES,
     ),
     "cma-mae": Method(
         CMAMEConfig(ranker="threshold", learning_rate=0.1, threshold_min="task"),
         "CMA-MAE: CMA-ME with thresholds that follow the fitness slowly (--learning-rate).",
-        {"paper": Preset(f"learning rate 0.1 (paper, appendix A); {GLOBAL_TABLE}")},
+        {"paper": Preset(f"learning rate 0.1 (paper, appendix A); {GLOBAL_TABLE}"), **_cpu(population=16)},
         _CONTROL_ES,
     ),
     "pga-me": Method(
         PGAMEConfig(),
         "PGA-ME: MAP-Elites half of whose offspring follow the gradient of a learnt critic.",
-        {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}")},
+        {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}"), **_cpu(offspring=64)},
         {
             **_CONTROL_VARIATION,
             "critic_hidden": (256, 256),

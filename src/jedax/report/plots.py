@@ -166,12 +166,11 @@ def maze(ax: Axes, config: MazeConfig, *, fill_target: bool = True) -> None:
 def ant_maze(ax: Axes) -> None:
     """Draw the ant's maze from above: walls as thick as they are, start, target."""
     for x1, y1, x2, y2 in layout.WALLS:
-        corner, size = (x1, y1), (x2 - x1, y2 - y1)
-        flat = [side == 0 for side in size]  # a capsule has its caps within its ends and its radius on both sides
-        corner = [c - layout.RADIUS * f for c, f in zip(corner, flat, strict=True)]
-        size = [s + 2 * layout.RADIUS * f for s, f in zip(size, flat, strict=True)]
+        # A capsule has its caps within its ends, and its radius on both sides of the line between them.
+        rx, ry = layout.RADIUS * (x1 == x2), layout.RADIUS * (y1 == y2)
         style = BoxStyle("Round", pad=0, rounding_size=layout.RADIUS)
-        ax.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, facecolor=WALL, linewidth=0, zorder=3))
+        ax.add_patch(FancyBboxPatch((x1 - rx, y1 - ry), x2 - x1 + 2 * rx, y2 - y1 + 2 * ry, boxstyle=style,
+                                    facecolor=WALL, linewidth=0, zorder=3))  # fmt: skip
     ax.plot(*layout.TARGET, "*", color=TARGET, markersize=13, markeredgecolor="white", zorder=4, label="target")
     ax.plot(0, 0, "o", color=PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
 

@@ -140,7 +140,7 @@ def _folder(run: Run, out: str | Path | None) -> Path:
 def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
     """Write arrays as a compressed .npz file, and return its path."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{name: np.asarray(array) for name, array in arrays.items()})
+    np.savez_compressed(buffer, **arrays)
     write_atomic(path, buffer.getvalue())
     return path
 
