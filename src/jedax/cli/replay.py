@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from jedax._checks import JedaxError, fail
@@ -26,6 +27,8 @@ def replay(arguments: list[str]) -> None:
         raise fail("jedax replay", expected="a run's directory", received="none", remedy="see runs/")
     cell = tuple(_number("cell", text, float) for text in values["cell"]) if "cell" in values else None
     seed = _number("seed", values["seed"], int) if "seed" in values else None
+    # MuJoCo cannot even simulate where this asks for an OpenGL that is not there; films are made in another process.
+    os.environ.pop("MUJOCO_GL", None)
     with nothing_to_save():
         from jedax.report.replay import replay as show
         from jedax.runs.environment import keep_compiled_programs

@@ -14,6 +14,7 @@ from jedax.report import plots
 
 _SPHERE, _CAPSULE = 2, 3  # mjtGeom
 _ANGLE = np.deg2rad(35)  # of sight above the floor, and of y in the picture, for robots that move in space
+_POINT = 1e-3  # half the length of a stroke that is to be a dot, for matplotlib leaves out those without any
 _WINDOW = 2.2  # metres from the robot to the edge of a film
 
 
@@ -23,7 +24,7 @@ class Body:
 
     Attributes:
         links: `(geoms,)`, the link that each belongs to; -1: it stands still.
-        ends: `(geoms, 2, 3)`, centres of the spheres at its ends, in the link's frame; for a sphere twice the same.
+        ends: `(geoms, 2, 3)`, centres of the spheres at its ends, in the link's frame; for a sphere next to each other.
         radii: `(geoms,)`, in metres.
         planar: Whether the robot can move in the plane y = 0 only.
     """
@@ -54,7 +55,7 @@ def body_of(model: Any) -> Body:
     geoms = np.flatnonzero(np.isin(model.geom_type, (_SPHERE, _CAPSULE)))
     w, x, y, z = model.geom_quat[geoms].T
     axis = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=-1)
-    half = np.where(model.geom_type[geoms] == _CAPSULE, model.geom_size[geoms, 1], 0)
+    half = np.where(model.geom_type[geoms] == _CAPSULE, model.geom_size[geoms, 1], _POINT)
     along = axis * half[:, None]
     centres = model.geom_pos[geoms]
     return Body(

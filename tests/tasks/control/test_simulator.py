@@ -83,17 +83,18 @@ class TestAgainstBrax:
         assert state.obs.shape == (29,)
 
 
+@pytest.fixture(scope="module")
+def walkers():
+    task = Locomotion(name="walker2d", steps=110, hidden=(8,))
+    genotypes = 4 * jax.vmap(task.init)(jax.random.split(KEY, 8))
+    return jax.tree.map(np.asarray, jax.jit(task.evaluate_with_transitions)(KEY, genotypes))
+
+
 class TestFalling:
     """A walker of which some policies fall: the end is where its own observations say that it fell."""
 
-    @pytest.fixture(scope="class")
-    def found(self):
-        task = Locomotion(name="walker2d", steps=110, hidden=(8,))
-        genotypes = 4 * jax.vmap(task.init)(jax.random.split(KEY, 8))
-        return jax.tree.map(np.asarray, jax.jit(task.evaluate_with_transitions)(KEY, genotypes))
-
-    def test_the_first_fall_ends_the_episode(self, found):
-        steps = found.transitions
+    def test_the_first_fall_ends_the_episode(self, walkers):
+        steps = walkers.transitions
         z, angle = steps.next_observations[..., 0], steps.next_observations[..., 1]
         fallen = ~((z > 0.8) & (z < 2) & (np.abs(angle) < 1))
         length = np.where(fallen.any(axis=1), fallen.argmax(axis=1) + 1, 110)
@@ -101,13 +102,13 @@ class TestFalling:
         np.testing.assert_array_equal(steps.valid, np.arange(110) < length[:, None])
         np.testing.assert_array_equal(steps.terminal.sum(axis=1), fallen.any(axis=1))
         earned = np.where(steps.valid, steps.rewards, 0).sum(axis=1, dtype=float)
-        np.testing.assert_allclose(found.fitness, earned, rtol=1e-5)
-        shares = found.descriptor * length[:, None]
+        np.testing.assert_allclose(walkers.fitness, earned, rtol=1e-5)
+        shares = walkers.descriptor * length[:, None]
         np.testing.assert_allclose(shares, shares.round(), atol=1e-3)
-        assert 0 < found.descriptor.max() <= 1
+        assert 0 < walkers.descriptor.max() <= 1
 
-    def test_rewards_are_speed_and_a_point_for_standing(self, found):
-        steps = found.transitions
+    def test_rewards_are_speed_and_a_point_for_standing(self, walkers):
+        steps = walkers.transitions
         speed = steps.rewards - 1 + 1e-3 * (steps.actions**2).sum(axis=-1)
         # Brax observes the velocity of the torso after the step; the reward has the mean over it.
         assert np.corrcoef(speed[steps.valid], steps.next_observations[..., 8][steps.valid])[0, 1] > 0.9
@@ -152,6 +153,25 @@ class TestFeet:
         np.testing.assert_array_equal(touches, [[True, True], [True, True], [False, False]])
 
 
+@pytest.fixture(scope="module")
+def pushed():
+    """Ants thrown at 8 m/s in x from x = 18.3: in front of a wall, and where there is none."""
+    env = AntMaze().environment
+
+    def path(y):
+        start = env.sys.init_q.at[0].set(18.3).at[1].set(y)
+        physics = env.pipeline_init(start, jnp.zeros(env.sys.qd_size()).at[0].set(8.0))
+        state = env._look(physics)
+
+        def step(state, _):
+            after = env.step(state, jnp.zeros(8))
+            return after, (after.pipeline_state.x.pos[0], after.obs, after.reward, after.done)
+
+        return jax.lax.scan(step, state, length=50)[1]
+
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(path))(jnp.float32([3.0, 25.0])))
+
+
 class TestWalls:
     # x1, y1, x2, y2 of the centre line's ends with the caps; from the task's description, not from the code.
     INNER = ((20, -4.5, 20, 19.5), (10.5, 7.5, 19.5, 7.5), (10, 20.25, 10, 39.75))
@@ -185,24 +205,6 @@ class TestWalls:
         legs = {f"{leg}_ankle_geom" for leg in ("left", "right", "third", "fourth")}
         assert with_walls == {"torso_geom", *legs}
         assert with_floor == {f"{leg}_foot_geom" for leg in ("left", "right", "third", "fourth")}
-
-    @pytest.fixture(scope="class")
-    def pushed(self):
-        """Ants thrown at 5 m/s in x from x = 18.3: in front of a wall, and where there is none."""
-        env = AntMaze().environment
-
-        def path(y):
-            start = env.sys.init_q.at[0].set(18.3).at[1].set(y)
-            physics = env.pipeline_init(start, jnp.zeros(env.sys.qd_size()).at[0].set(5.0))
-            state = env._look(physics)
-
-            def step(state, _):
-                after = env.step(state, jnp.zeros(8))
-                return after, (after.pipeline_state.x.pos[0], after.obs, after.reward, after.done)
-
-            return jax.lax.scan(step, state, length=50)[1]
-
-        return jax.tree.map(np.asarray, jax.jit(jax.vmap(path))(jnp.float32([3.0, 25.0])))
 
     def test_an_ant_stops_at_a_wall(self, pushed):
         x = pushed[0][..., 0]
