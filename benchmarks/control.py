@@ -67,7 +67,8 @@ def measure(name, preset, steps, generations, rounds):
     best = {what: batch / min(values) for what, values in times.items()}
     rates = " | ".join(f"{best[what]:,.1f}" for what in ("bare", "evaluate", "run"))
     print(
-        f"| {name} | {batch} | {task.config.steps} | {rates} | {best['run'] / best['bare']:.0%} | {best['bare'] * task.config.steps:,.0f} |",
+        f"| {name} | {batch} | {task.config.steps} | {rates} | {best['run'] / best['bare']:.0%} "
+        f"| {best['bare'] * task.config.steps:,.0f} |",
         flush=True,
     )
 

@@ -80,7 +80,7 @@ def test_is_maze_file(name, answer):
     ("name", "message"),
     [
         ("maze_a", r"^task: unknown name 'maze_a'; did you mean 'maze-a'"),
-        ("shpere", r"^task: unknown name 'shpere'; did you mean 'sphere'\?$"),
+        ("shpere", r"^task: unknown name 'shpere'; did you mean 'sphere'"),
         ("zzz", r"^task: unknown name 'zzz'; choose one of ant, ant-maze, arm, .*walker2d\.$"),
         (
             "nofile.yaml",

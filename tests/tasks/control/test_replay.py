@@ -36,9 +36,7 @@ class TestHopper:
         numbers = np.load(shown.files[2])
         assert shown.fitness == pytest.approx(solution.fitness, abs=0.05)
         assert numbers["rewards"].sum() == pytest.approx(shown.fitness, abs=1e-3)
-        np.testing.assert_allclose(
-            numbers["q"][:, 1] + 1.25, numbers["positions"][:, 0, 2], atol=0.02
-        )  # height of the torso
+        np.testing.assert_allclose(numbers["q"][:, 1] + 1.25, numbers["positions"][:, 0, 2], atol=0.02)
         speed = np.diff(numbers["positions"][:, 0, 0]) / numbers["dt"]
         control = 1e-3 * (numbers["actions"] ** 2).sum(axis=1)
         np.testing.assert_allclose(numbers["rewards"][1:], speed + 1 - control[1:], atol=2e-3)
