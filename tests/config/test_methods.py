@@ -4,7 +4,7 @@ import pytest
 
 from jedax._checks import JedaxError
 from jedax.config.methods import JediConfig
-from jedax.config.presets import METHODS, method_defaults
+from jedax.config.presets import CONTROL_TASKS, METHODS, method_defaults, preset_budget
 from jedax.config.tasks import TASKS
 
 
@@ -95,6 +95,33 @@ class TestDefaultsOfMethods:
         assert type(method_defaults(method, task)) is type(METHODS[method].config)
         assert METHODS[method].summary.endswith(".")
 
+    @pytest.mark.parametrize("method", METHODS)
+    def test_preset_for_a_cpu(self, method):
+        config = method_defaults(method, "walker2d", "cpu")
+        assert config.batch == 64
+        assert preset_budget(method, "walker2d", "cpu") == 8192
+        assert preset_budget(method, "walker2d", None) is None
+        assert preset_budget("jedi", "walker2d", "decay") is None
+        with pytest.raises(JedaxError, match=r"^preset: expected a task that it is for \(half.*'cpu' for 'maze-a'"):
+            method_defaults(method, "maze-a", "cpu")
+
+    @pytest.mark.parametrize("method", ["jedi", "jedi-paper"])
+    @pytest.mark.parametrize("task", CONTROL_TASKS)
+    def test_ten_loops_fit_a_cpu(self, method, task):
+        config = method_defaults(method, task, "cpu")
+        assert config.es == "lm-ma-es"
+        assert (preset_budget(method, task, "cpu") - config.batch) // config.batch >= 10 * config.generations
+
+    @pytest.mark.parametrize(
+        ("task", "alpha", "generations"), [("halfcheetah", 0.5, 100), ("walker2d", 0.3, 1000), ("ant-maze", 0.0, 1000)]
+    )
+    def test_control_tasks_are_the_papers(self, task, alpha, generations):
+        config = method_defaults("jedi-paper", task, "tuned")
+        assert (config.alpha, config.generations) == (alpha, generations)
+        assert (config.population, config.pool, config.es) == (256, 4, "lm-ma-es")
+        assert (config.step_size, config.elite_ratio, config.cells) == (0.05, 0.5, 1024)
+        assert TASKS[task].config().hidden == (256, 256)
+
     def test_presets(self):
-        assert list(METHODS["jedi"].presets) == ["decay", "tuned"]
+        assert list(METHODS["jedi"].presets) == ["decay", "tuned", "cpu"]
         assert method_defaults("jedi", "maze-c", "decay") == method_defaults("jedi", "maze-c")

@@ -318,3 +318,22 @@ class TestReading:
         assert float(repertoire.coverage()) == 0.5
         assert float(repertoire.qd_score(-10.0)) == 7 + 15
         assert float(repertoire.qd_score(0.0)) == 2
+
+
+class TestBfloat16:
+    def test_genotypes_are_rounded_and_all_else_is_not(self):
+        whole, half = empty(FOUR), Repertoire.empty(FOUR, jnp.asarray(STAND_IN), dtype="bfloat16")
+        genotypes = np.float32([[1.001, 2, 3], [4, 5.007, 6]])
+        arguments = genotypes, [1.0, 2.0], [[0.2, 0.2], [0.8, 0.8]]
+        (whole, _), (half, _) = insert(whole, FOUR, *arguments), insert(half, FOUR, *arguments)
+        assert half.genotypes.dtype == jnp.bfloat16
+        for name in ("fitness", "descriptors", "counts", "best_genotype", "best_fitness"):
+            np.testing.assert_array_equal(getattr(half, name), getattr(whole, name))
+        rounded = genotypes.astype(jnp.bfloat16).astype(np.float32)
+        assert (rounded != genotypes).any()
+        near = half.nearest(jnp.float32([0.1, 0.1]))
+        assert near.dtype == jnp.float32
+        np.testing.assert_array_equal(near, rounded[0])
+        drawn = half.sample(jax.random.key(0), 8)
+        assert drawn.dtype == jnp.float32
+        assert {tuple(row) for row in np.asarray(drawn).tolist()} == {tuple(row) for row in rounded.tolist()}

@@ -88,7 +88,7 @@ class CMAME(Algorithm):
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> CMAMEState:
         """Return the state after the evaluated initial batch; every emitter starts from a random elite."""
         mean_key, pool_key, direction_key = jax.random.split(key, 3)
-        empty = Repertoire.empty(self.cells, genotypes[0], self.acceptance)
+        empty = Repertoire.empty(self.cells, genotypes[0], self.acceptance, dtype=self.config.repertoire_dtype)
         when = jnp.int32(genotypes.shape[0])
         repertoire, _ = empty.add(self.cells, genotypes, evaluation, when, self.acceptance)
         means = repertoire.sample(mean_key, self.config.pool)

@@ -72,7 +72,8 @@ class ES(Algorithm):
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "1 params"], evaluation: Evaluation) -> ESState:
         """Return the state after the genotype to start from was evaluated."""
-        repertoire, _ = Repertoire.empty(self.cells, genotypes[0]).add(self.cells, genotypes, evaluation, jnp.int32(1))
+        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
+        repertoire, _ = empty.add(self.cells, genotypes, evaluation, jnp.int32(1))
         return ESState(repertoire, self.strategy.init(key, genotypes[0]), jnp.int32(0), jnp.int32(0))
 
     def ask(self, key: PRNGKeyArray, state: ESState) -> tuple[Float[Array, "batch params"], ESState]:

@@ -112,7 +112,7 @@ class JEDi(Algorithm):
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiState:
         """Initialise the repertoire with the evaluated initial batch; no targets are chosen yet."""
         config = self.config
-        empty = Repertoire.empty(self.cells, genotypes[0])
+        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
         repertoire, _ = empty.add(self.cells, genotypes, evaluation, jnp.int32(genotypes.shape[0]))
         targets = jnp.zeros((config.pool, self.cells.centroids.shape[1]))
         return JEDiState(

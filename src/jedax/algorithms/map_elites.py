@@ -45,7 +45,8 @@ class MapElites(Algorithm):
     ) -> MapElitesState:
         """Return the state after the evaluated initial batch."""
         when = jnp.int32(genotypes.shape[0])
-        repertoire, _ = Repertoire.empty(self.cells, genotypes[0]).add(self.cells, genotypes, evaluation, when)
+        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
+        repertoire, _ = empty.add(self.cells, genotypes, evaluation, when)
         return MapElitesState(repertoire, jnp.int32(0))
 
     def ask(self, key: PRNGKeyArray, state: MapElitesState) -> tuple[Float[Array, "batch params"], MapElitesState]:

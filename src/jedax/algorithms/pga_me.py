@@ -109,9 +109,8 @@ class PGAME(Algorithm):
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> PGAMEState:
         """Return the state after the evaluated initial batch, whose first member is the greedy actor to start from."""
         critic_key, train_key = jax.random.split(key)
-        repertoire, _ = Repertoire.empty(self.cells, genotypes[0]).add(
-            self.cells, genotypes, evaluation, jnp.int32(genotypes.shape[0])
-        )
+        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
+        repertoire, _ = empty.add(self.cells, genotypes, evaluation, jnp.int32(genotypes.shape[0]))
         critic, capacity = self.td3.critic, self.config.buffer if self.config.num_gradient else 1
         learner, buffer = self._learn(
             train_key,

@@ -25,6 +25,7 @@ commands:
   bench TASK... [options]  methods, tasks and seeds, such as: jedax bench maze-a --methods jedi map-elites
   bench --preset NAME      a grid of the paper, such as paper-mazes-quick
   compare DIR...           tables and figures of what bench and run left
+  replay DIR [--cell X Y]  picture and film of what a run found
   tasks                    the tasks that come with jedax
   methods                  the methods, and presets of their parameters
   doctor                   versions, devices, and whether mazes are simulated natively
@@ -62,13 +63,19 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli import experiments
 
         experiments.bench(arguments) if command == "bench" else experiments.compare(arguments)
+    elif command == "replay":
+        from jedax.cli.replay import replay
+
+        replay(arguments)
     elif command in ("tasks", "methods", "doctor"):
         if arguments not in ([], ["--help"], ["-h"]):
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
         {"tasks": _show_tasks, "methods": _show_methods, "doctor": _show_machine}[command]()
     else:
         raise unknown(
-            "command", command, ["run", "bench", "compare", "tasks", "methods", "doctor", "--help", "--version"]
+            "command",
+            command,
+            ["run", "bench", "compare", "replay", "tasks", "methods", "doctor", "--help", "--version"],
         )
 
 

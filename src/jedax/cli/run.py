@@ -29,7 +29,7 @@ _WITHOUT_VALUE = {"--overwrite", "--border", "--no-border"}
 
 def run(arguments: list[str]) -> None:
     """Search, or go on with a search, as the arguments say."""
-    from jedax.config.presets import method_defaults
+    from jedax.config.presets import method_defaults, preset_budget
     from jedax.config.run import FullConfig, RunConfig
     from jedax.config.tasks import task_entry
 
@@ -43,10 +43,11 @@ def run(arguments: list[str]) -> None:
     if config is None:
         method = method or "jedi"
         task_config: Any = task_entry(name).config()
+        method_config = method_defaults(method, name, preset)
+        budget = preset_budget(method, name, preset) or task_config.evaluations
         config = FullConfig(
-            task=name, task_config=task_config, method=method,
-            method_config=method_defaults(method, name, preset),
-            run=RunConfig(evaluations=task_config.evaluations),
+            task=name, task_config=task_config, method=method, method_config=method_config,
+            run=RunConfig(evaluations=budget),
         )  # fmt: skip
     elif method or preset:
         raise fail(

@@ -25,6 +25,9 @@ class MethodConfig(Config):
         default=None, ge=1, description="Points for the CVT's k-means; default: the larger of 5000 and 10 x cells."
     )
     cvt_iterations: int = Field(default=20, ge=0, description="Steps of the CVT's k-means.")
+    repertoire_dtype: Literal["float32", "bfloat16"] = Field(
+        default="float32", description="Of stored genotypes; bfloat16 takes half the memory and rounds them."
+    )
 
     @property
     def batch(self) -> int:

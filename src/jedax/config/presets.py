@@ -25,6 +25,10 @@ _TUNED_ALPHA = {
 _LONG_LOOPS = {"walker2d": 1000, "ant-maze": 1000}
 _CONTROL_ES = {"population": 256, "es": "lm-ma-es"}
 _CONTROL_VARIATION = {"offspring": 1024, "iso_sigma": 0.005, "line_sigma": 0.05}
+# What two CPU cores evaluate in a few minutes.
+_CPU_BUDGETS = {
+    "halfcheetah": 4096, "walker2d": 8192, "ant-maze": 8192, "hopper": 8192, "ant": 4096, "humanoid": 4096,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,13 @@ class Preset:
         summary: What it is and where its numbers come from, in a line.
         changes: Parameters that differ from the method's own.
         tuned_alpha: Whether alpha is the constant that the paper found best for the task.
+        budgets: Evaluations by task, of a preset that is for these tasks alone; empty: for all, at their own.
     """
 
     summary: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     tuned_alpha: bool = False
+    budgets: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,15 @@ class Method:
     control: Mapping[str, Any]
 
 
+def _cpu(**changes: Any) -> dict[str, Preset]:
+    summary = "control tasks in a few minutes on two CPU cores: small population and budget, not the paper's"
+    return {"cpu": Preset(summary, changes, budgets=_CPU_BUDGETS)}
+
+
 _JEDI_PRESETS = {
     "decay": Preset(f"alpha falls from 0.8 to 0 over the budget (paper, section 4.3); rest: {GLOBAL_TABLE}"),
     "tuned": Preset(f"the constant alpha that the paper found best for the task ({JEDI_TABLE})", tuned_alpha=True),
+    **_cpu(population=16, generations=5),
 }
 _PAPER = {"paper": Preset(GLOBAL_TABLE)}
 
@@ -81,19 +93,19 @@ METHODS: dict[str, Method] = {
     "es": Method(
         ESConfig(),
         "One evolution strategy (--es) from a random genotype, by fitness alone.",
-        _PAPER,
+        {**_PAPER, **_cpu(population=64)},
         _CONTROL_ES,
     ),
     "es-restart": Method(
         ESConfig(restart_tolerance=1e-3),
         "The same, begun anew from a random genotype whenever it has converged.",
-        _PAPER,
+        {**_PAPER, **_cpu(population=64)},
         _CONTROL_ES,
     ),
     "map-elites": Method(
         MapElitesConfig(),
         "MAP-Elites with the iso+line variation.",
-        _PAPER,
+        {**_PAPER, **_cpu(offspring=64)},
         _CONTROL_VARIATION,
     ),
     "cma-me": Method(
@@ -103,19 +115,20 @@ METHODS: dict[str, Method] = {
             "imp": Preset(f"improvement emitters: new cells first, then gains; {GLOBAL_TABLE}"),
             "opt": Preset(f"optimising emitters: fitness alone; {GLOBAL_TABLE}", {"ranker": "opt"}),
             "rnd": Preset(f"random direction emitters; {GLOBAL_TABLE}", {"ranker": "rnd"}),
+            **_cpu(population=16),
         },
         _CONTROL_ES,
     ),
     "cma-mae": Method(
         CMAMEConfig(ranker="threshold", learning_rate=0.1, threshold_min="task"),
         "CMA-MAE: CMA-ME with thresholds that follow the fitness slowly (--learning-rate).",
-        {"paper": Preset(f"learning rate 0.1 (paper, appendix A); {GLOBAL_TABLE}")},
+        {"paper": Preset(f"learning rate 0.1 (paper, appendix A); {GLOBAL_TABLE}"), **_cpu(population=16)},
         _CONTROL_ES,
     ),
     "pga-me": Method(
         PGAMEConfig(),
         "PGA-ME: MAP-Elites half of whose offspring follow the gradient of a learnt critic.",
-        {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}")},
+        {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}"), **_cpu(offspring=64)},
         {
             **_CONTROL_VARIATION,
             "critic_hidden": (256, 256),
@@ -142,14 +155,27 @@ def method_defaults(method: str, task: str, preset: str | None = None, *, where:
     if preset is None:
         preset = next(iter(entry.presets))
     chosen = entry.presets[check_choice("preset", preset, entry.presets)]
-    changes = dict(chosen.changes)
+    if chosen.budgets and task not in chosen.budgets:
+        raise fail(
+            "preset",
+            expected=f"a task that it is for ({', '.join(chosen.budgets)})",
+            received=f"{preset!r} for {task!r}",
+            remedy="take another preset",
+        )
+    changes: dict[str, Any] = {}
     if task in CONTROL_TASKS:
         changes |= entry.control
         if isinstance(entry.config, JediConfig) and task in _LONG_LOOPS:
             changes["generations"] = _LONG_LOOPS[task]
+    changes |= chosen.changes
     if chosen.tuned_alpha:
         changes["alpha"] = _tuned_alpha(task)
     return entry.config.replace(**changes)
+
+
+def preset_budget(method: str, task: str, preset: str | None) -> int | None:
+    """Return the evaluations that a preset of a method sets for a task; None: it leaves the task's own."""
+    return METHODS[method].presets[preset].budgets.get(task) if preset is not None else None
 
 
 def _tuned_alpha(task: str) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jedax._checks import unknown
 from jedax.config.base import Config
+from jedax.config.control import AntMazeConfig, LocomotionConfig, Robot
 from jedax.config.functions import ArmConfig, FunctionConfig
 from jedax.config.maze import MazeConfig, load_maze_file
 
@@ -27,6 +28,11 @@ def _maze(name: str, summary: str) -> TaskEntry:
     return TaskEntry(summary, functools.partial(load_maze_file, layout), _MAZE)
 
 
+def _robot(name: Robot, summary: str, steps: int, evaluations: int) -> TaskEntry:
+    config = functools.partial(LocomotionConfig, name=name, steps=steps, evaluations=evaluations)
+    return TaskEntry(summary, config, "jedax.tasks.control:Locomotion")
+
+
 _MAZE = "jedax.tasks.maze:Maze"
 _FUNCTIONS = "jedax.tasks.functions"
 
@@ -40,6 +46,14 @@ TASKS: dict[str, TaskEntry] = {
                            f"{_FUNCTIONS}:Rastrigin"),
     "arm": TaskEntry("Planar arm with smooth joints; behaviour: where its tip is.", ArmConfig,
                      f"{_FUNCTIONS}:PlanarArm"),
+    "halfcheetah": _robot("halfcheetah", "Brax's half cheetah is to run; behaviour: how often each foot is down.",
+                          500, 5_000_000),
+    "walker2d": _robot("walker2d", "Brax's two-legged walker is to walk; behaviour as halfcheetah.", 1000, 10_000_000),
+    "ant-maze": TaskEntry("Brax's ant is to find its way between walls; behaviour: where it ends.", AntMazeConfig,
+                          "jedax.tasks.control:AntMaze"),
+    "hopper": _robot("hopper", "Brax's one-legged hopper is to hop; behaviour as halfcheetah.", 1000, 10_000_000),
+    "ant": _robot("ant", "Brax's ant is to run; behaviour as halfcheetah, four feet.", 1000, 10_000_000),
+    "humanoid": _robot("humanoid", "Brax's humanoid is to walk; behaviour as halfcheetah.", 1000, 10_000_000),
 }  # fmt: skip
 
 

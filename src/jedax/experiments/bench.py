@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from jedax._checks import JedaxError, fail
+from jedax.config.presets import preset_budget
 from jedax.config.run import FullConfig, RunConfig
 from jedax.config.tasks import is_maze_file, task_entry
 from jedax.experiments.grids import Entry, Grid, slug
@@ -157,7 +158,8 @@ def cells_of(grid: Grid, folder: Path) -> list[Cell]:
 
 
 def _config(task: str, settings: Any, entry: Entry, evaluations: int | None) -> FullConfig:
-    budget = settings.evaluations if evaluations is None else evaluations
+    of_preset = preset_budget(entry.method, task, entry.preset) or settings.evaluations
+    budget = of_preset if evaluations is None else evaluations
     return FullConfig(
         task=task,
         task_config=settings,

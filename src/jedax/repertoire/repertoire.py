@@ -68,7 +68,7 @@ class Repertoire:
     Empty cells have fitness -inf and count 0; their genotype and descriptor are zeros without meaning.
 
     Attributes:
-        genotypes: `(cells, params)`, the best solution of each cell.
+        genotypes: `(cells, params)`, the best solution of each cell, rounded where they are kept in bfloat16.
         fitness: `(cells,)`, its fitness.
         thresholds: `(cells,)`, what fitness must be above to be taken; in a hard repertoire equal to `fitness`.
         descriptors: `(cells, d)`, its own descriptor, not the cell's centre.
@@ -94,11 +94,20 @@ class Repertoire:
     num_outside: Int[Array, ""]
 
     @classmethod
-    def empty(cls, cells: Cells, genotype: Float[Array, " params"], acceptance: Acceptance = HARD) -> Repertoire:
-        """Return a repertoire without solutions; `genotype` stands in for a best one until there is one."""
+    def empty(
+        cls,
+        cells: Cells,
+        genotype: Float[Array, " params"],
+        acceptance: Acceptance = HARD,
+        dtype: str | None = None,
+    ) -> Repertoire:
+        """Return a repertoire without solutions; `genotype` stands in for a best one until there is one.
+
+        `dtype` is that of the cells' genotypes, such as "bfloat16"; None: that of `genotype`.
+        """
         num_cells, num_descriptors = cells.centroids.shape
         return cls(
-            genotypes=jnp.zeros((num_cells, genotype.shape[0]), genotype.dtype),
+            genotypes=jnp.zeros((num_cells, genotype.shape[0]), dtype or genotype.dtype),
             fitness=jnp.full(num_cells, -jnp.inf),
             thresholds=jnp.full(num_cells, acceptance.start),
             descriptors=jnp.zeros((num_cells, num_descriptors)),
@@ -150,7 +159,7 @@ class Repertoire:
         is_best = fitness[best] > self.best_fitness
         new = replace(
             self,
-            genotypes=self.genotypes.at[place].set(genotypes, mode="drop"),
+            genotypes=self.genotypes.at[place].set(genotypes.astype(self.genotypes.dtype), mode="drop"),
             fitness=self.fitness.at[place].set(fitness, mode="drop"),
             thresholds=self._raised(cell, fitness, accepted, place, acceptance),
             descriptors=self.descriptors.at[place].set(evaluation.descriptor, mode="drop"),
@@ -210,14 +219,14 @@ class Repertoire:
         num_filled = self.filled.sum()
         which = jax.random.randint(key, (number,), 0, jnp.maximum(num_filled, 1))
         index = jnp.searchsorted(jnp.cumsum(self.filled), which + 1)
-        return jnp.where(num_filled > 0, self.genotypes[index], self.best_genotype)
+        return jnp.where(num_filled > 0, self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
 
     def nearest(self, descriptor: Float[Array, " descriptor"]) -> Float[Array, " params"]:
         """Return the genotype whose stored descriptor is nearest; of an empty repertoire its stand-in."""
         squared = ((self.descriptors - descriptor) ** 2).sum(axis=-1)
         squared = jnp.minimum(squared, jnp.finfo(squared.dtype).max)  # the square of a far one overflows
         index = jnp.argmin(jnp.where(self.filled, squared, jnp.inf))
-        return jnp.where(self.filled.any(), self.genotypes[index], self.best_genotype)
+        return jnp.where(self.filled.any(), self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
 
     def coverage(self) -> Float[Array, ""]:
         """Return the share of cells that hold a solution, 0 to 1."""

@@ -9,21 +9,22 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.patches import Circle, Rectangle
+from matplotlib.patches import BoxStyle, Circle, FancyBboxPatch, Rectangle
 
 from jedax.config.maze import MazeConfig
 from jedax.repertoire.cells import Cells
 from jedax.report.numbers import evaluations_text
 from jedax.runs.results import Run
 from jedax.tasks.base import Task
+from jedax.tasks.control import AntMaze, layout
 from jedax.tasks.functions import PlanarArm
 from jedax.tasks.maze import Maze
 
 _EMPTY = "#ececec"
-_WALL = "#222222"
-_PATH = "#0072b2"  # colours of Okabe & Ito, safe for colour-blind readers
-_TARGET = "#009e73"
-_STOP = "#d55e00"
+WALL = "#222222"
+PATH = "#0072b2"  # colours of Okabe & Ito, safe for colour-blind readers
+TARGET = "#009e73"
+STOP = "#d55e00"
 
 
 def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "best fitness") -> None:
@@ -34,7 +35,7 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     metrics = run.metrics
     lines = metrics.pivot_table(index="evaluations", columns="replica", values=column)
     several = lines.shape[1] > 1
-    style: dict[str, Any] = {"color": _PATH, "drawstyle": "steps-post"}
+    style: dict[str, Any] = {"color": PATH, "drawstyle": "steps-post"}
     for number, replica in enumerate(lines):
         label_once = "each replica" if several and number == 0 else None
         ax.plot(lines.index, lines[replica], **style, alpha=0.4 if several else 1, linewidth=0.9 if several else 1.8,
@@ -43,7 +44,7 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
         ax.plot(lines.index, lines.median(axis=1), **style, linewidth=1.8, label="median")
     goal = run.task.goal_fitness
     if column == "max_fitness" and goal is not None:
-        ax.axhline(goal, color=_TARGET, linestyle=":", linewidth=1.5, label=f"goal ({goal:g})")
+        ax.axhline(goal, color=TARGET, linestyle=":", linewidth=1.5, label=f"goal ({goal:g})")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, loc="lower right")
     ax.set_ylabel(label)
@@ -156,10 +157,22 @@ def cell_outlines(cells: Cells) -> list[np.ndarray]:
 def maze(ax: Axes, config: MazeConfig, *, fill_target: bool = True) -> None:
     """Draw a maze: walls, start, target."""
     walls = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in config.all_walls]
-    ax.add_collection(LineCollection(walls, colors=_WALL, linewidths=2, zorder=3, capstyle="round"))
-    ax.add_patch(Circle(config.target, config.target_radius, facecolor=_TARGET if fill_target else "none",
-                        edgecolor=_TARGET, linewidth=1.6, zorder=3, label="target"))  # fmt: skip
-    ax.plot(*config.start[:2], "o", color=_PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
+    ax.add_collection(LineCollection(walls, colors=WALL, linewidths=2, zorder=3, capstyle="round"))
+    ax.add_patch(Circle(config.target, config.target_radius, facecolor=TARGET if fill_target else "none",
+                        edgecolor=TARGET, linewidth=1.6, zorder=3, label="target"))  # fmt: skip
+    ax.plot(*config.start[:2], "o", color=PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
+
+
+def ant_maze(ax: Axes) -> None:
+    """Draw the ant's maze from above: walls as thick as they are, start, target."""
+    for x1, y1, x2, y2 in layout.WALLS:
+        # A capsule has its caps within its ends, and its radius on both sides of the line between them.
+        rx, ry = layout.RADIUS * (x1 == x2), layout.RADIUS * (y1 == y2)
+        style = BoxStyle("Round", pad=0, rounding_size=layout.RADIUS)
+        ax.add_patch(FancyBboxPatch((x1 - rx, y1 - ry), x2 - x1 + 2 * rx, y2 - y1 + 2 * ry, boxstyle=style,
+                                    facecolor=WALL, linewidth=0, zorder=3))  # fmt: skip
+    ax.plot(*layout.TARGET, "*", color=TARGET, markersize=13, markeredgecolor="white", zorder=4, label="target")
+    ax.plot(0, 0, "o", color=PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
 
 
 def best(ax: Axes, run: Run, replica: int | None = None) -> None:
@@ -170,12 +183,12 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         _path(ax, run.task, solution.genotype, run.config.run.seed + which)
     elif isinstance(run.task, PlanarArm):
         links = np.asarray(run.task.link_positions(jax.numpy.asarray(solution.genotype)))
-        ax.plot(*links.T, "-o", color=_PATH, linewidth=2.5, markersize=5)
-        ax.plot(*links[-1], "o", color=_STOP, markersize=9, label="tip")
+        ax.plot(*links.T, "-o", color=PATH, linewidth=2.5, markersize=5)
+        ax.plot(*links[-1], "o", color=STOP, markersize=9, label="tip")
     else:
         fitness = np.asarray(run.repertoire.fitness[which], float)
         place = solution.descriptor if len(solution.descriptor) > 1 else [solution.descriptor[0], 0.5]
-        ax.plot(*place[:2], "*", color=_STOP, markersize=16, markeredgecolor="white", label="best", zorder=5)
+        ax.plot(*place[:2], "*", color=STOP, markersize=16, markeredgecolor="white", label="best", zorder=5)
         cell_values(ax, run, np.where(np.isfinite(fitness), fitness, np.nan), "fitness")
     if isinstance(run.task, Maze | PlanarArm):
         _frame(ax, run, fill_target=True)
@@ -188,8 +201,8 @@ def _path(ax: Axes, task: Maze, genotype: np.ndarray, seed: int) -> None:
     trajectory = task.rollout_batch(jax.random.key(seed), jax.numpy.asarray(genotype)[None])
     steps = np.asarray(trajectory.positions[0])[: int(trajectory.length[0])]
     positions = np.concatenate([[task.config.start[:2]], steps])
-    ax.plot(*positions.T, color=_PATH, linewidth=1.6, zorder=5, label="path")
-    ax.plot(*positions[-1], "X", color=_STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
+    ax.plot(*positions.T, color=PATH, linewidth=1.6, zorder=5, label="path")
+    ax.plot(*positions[-1], "X", color=STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
 
 
 def _legend(ax: Axes) -> None:
@@ -204,6 +217,8 @@ def _frame(ax: Axes, run: Celled, *, fill_target: bool = False) -> None:
     names = (*run.task.descriptor_names, "", "")
     if isinstance(run.task, Maze):
         maze(ax, run.task.config, fill_target=fill_target)
+    if isinstance(run.task, AntMaze):
+        ant_maze(ax)
     if len(lows) == 1:
         ax.set(xlim=(lows[0], highs[0]), ylim=(0, 1), xlabel=names[0], yticks=[])
         return

@@ -13,7 +13,7 @@ import numpy as np
 from jedax._checks import fail, unknown
 from jedax.algorithms.jedi import JEDi
 from jedax.config.methods import MethodConfig
-from jedax.config.presets import METHODS, method_defaults
+from jedax.config.presets import METHODS, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.runs import environment, files, results
 from jedax.runs.directory import RunDirectory
@@ -71,6 +71,7 @@ def run(
         raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
     if isinstance(algorithm, str):
         method, parameters = algorithm, method_defaults(algorithm, name, preset)
+        evaluations = preset_budget(algorithm, name, preset) if evaluations is None else evaluations
     elif isinstance(algorithm, MethodConfig):
         method, parameters = name_of_method(algorithm), algorithm
     else:

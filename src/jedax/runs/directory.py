@@ -10,6 +10,7 @@
 | `environment.json` | versions, machine, command line |
 | `log.txt` | what happened when |
 | `figures/` | pictures |
+| `replay/` | what `jedax replay` made |
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from jedax.runs import files
 _KEPT_CHECKPOINTS = 2
 _OUTCOME = ("repertoire.safetensors", "summary.json")
 _FILES = ("config.yaml", "metrics.csv", "environment.json", "log.txt", "start_genotypes.npy", *_OUTCOME)
-_FOLDERS = ("checkpoint", "figures")
+_FOLDERS = ("checkpoint", "figures", "replay")
 
 
 def _number(text: str) -> float:

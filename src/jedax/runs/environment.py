@@ -17,7 +17,7 @@ from typing import Any
 
 import threadpoolctl
 
-_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "pydantic", "safetensors")
+_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "pydantic", "safetensors", "brax", "mujoco")
 
 
 def describe() -> dict[str, Any]:

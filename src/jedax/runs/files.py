@@ -84,13 +84,17 @@ def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> 
             raise CorruptError(f"state: expected {name} as {expected.dtype}{expected.shape}, got {got}; "
                                "it belongs to another run.")  # fmt: skip
         typed = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        leaves.append(jax.random.wrap_key_data(jax.numpy.asarray(array)) if typed else jax.numpy.asarray(array))
+        value = jax.numpy.asarray(array)
+        leaves.append(jax.random.wrap_key_data(value) if typed else value.astype(leaf.dtype))
     return jax.tree_util.tree_unflatten(structure, leaves)
 
 
 def _raw(leaf: Any) -> Any:
-    """Return the numbers of a random key, and anything else as it is."""
-    return jax.random.key_data(leaf) if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+    """Return the numbers of a random key, those of 16 bits as 32, and anything else as it is."""
+    if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.key_data(leaf)
+    # safetensors cannot read bfloat16 back into NumPy.
+    return leaf.astype(jax.numpy.float32) if leaf.dtype == jax.numpy.bfloat16 else leaf
 
 
 def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 from jedax.config.base import Config
 from jedax.config.tasks import TASKS, task_entry
 from jedax.tasks.base import Task
+from jedax.tasks.control import AntMaze, Locomotion
 from jedax.tasks.functions import PlanarArm, Rastrigin, Sphere
 from jedax.tasks.maze import Maze
 
-__all__ = ["Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "make", "names"]
+__all__ = ["AntMaze", "Locomotion", "Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "make", "names"]
 
 
 def names() -> list[str]:

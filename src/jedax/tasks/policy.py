@@ -64,10 +64,19 @@ def apply_batch(
 
     Up to rounding the same as `apply`; for networks of any size, and cheap to differentiate.
     """
+    return forward(layers(genotype, sizes), observations, activation)
+
+
+def forward(
+    layers: Sequence[tuple[Float[Array, "inputs outputs"], Float[Array, " outputs"]]],
+    observations: Float[Array, "batch observation"],
+    activation: str,
+) -> Float[Array, "batch action"]:
+    """Return what `apply_batch` does, for the `layers` of a genotype."""
     values = observations
-    for number, (kernel, bias) in enumerate(layers(genotype, sizes), start=2):
+    for number, (kernel, bias) in enumerate(layers, start=1):
         sums = jnp.dot(values, kernel, precision=jax.lax.Precision.HIGHEST) + bias
-        values = jnp.tanh(sums) if number == len(sizes) else ACTIVATIONS[activation](sums)
+        values = jnp.tanh(sums) if number == len(layers) else ACTIVATIONS[activation](sums)
     return values
 
 

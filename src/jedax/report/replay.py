@@ -1,0 +1,169 @@
+"""What one solution of a run does, as pictures, films and numbers."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jedax._checks import fail
+from jedax.runs.files import write_atomic
+from jedax.runs.results import Run, Solution, load
+from jedax.tasks import Maze
+from jedax.tasks.control.base import ControlTask
+
+FOLDER = "replay"
+"""Where in a run's directory pictures go."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay left.
+
+    Attributes:
+        solution: The solution that was replayed, as the run recorded it.
+        fitness: What it achieved now.
+        files: What was written, in the order in which one would look at it.
+        remarks: A sentence for each thing that is worth knowing, such as a renderer that is missing.
+    """
+
+    solution: Solution
+    fitness: float
+    files: tuple[Path, ...]
+    remarks: tuple[str, ...] = field(default=())
+
+
+def replay(
+    run: Run | str | Path,
+    *,
+    cell: tuple[float, ...] | None = None,
+    seed: int | None = None,
+    out: str | Path | None = None,
+) -> Replay:
+    """Let one solution of a run act again, and draw it.
+
+    Args:
+        run: A run, or its directory.
+        cell: A descriptor; the solution of the cell it lies in; None: the best solution.
+        seed: That of the replica to take it from; None: the replica that found the best solution.
+        out: Folder for what is written; None: `replay/` in the run's directory.
+
+    Raises:
+        JedaxError: No such run, replica or cell, a task whose solutions cannot be watched, or no folder to write to.
+    """
+    run = run if isinstance(run, Run) else load(run)
+    replica = _replica(run, seed)
+    solution = run.best(replica) if cell is None else in_cell(run, replica, cell)
+    name = "best" if cell is None else "cell-" + "-".join(f"{number:g}" for number in cell)
+    name += "" if seed is None else f"-seed{seed}"
+    folder = _folder(run, out)
+    if isinstance(run.task, ControlTask):
+        from jedax.report.replay_control import show
+
+        return show(run.task, solution, folder, name)
+    if isinstance(run.task, Maze):
+        from jedax.report.replay_maze import show as show_maze
+
+        return show_maze(run.task, solution, run.config.run.seed + replica, folder, name)
+    raise fail(
+        "replay",
+        expected="a run on a maze or a control task",
+        received=f"one on {run.task.name}",
+        remedy="see figures/best.png in its directory",
+    )
+
+
+def _replica(run: Run, seed: int | None) -> int:
+    first, number = run.config.run.seed, run.config.run.replicas
+    if seed is None:
+        return run.best_replica
+    if not first <= seed < first + number:
+        raise fail(
+            "seed",
+            expected=f"one of this run's, {first}" + (f" to {first + number - 1}" if number > 1 else ""),
+            received=seed,
+            remedy="change it or leave it out",
+        )
+    return seed - first
+
+
+def in_cell(run: Run, replica: int, descriptor: tuple[float, ...]) -> Solution:
+    """Return the solution of the cell that a descriptor lies in.
+
+    Raises:
+        JedaxError: The cell is empty, or the descriptor has another length than the task's.
+    """
+    if len(descriptor) != run.task.num_descriptors:
+        raise fail(
+            "cell",
+            expected=f"{run.task.num_descriptors} numbers, a descriptor of {run.task.name}",
+            received=" ".join(f"{number:g}" for number in descriptor),
+            remedy="give one number for each axis of figures/repertoire.png",
+        )
+    stored = run.repertoire
+    index = int(run.cells.assign(jnp.asarray(descriptor, jnp.float32)[None])[0])
+    fitness, descriptors = np.asarray(stored.fitness[replica]), np.asarray(stored.descriptors[replica])
+    if not np.isfinite(fitness[index]):
+        distance = np.linalg.norm(descriptors - np.asarray(descriptor), axis=1)
+        nearest = descriptors[np.argmin(np.where(np.isfinite(fitness), distance, np.inf))]
+        raise fail(
+            "cell",
+            expected="a cell that holds a solution",
+            received=f"an empty one at {' '.join(f'{number:g}' for number in descriptor)}",
+            remedy=f"the nearest solution is at {' '.join(f'{number:.4g}' for number in nearest)}",
+        )
+    genotype = np.asarray(stored.genotypes[replica, index], np.float32)
+    return Solution(genotype, float(fitness[index]), descriptors[index])
+
+
+def _folder(run: Run, out: str | Path | None) -> Path:
+    if out is None and run.path is None:
+        raise fail("out", expected="a folder", received="none for a run without a directory", remedy="give one")
+    folder = Path(out) if out is not None else Path(run.path or "") / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise fail(
+            "out",
+            expected="a folder that can be written",
+            received=f"{folder} ({error.strerror})",
+            remedy="choose another with --out",
+        ) from None
+    return folder
+
+
+def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
+    """Write arrays as a compressed .npz file, and return its path."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    write_atomic(path, buffer.getvalue())
+    return path
+
+
+def write_film(path: Path, frames: list[np.ndarray], seconds_per_frame: float) -> Path:
+    """Write frames, each `(height, width, 3)` bytes, as an endless GIF, and return its path."""
+    from PIL import Image
+
+    images = [Image.fromarray(frame).quantize(64) for frame in frames]
+    buffer = io.BytesIO()
+    milliseconds = max(20, round(1000 * seconds_per_frame, -1))  # a GIF counts hundredths of seconds
+    images[0].save(
+        buffer, "GIF", save_all=True, append_images=images[1:], duration=int(milliseconds), loop=0, optimize=True
+    )
+    write_atomic(path, buffer.getvalue())
+    return path
+
+
+def every(length: int, most: int) -> np.ndarray:
+    """Return the numbers of at most `most` frames of `length`, evenly spread, the first and last among them."""
+    return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
+
+
+def jitted(function: Any, *args: Any) -> Any:
+    """Compile a function and return what it gives, as NumPy arrays."""
+    return jax.tree.map(np.asarray, jax.jit(function)(*args))

@@ -1,0 +1,86 @@
+"""What a robot does: a film, a picture of its gait or of its way, and its trajectory as numbers.
+
+The film comes from MuJoCo's renderer where that works without a screen, and else from matplotlib.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from jedax.report import plots, sticks
+from jedax.report.mujoco_film import render
+from jedax.report.replay import Replay, every, jitted, write_arrays, write_film
+from jedax.runs.files import write_atomic
+from jedax.runs.results import Solution
+from jedax.tasks.control import AntMaze
+from jedax.tasks.control.base import ControlTask
+from jedax.tasks.control.locomotion import Locomotion
+
+_MOST_FRAMES = 150
+_POSES = 9
+
+
+def show(task: ControlTask, solution: Solution, folder: Path, name: str) -> Replay:
+    """Write a robot's film (GIF), picture (PNG) and trajectory (.npz); errors as in `jedax.report.replay.replay`."""
+    steps = jitted(task.replay, jnp.asarray(solution.genotype))
+    length = int(steps.length)
+    fitness = float(np.where(np.arange(task.config.steps) < length, steps.rewards, 0).sum(dtype=np.float64))
+    body = sticks.body_of(task.environment.sys.mj_model)
+    picture = folder / f"{name}.png"
+    write_atomic(picture, _picture(task, body, steps, f"{task.name}: fitness {fitness:.1f} in {length} steps"))
+    frames = every(length, _MOST_FRAMES)
+    seconds = float(task.environment.dt) * length / len(frames)
+    film = folder / f"{name}.gif"
+    remarks = []
+    missing = render(task.environment.sys.mj_model, steps.q[frames], film, seconds)
+    if missing:
+        remarks.append(f"drawn by matplotlib, for MuJoCo cannot render here ({missing})")
+        write_film(film, sticks.film(body, steps.positions[frames], steps.rotations[frames]), seconds)
+    arrays = {field: value[:length] for field, value in steps._asdict().items() if field != "length"}
+    numbers = write_arrays(folder / f"{name}.npz", arrays | {"dt": task.environment.dt})
+    if not np.isclose(fitness, solution.fitness, rtol=1e-3, atol=1e-2):
+        remarks.append(
+            f"the run recorded fitness {solution.fitness:.1f}: robots magnify the rounding of another program"
+        )
+    return Replay(solution, fitness, (picture, film, numbers), tuple(remarks))
+
+
+def _picture(task: ControlTask, body: sticks.Body, steps: Any, title: str) -> bytes:
+    length = int(steps.length)
+    if isinstance(task, AntMaze):
+        figure, ax = plt.subplots(figsize=(4.6, 4.6))
+        plots.ant_maze(ax)
+        path = np.concatenate([[[0, 0]], steps.positions[:length, 0, :2]])
+        ax.plot(*path.T, color=plots.PATH, linewidth=1.6, zorder=5, label="path")
+        ax.plot(*path[-1], "X", color=plots.STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
+        ax.set(xlim=(-6, 41), ylim=(-6, 41), xlabel="x in m", ylabel="y in m", aspect="equal")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=4, frameon=False, fontsize=8)
+    else:
+        assert isinstance(task, Locomotion)
+        figure, (ax, gait) = plt.subplots(2, 1, figsize=(8, 3.6), height_ratios=(3, 1))
+        sticks.poses(ax, body, steps.positions[:length], steps.rotations[:length], _POSES)
+        _gait(gait, task, steps)
+    ax.set_title(title, fontsize=10)
+    figure.tight_layout()
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=150, bbox_inches="tight")
+    plt.close(figure)
+    return buffer.getvalue()
+
+
+def _gait(ax: Axes, task: Locomotion, steps: Any) -> None:
+    """Draw when each foot touches the floor."""
+    touches = jitted(task.touches, steps.positions, steps.rotations)[: int(steps.length)]
+    names = [name.removesuffix(" on the floor") for name in task.descriptor_names]
+    ax.imshow(touches.T, aspect="auto", cmap="Blues", vmin=0, vmax=1.3, interpolation="nearest",
+              extent=(0.5, len(touches) + 0.5, len(names) - 0.5, -0.5))  # fmt: skip
+    labels = [f"{name} {share:.0%}" for name, share in zip(names, touches.mean(axis=0), strict=True)]
+    ax.set_yticks(range(len(names)), labels, fontsize=8)
+    ax.set_xlabel("step (dark: foot on the floor)", fontsize=8)

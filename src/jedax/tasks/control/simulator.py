@@ -1,0 +1,166 @@
+"""Brax's environments, loaded once per process. Importing this module imports Brax.
+
+References:
+    [1] C. D. Freeman et al. Brax: a differentiable physics engine for large scale rigid body simulation. 2021.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+
+import brax.envs
+import jax
+import jax.numpy as jnp
+import mujoco as _mujoco
+import numpy as np
+from brax.envs.ant import Ant
+from brax.envs.base import State
+from brax.io import mjcf
+from etils import epath
+
+from jedax.tasks.control.layout import RADIUS, TARGET, WALLS
+from jedax.types import Array, Float
+
+mujoco: Any = _mujoco  # its stubs lack most of it
+
+ANT_MAZE = "ant-maze"
+_HEALTHY_Z = (0.2, 5.0)
+# What collides with the maze's walls, and the bit that says so; Brax's own robots use the first bit for the floor.
+_TOUCHES_WALLS = ("torso_geom", "left_ankle_geom", "right_ankle_geom", "third_ankle_geom", "fourth_ankle_geom")
+_WALL_BIT = "2"
+
+
+@dataclass(frozen=True)
+class Feet:
+    """Where the feet of a robot are, each a sphere or a capsule: the spheres at its two ends tell how low it is.
+
+    Attributes:
+        links: `(feet,)`, the link that each belongs to.
+        ends: `(feet, 2, 3)`, centres of the spheres in the link's frame; twice the same for a sphere.
+        radii: `(feet,)`.
+    """
+
+    links: np.ndarray
+    ends: np.ndarray
+    radii: np.ndarray
+
+    def heights(
+        self, positions: Float[Array, "*batch links 3"], rotations: Float[Array, "*batch links 4"]
+    ) -> Float[Array, "*batch feet"]:
+        """Return how far the lowest point of each foot is above the floor z = 0; negative below it.
+
+        Args:
+            positions: Of the links.
+            rotations: Of the links, quaternions with the real part first.
+        """
+        w, x, y, z = jnp.moveaxis(rotations[..., self.links, :], -1, 0)
+        down = jnp.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
+        lowest = (self.ends * down[..., None, :]).sum(axis=-1).min(axis=-1)
+        return positions[..., self.links, 2] + lowest - self.radii
+
+
+@functools.cache
+def load(name: str, backend: str) -> Any:
+    """Return one of Brax's environments, or the maze of the ant, with one of Brax's engines."""
+    # Constants made while a program is traced must not belong to that program, for the next one uses them too.
+    with jax.ensure_compile_time_eval(), _shown_once():
+        return AntMazeEnv(backend) if name == ANT_MAZE else brax.envs.get_environment(name, backend=backend)
+
+
+@functools.cache
+def start_state(name: str, backend: str, seed: int) -> State:
+    """Return the state in which episodes begin: that of Brax's `reset` for this seed, as NumPy arrays."""
+    env = load(name, backend)
+    with jax.ensure_compile_time_eval():
+        return jax.tree.map(np.asarray, jax.jit(env.reset)(jax.random.key(seed)))
+
+
+def feet_of(name: str, backend: str, names: tuple[str, ...]) -> Feet:
+    """Return where the feet of a robot are, by the names of their geometries."""
+    model = load(name, backend).sys.mj_model
+    geoms = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, foot) for foot in names]
+    ends = []
+    for geom in geoms:
+        along = np.zeros(3)
+        if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CAPSULE:
+            mujoco.mju_rotVecQuat(along, np.array([0, 0, model.geom_size[geom][1]]), model.geom_quat[geom])
+        ends.append([model.geom_pos[geom] + along, model.geom_pos[geom] - along])
+    links = model.geom_bodyid[geoms] - 1  # body 0 is the world
+    return Feet(links, np.array(ends, np.float32), model.geom_size[geoms, 0].astype(np.float32))
+
+
+class AntMazeEnv(Ant):
+    """Brax's ant among walls; see `jedax.tasks.control.layout` for where they are.
+
+    The walls are capsules that the torso and the four lower legs collide with. Reward: minus the distance from the
+    torso to the target, in the plane. Done: the torso leaves z in [0.2, 5]. Observation: x and y of the torso from -1
+    to 1 over the box, then the ant's own.
+    """
+
+    def __init__(self, backend: str = "spring"):
+        super().__init__(backend=backend)
+        # Brax tunes engines and motors to the backend.
+        self.sys = mjcf.loads(_maze_xml()).replace(opt=self.sys.opt, actuator=self.sys.actuator)
+
+    def reset(self, rng: jax.Array) -> State:
+        """Return a random posture of the ant at the origin."""
+        posture = super().reset(rng).pipeline_state
+        assert posture is not None
+        physics = self.pipeline_init(posture.q.at[:2].set(0.0), posture.qd)
+        return self._look(physics)
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Go on for one step."""
+        return self._look(self.pipeline_step(state.pipeline_state, action))
+
+    def _look(self, physics: Any) -> State:
+        x, y, z = physics.x.pos[0]
+        to_target = jnp.array(TARGET) - physics.x.pos[0, :2]
+        low, high = _HEALTHY_Z
+        seen = jnp.concatenate([(jnp.stack([x, y]) - 17.5) / 22.5, self._get_obs(physics)])
+        done = jnp.where((z < low) | (z > high), 1.0, 0.0)
+        return State(physics, seen, -jnp.sqrt((to_target**2).sum()), done)
+
+
+def _maze_xml() -> str:
+    """Return Brax's model of the ant with the walls in it."""
+    root = ElementTree.fromstring((epath.resource_path("brax") / "envs/assets/ant.xml").read_text())
+    for geom in root.iter("geom"):
+        if geom.get("name") in _TOUCHES_WALLS:
+            geom.set("contype", _WALL_BIT)
+    world = root.find("worldbody")
+    assert world is not None
+    for number, (x1, y1, x2, y2) in enumerate(WALLS):
+        # MuJoCo counts a capsule's length without its caps.
+        dx, dy = RADIUS * (x2 > x1), RADIUS * (y2 > y1)
+        ends = (x1 + dx, y1 + dy, RADIUS, x2 - dx, y2 - dy, RADIUS)
+        ElementTree.SubElement(
+            world, "geom", name=f"wall_{number}", type="capsule", size=str(RADIUS), fromto=" ".join(map(str, ends)),
+            contype="0", conaffinity=_WALL_BIT, rgba="0.35 0.4 0.5 1",
+        )  # fmt: skip
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+_shown: set[str] = set()
+
+
+@contextmanager
+def _shown_once() -> Iterator[None]:
+    """Show what Brax and MuJoCo say about themselves while they load a robot once per process, however many load."""
+    mujoco.set_mju_user_warning(lambda message: None)  # about words in Brax's files, which nobody here can change
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+    for warning in caught:
+        if str(warning.message) not in _shown:
+            _shown.add(str(warning.message))
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
