@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -125,8 +126,7 @@ class Gym(HostTask):
         return _facts(self.config).actions(np.asarray(outputs))[0]
 
 
-@functools.lru_cache(maxsize=8)
-def _facts(config: Any) -> _Facts:
+def _look(config: GymConfig) -> _Facts:
     """Look at an environment.
 
     Raises:
@@ -148,6 +148,9 @@ def _facts(config: Any) -> _Facts:
         return _Facts(size, num_outputs, actions, names)
     finally:
         environment.close()
+
+
+_facts: Callable[[GymConfig], _Facts] = functools.lru_cache(maxsize=8)(_look)
 
 
 def _make(config: GymConfig) -> Any:

@@ -177,8 +177,7 @@ class _Model:
     model: Any
 
 
-@functools.lru_cache(maxsize=4)
-def _load(config: Any) -> _Loaded:
+def _make(config: PlaygroundConfig) -> _Loaded:
     """Return the environment of the settings.
 
     Raises:
@@ -199,11 +198,14 @@ def _load(config: Any) -> _Loaded:
         raise fail(
             config.name,
             expected="the robot models of MuJoCo Menagerie, which Playground downloads with git when first used",
-            received=f"{type(error).__name__}: {error}",
+            received=f"a download that failed ({str(error).rstrip('.')})",
             remedy="try again with a network, or choose an environment without a download, as playground:CheetahRun",
         ) from None
     start = jax.jit(environment.reset)(jax.random.key(config.episode_seed))
     return _Loaded(environment, start, config.steps or int(settings["episode_length"]))
+
+
+_load: Callable[[PlaygroundConfig], _Loaded] = functools.lru_cache(maxsize=4)(_make)
 
 
 def _observation(state: Any) -> Float[Array, " observation"]:

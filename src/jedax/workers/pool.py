@@ -197,7 +197,7 @@ class Pool:
     def _listen(self, worker: _Worker, waiting: deque[_Chunk], results: dict, failed: Counter[str]) -> None:
         """Take what a worker says; see to it that its chunk is done again if that is bad news."""
         message = worker.hear()
-        reason = worker.last_words() or f"a worker took more than {self.seconds:g} s over {self.work.chunk} evaluations"
+        reason = worker.last_words() or f"a worker took more than {self.seconds:g} s"
         if message is not None and message[0] == "mistake":
             raise JedaxError(message[1])
         if message is not None and message[0] == "ready":
