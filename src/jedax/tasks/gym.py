@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -150,7 +149,11 @@ def _look(config: GymConfig) -> _Facts:
         environment.close()
 
 
-_facts: Callable[[GymConfig], _Facts] = functools.lru_cache(maxsize=8)(_look)
+_cached_look = functools.lru_cache(maxsize=8)(_look)
+
+
+def _facts(config: GymConfig) -> _Facts:
+    return _cached_look(config)  # type: ignore[arg-type]  # frozen settings do have a hash
 
 
 def _make(config: GymConfig) -> Any:

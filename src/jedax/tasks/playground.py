@@ -205,7 +205,11 @@ def _make(config: PlaygroundConfig) -> _Loaded:
     return _Loaded(environment, start, config.steps or int(settings["episode_length"]))
 
 
-_load: Callable[[PlaygroundConfig], _Loaded] = functools.lru_cache(maxsize=4)(_make)
+_cached_make = functools.lru_cache(maxsize=4)(_make)
+
+
+def _load(config: PlaygroundConfig) -> _Loaded:
+    return _cached_make(config)  # type: ignore[arg-type]  # frozen settings do have a hash
 
 
 def _observation(state: Any) -> Float[Array, " observation"]:
