@@ -90,14 +90,14 @@ class HostPrograms(Programs):
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state; errors as for all programs."""
 
-        def begin(root: PRNGKeyArray) -> Any:
+        def begin(root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
             genotypes = self.draw(root, start_genotypes)
             if self.algorithm.needs_transitions:
                 self.task.evaluate_with_transitions(root, genotypes)
             evaluation = Evaluation(jnp.zeros(len(genotypes)), jnp.zeros((len(genotypes), self.task.num_descriptors)))
             return self.init(root, genotypes, evaluation)
 
-        return jax.eval_shape(jax.vmap(begin), roots)
+        return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
 
     def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> Any:
         """Run that many generations, or as many as there is time for before the search is to stop."""
