@@ -1,5 +1,7 @@
 """Episodes against a plain loop over the environment, one policy at a time."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def drawn(number, sizes, scale=1.0):
 def act(genotype, sizes, observation):
     """The policy, written anew: row-major kernels, biases behind each, tanh everywhere."""
     values, start = np.float64(observation), 0
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+    for inputs, outputs in itertools.pairwise(sizes):
         kernel = np.float64(genotype[start : start + inputs * outputs]).reshape(inputs, outputs)
         start += inputs * outputs
         values = np.tanh(values @ kernel + genotype[start : start + outputs])
