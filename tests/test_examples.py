@@ -26,7 +26,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_the_example(here, capsys):
-    """A ball that is let go at rest under the shoulder's height drops straight down."""
+    """An arm at rest hangs down to the ground, and so the ball stays there."""
     example = runpy.run_path(str(ROOT / "examples" / "throw.py"))
     at_rest = example["Throw"]().evaluate(None, np.zeros(8, np.float32))
     np.testing.assert_allclose(at_rest.descriptor, [0, 0], atol=1e-6)
