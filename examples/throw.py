@@ -24,7 +24,7 @@ class Throw(jedax.tasks.Task):
 
     name = "throw"
     num_params = 2 * PHASES
-    descriptor_bounds = ((-6.0, 0.0), (6.0, 4.0))  # lows, highs
+    descriptor_bounds = ((-5.0, 0.0), (5.0, 3.5))  # lows, highs
     descriptor_names = ("lands at (m)", "flies as high as (m)")
     qd_offset = -10.0  # no solution is expected to be worse; the QD score counts from here
     goal_fitness = -0.02  # nearer than 2 cm is a hit
