@@ -61,7 +61,7 @@ def test_budget_under_one_generation_is_refused(small, arm):
 
 def test_chunks_of_any_length_give_the_same_bits(small, arm, once, monkeypatch):
     monkeypatch.setattr(search_module, "_CHUNK_SECONDS", 0.0)
-    monkeypatch.setattr(search_module.Search, "_affordable", 1)
+    monkeypatch.setattr(Programs, "first_chunk", 1)
     single_steps = jedax.run(small, arm, evaluations=BUDGET, seed=5)
     assert_same_bits(once.repertoire, single_steps.repertoire)
     assert without_seconds(once.rows) == without_seconds(single_steps.rows)

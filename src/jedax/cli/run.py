@@ -86,12 +86,13 @@ def run(arguments: list[str]) -> None:
 
 def _take_task(arguments: list[str]) -> str | None:
     """Remove the task from the arguments and return it: a task's name or a maze file that is no flag's value."""
-    from jedax.config.tasks import TASKS, is_maze_file
+    from jedax.config.tasks import TASKS, is_elsewhere, is_maze_file
 
     before = ""
     for place, argument in enumerate(arguments):
         is_value = before.startswith("--") and "=" not in before and before not in _WITHOUT_VALUE
-        if not is_value and (argument in TASKS or is_maze_file(argument)) and not argument.startswith("-"):
+        is_task = argument in TASKS or is_maze_file(argument) or is_elsewhere(argument)
+        if not is_value and is_task and not argument.startswith("-"):
             return arguments.pop(place)
         before = argument
     if arguments and not arguments[0].startswith("-"):
@@ -207,7 +208,11 @@ def _read(path: str) -> str:
 
 def _free_name(config: Any) -> Path:
     """Return a directory under runs/ that does not exist yet."""
-    stem = f"{Path(config.task).stem}-{config.method}-seed{config.run.seed}"
+    from jedax.config.tasks import is_maze_file
+    from jedax.experiments.grids import slug
+
+    task = Path(config.task).stem if is_maze_file(config.task) else slug(config.task)
+    stem = f"{task}-{config.method}-seed{config.run.seed}"
     folder = Path("runs") / stem
     number = 2
     while folder.exists():

@@ -40,6 +40,14 @@ class RunConfig(Config):
     report_every: int | None = Field(
         default=None, ge=1, description="Generations between rows of metrics.csv; default: a fiftieth of the budget."
     )
+    workers: int | None = Field(
+        default=None, ge=1, description="Processes that evaluate tasks outside JAX; default: one per core."
+    )
+    evaluation_timeout: float = Field(
+        default=600.0,
+        gt=0,
+        description="Seconds that a worker process may take over what it gets at a time, before it is replaced.",
+    )
     checkpoint_seconds: float = Field(
         default=30.0, ge=0, description="Seconds between checkpoints; more where one takes long."
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jedax._checks import unknown
+from jedax._imports import load_object
 from jedax.config.base import Config
 from jedax.config.control import AntMazeConfig, LocomotionConfig, Robot
+from jedax.config.environments import GymConfig, OwnTaskConfig, PlaygroundConfig, PythonFunctionConfig
 from jedax.config.functions import ArmConfig, FunctionConfig
 from jedax.config.maze import MazeConfig, load_maze_file
 
@@ -19,7 +22,7 @@ class TaskEntry:
     """A task by name: what it is, its default settings, and the class that runs it."""
 
     summary: str
-    config: Callable[[], Config]
+    config: Callable[..., Config]
     factory: str  # "module:class", imported when the task is made
 
 
@@ -61,6 +64,40 @@ MAZE = "maze:"
 """Starts the name of a maze that was made in Python; its settings say all."""
 
 
+_ELSEWHERE = {
+    "gym:": TaskEntry("An environment of gymnasium, such as gym:HalfCheetah-v5.", GymConfig, "jedax.tasks.gym:Gym"),
+    "playground:": TaskEntry("An environment of MuJoCo Playground, such as playground:CheetahRun.", PlaygroundConfig,
+                             "jedax.tasks.playground:Playground"),
+}  # fmt: skip
+"""Tasks of others, by how their names start."""
+
+
+def is_elsewhere(name: str) -> bool:
+    """Whether a task's name is `gym:...`, `playground:...`, or a function or class of the user's, `module:name`."""
+    return re.fullmatch(r"[A-Za-z_][\w.]*:\S+", name) is not None and not name.startswith((MAZE, "custom:"))
+
+
+def is_own(name: str) -> bool:
+    """Whether a task's name is that of a function or class of the user's."""
+    return is_elsewhere(name) and not name.startswith(tuple(_ELSEWHERE))
+
+
+def _elsewhere_entry(name: str) -> TaskEntry:
+    """Return the entry of a task of others; modules of the user's are imported."""
+    for prefix, entry in _ELSEWHERE.items():
+        if name.startswith(prefix):
+            return replace(entry, config=functools.partial(entry.config, name=name))
+    found = load_object(name, "task")
+    if isinstance(found, type):
+        budget = getattr(found, "default_evaluations", None)
+        given = {"evaluations": budget} if isinstance(budget, int) else {}
+        return TaskEntry(f"The class {name}.", functools.partial(OwnTaskConfig, name=name, **given),
+                         "jedax.tasks.own:make")  # fmt: skip
+    given = {field: getattr(found, field) for field in PythonFunctionConfig.model_fields if hasattr(found, field)}
+    return TaskEntry(f"The function {name}.", functools.partial(PythonFunctionConfig.build, {**given, "name": name}),
+                     "jedax.tasks.python_function:PythonFunction")  # fmt: skip
+
+
 def is_maze_file(name: str) -> bool:
     """Whether a task's name is a path to a maze file rather than the name of a task."""
     return name.endswith((".yaml", ".yml"))
@@ -74,12 +111,15 @@ def task_entry(name: str, *, where: str = "") -> TaskEntry:
         where: Put in front of the argument's name in errors, such as a file's name.
 
     Raises:
-        JedaxError: Unknown name (the nearest are offered), or a maze file that cannot be read.
+        JedaxError: Unknown name (the nearest are offered), a maze file that cannot be read, or a module of the
+            user's that cannot be imported.
     """
     if is_maze_file(name):
         return TaskEntry(f"The maze in {name}.", functools.partial(load_maze_file, name), _MAZE)
     if name.startswith(MAZE):
         return TaskEntry("A maze made in Python.", MazeConfig, _MAZE)
+    if is_elsewhere(name):
+        return _elsewhere_entry(name)
     if name not in TASKS:
         raise unknown(f"{where}: task" if where else "task", name, TASKS)
     return TASKS[name]

@@ -22,10 +22,10 @@ import numpy as np
 from jedax._checks import JedaxError, fail
 from jedax.config.presets import preset_budget
 from jedax.config.run import FullConfig, RunConfig
-from jedax.config.tasks import is_maze_file, task_entry
+from jedax.config.tasks import is_elsewhere, is_maze_file, task_entry
 from jedax.experiments.grids import Entry, Grid, slug
 from jedax.experiments.progress import BenchProgress
-from jedax.runs import api, results
+from jedax.runs import api, host, results
 from jedax.runs.directory import RunDirectory
 from jedax.runs.files import write_atomic
 from jedax.runs.programs import programs_for, replica_roots
@@ -143,7 +143,7 @@ def cells_of(grid: Grid, folder: Path) -> list[Cell]:
         raise fail("seeds", expected="at least 1", received=grid.seeds, remedy="raise it")
     cells: dict[Path, Cell] = {}
     for task in grid.tasks:
-        settings = task_entry(task).config()
+        settings = _settings(task)
         for entry in grid.entries:
             path = folder / slug(Path(task).stem if is_maze_file(task) else task) / slug(entry.label)
             if path in cells:
@@ -155,6 +155,15 @@ def cells_of(grid: Grid, folder: Path) -> list[Cell]:
                 )
             cells[path] = Cell(_config(task, settings, entry, grid.evaluations), path)
     return list(cells.values())
+
+
+def _settings(task: str) -> Any:
+    """Return a task's settings as its runs have them, measured bounds included."""
+    settings = task_entry(task).config()
+    if not is_elsewhere(task):
+        return settings
+    config = FullConfig(task=task, task_config=settings)
+    return host.settled(config, results.task_of(config), lambda message: None)[0].task_config
 
 
 def _config(task: str, settings: Any, entry: Entry, evaluations: int | None) -> FullConfig:

@@ -15,7 +15,8 @@ from jedax.algorithms.jedi import JEDi
 from jedax.config.methods import MethodConfig
 from jedax.config.presets import METHODS, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
-from jedax.runs import environment, files, results
+from jedax.config.tasks import task_entry
+from jedax.runs import environment, files, host, results
 from jedax.runs.directory import RunDirectory
 from jedax.runs.progress import Progress, Silent
 from jedax.runs.results import Run
@@ -88,7 +89,7 @@ def run(
     budget = task.default_evaluations if evaluations is None else evaluations
     config = FullConfig(
         task=name,
-        task_config=None if name.startswith(CUSTOM) else task.config,  # type: ignore[attr-defined]
+        task_config=None if name.startswith(CUSTOM) else getattr(task, "config", None) or task_entry(name).config(),
         method=method,
         method_config=parameters.replace(**settings),
         run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **of_run}),
@@ -129,7 +130,8 @@ def start(
         began: `time.perf_counter()` at which the command began; what came before now is the phase "import".
         figures: Whether to draw them.
     """
-    task = results.task_of(config, task)
+    progress = progress or Silent()
+    config, task = host.settled(config, results.task_of(config, task), progress.note)
     if start_genotypes is None:
         start_genotypes = _read_genotypes(config.run.start_from, task)
     start_genotypes = _check_genotypes(start_genotypes, task)

@@ -17,7 +17,8 @@ from typing import Any
 
 import threadpoolctl
 
-_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "pydantic", "safetensors", "brax", "mujoco")
+_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "pydantic", "safetensors", "brax", "gymnasium",
+             "mujoco", "playground")  # fmt: skip
 
 
 def describe() -> dict[str, Any]:

@@ -6,6 +6,7 @@ length, and resumed, without changing a bit.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable
@@ -16,8 +17,10 @@ import jax.numpy as jnp
 
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi, JEDiState
+from jedax.config.run import RunConfig
 from jedax.gp import Posterior, Prediction
 from jedax.tasks.base import Task
+from jedax.tasks.host import HostTask
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
 # What a random stream is for; each purpose counts for itself.
@@ -36,12 +39,25 @@ class Programs:
 
     Attributes:
         compile_seconds: Time spent compiling so far.
+        first_chunk: Generations to run before it is known how long one takes.
     """
+
+    first_chunk = 16
 
     def __init__(self, algorithm: Algorithm, task: Task, replicas: int):
         self.algorithm, self.task, self.replicas = algorithm, task, replicas
         self.compile_seconds = 0.0
         self._compiled: dict[Any, Callable] = {}
+
+    def opened(self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool]) -> Any:
+        """Return a context manager in which the programs may be called.
+
+        Args:
+            settings: Those of the run.
+            note: Told what goes wrong on the way, in a sentence.
+            should_stop: Asked, where a generation takes long, whether to leave it undone.
+        """
+        return contextlib.nullcontext()
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
         """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
@@ -69,16 +85,26 @@ class Programs:
         return self._call("learn_gp", jax.vmap(self.algorithm.learn_gp), (state,), donate=(0,))
 
     def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
-        batch = self.algorithm.num_initial
-
         def begin(root: PRNGKeyArray) -> Any:
-            keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
-            genotypes = jax.vmap(self.task.init)(keys)
-            genotypes = jnp.concatenate([start_genotypes, genotypes])[:batch]
+            genotypes = self.draw(root, start_genotypes)
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
-            return self.algorithm.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
+            return self.init(root, genotypes, evaluation)
 
         return jax.vmap(begin)(roots)
+
+    def draw(self, root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Float[Array, "batch params"]:
+        """Return the initial batch of one replica, traced."""
+        batch = self.algorithm.num_initial
+        keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
+        return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(keys)])[:batch]
+
+    def init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
+        """Return the state of one replica after its initial batch, traced."""
+        return self.algorithm.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
+
+    def generation_keys(self, root: PRNGKeyArray, state: Any) -> PRNGKeyArray:
+        """Return the keys for asking, evaluating and telling of one replica's next generation, traced."""
+        return jax.random.split(_stream(root, _GENERATION, state.generation), 3)
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         if self.algorithm.needs_transitions:
@@ -95,8 +121,7 @@ class Programs:
 
     def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> Any:
         def generation(root: PRNGKeyArray, state: Any) -> Any:
-            key = _stream(root, _GENERATION, state.generation)
-            ask_key, evaluate_key, tell_key = jax.random.split(key, 3)
+            ask_key, evaluate_key, tell_key = self.generation_keys(root, state)
             genotypes, state = self.algorithm.ask(ask_key, state)
             evaluation = self._evaluate(evaluate_key, genotypes)
             return self.algorithm.tell(tell_key, state, genotypes, evaluation)[0]
@@ -116,6 +141,10 @@ class Programs:
 @functools.lru_cache(maxsize=8)
 def programs_for(algorithm: Algorithm, task: Task, replicas: int) -> Programs:
     """Return the programs of an algorithm on a task; equal arguments share what is compiled."""
+    if isinstance(task, HostTask):
+        from jedax.runs.host import HostPrograms
+
+        return HostPrograms(algorithm, task, replicas)
     return Programs(algorithm, task, replicas)
 
 

@@ -13,15 +13,16 @@ import numpy as np
 
 from jedax._checks import fail
 from jedax.algorithms import Algorithm, make_algorithm
+from jedax.config.environments import OwnTaskConfig
 from jedax.config.run import CUSTOM, FullConfig
-from jedax.config.tasks import MAZE, TASKS
+from jedax.config.tasks import MAZE, TASKS, is_elsewhere
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.runs import files
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import programs_for, replica_roots
 from jedax.tasks import Maze, make
-from jedax.tasks.base import Task, check_task
+from jedax.tasks.base import ConfiguredTask, Task, check_task
 
 if TYPE_CHECKING:
     import pandas
@@ -189,6 +190,8 @@ def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, a
 def name_of(task: Task) -> str:
     """Return the name under which settings keep a task; `CUSTOM` starts it if only the user can make it again."""
     name = getattr(task, "name", "")
+    if isinstance(task, ConfiguredTask) and is_elsewhere(name):
+        return name
     if type(task) is Maze:
         return name if name in TASKS else f"{MAZE}{name}"
     return name if name in TASKS and type(task) is type(make(name)) else f"{CUSTOM}{name}"
@@ -200,7 +203,7 @@ def task_of(config: FullConfig, task: Task | None = None) -> Task:
     Raises:
         JedaxError: The settings name an object that only the user has, or another task is given.
     """
-    if task is not None and config.task.startswith(CUSTOM):
+    if task is not None and (config.task.startswith(CUSTOM) or isinstance(config.task_config, OwnTaskConfig)):
         return check_task(task)
     if task is not None:
         if getattr(task, "config", None) != config.task_config:

@@ -104,6 +104,7 @@ class Search:
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
         self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas)
+        self._affordable = self.programs.first_chunk  # generations that fit a chunk; grows from a careful start
         self.state: Any
         self.rows: list[dict[str, Any]] = []
         self.generation = 0
@@ -131,7 +132,11 @@ class Search:
             Interrupted: Ctrl-C or SIGTERM, after the state was saved.
             JedaxError: Results cannot be written, or no checkpoint is whole.
         """
-        with _interruptible() as caught, environment.one_blas_thread():
+        with (
+            _interruptible() as caught,
+            environment.one_blas_thread(),
+            self.programs.opened(self.config.run, self._note, lambda: bool(caught)),
+        ):
             try:
                 if not self._restored():
                     self._begin()
@@ -173,6 +178,7 @@ class Search:
         for warning in facts["warnings"]:
             self.progress.note(f"{warning} Going on from {facts['evaluations']:,} evaluations.")
         self.generation = (int(facts["evaluations"]) - self.algorithm.num_initial) // self.batch
+        self._reported_at = self.generation
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
         self.directory.cut_metrics(self.evaluations)
         self.rows = list(self.directory.read_metrics())
@@ -187,6 +193,7 @@ class Search:
 
     def _chunk(self) -> None:
         """Choose targets where a loop begins, then run generations up to the next mark."""
+        earlier = self.state
         if self.algorithm.is_loop_start(self.generation):
             self._start_loop()
         before = self.generation
@@ -194,16 +201,17 @@ class Search:
         for step in (self.algorithm.generations_per_loop, self.report_every):
             if step is not None:
                 ends.append((before // step + 1) * step)
-        self.generation = min(ends)
         with self.phase("simulate+es"):
             began = time.perf_counter()
-            self.state = self.programs.advance(self.roots, self.state, self.generation - before)
+            self.state = self.programs.advance(self.roots, self.state, min(ends) - before)
             jax.block_until_ready(self.state)
-            per_generation = (time.perf_counter() - began) / (self.generation - before)
+            seconds = time.perf_counter() - began
+        self.generation = int(np.asarray(self.state.generation)[0])
+        if self.generation == before:  # stopped within a generation: as if the chunk had not begun
+            self.state = earlier
+            return
+        per_generation = seconds / (self.generation - before)
         self._affordable = max(1, min(round(_CHUNK_SECONDS / per_generation), 2 * self._affordable))
-
-    # Generations that fit a chunk; grows from a careful start.
-    _affordable = 16
 
     def _start_loop(self) -> None:
         with self.phase("gp" if self._gp_guides else "simulate+es"):
@@ -217,6 +225,7 @@ class Search:
     def _end_of_chunk(self, caught: list[int]) -> None:
         """Report, show, save, and see whether it is time to stop."""
         at_mark = self.generation % self.report_every == 0 or self.generation == self.generations
+        at_mark = at_mark and self.generation != self._reported_at
         if at_mark and self._report():
             self.status = "callback"
         if self.generation == self.generations:
@@ -241,6 +250,7 @@ class Search:
             self._save_checkpoint()
 
     _saved_at = _saving_took = 0.0
+    _reported_at = -1
 
     def _outcome(self) -> tuple[np.ndarray, np.ndarray]:
         repertoire = self.state.repertoire
@@ -249,6 +259,7 @@ class Search:
 
     def _report(self) -> bool:
         """Add the metrics' rows; return whether a callback wants to stop."""
+        self._reported_at = self.generation
         rows = self.measure()
         self.rows += rows
         if self.directory is not None:
@@ -279,6 +290,12 @@ class Search:
                 "seconds": round(self.seconds, 3),
             })  # fmt: skip
         return rows
+
+    def _note(self, message: str) -> None:
+        """Show a message, and keep it."""
+        self.progress.note(message)
+        if self.directory is not None:
+            self.directory.log(message)
 
     def _save_checkpoint(self) -> None:
         began = time.perf_counter()

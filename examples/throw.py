@@ -1,0 +1,63 @@
+"""A task of one's own, from end to end: an arm of two links that throws a ball at a hoop.
+
+    python examples/throw.py
+
+or, since a task has a name, with every option of the command:
+
+    cd examples && jedax run throw:Throw --method jedi-paper --evaluations 100000
+"""
+
+import jax
+import jax.numpy as jnp
+
+import jedax
+
+PHASES = 4  # in each of them the two joints turn at constant speeds
+STEPS = 10  # of a phase
+DT = 0.02  # seconds in a step
+HOOP = jnp.array([2.5, 1.2])
+GRAVITY = 9.81
+
+
+class Throw(jedax.tasks.Task):
+    """Genotype: speeds of shoulder and elbow in each phase. Behaviour: where the ball lands, and how high it flies."""
+
+    name = "throw"
+    num_params = 2 * PHASES
+    descriptor_bounds = ((-5.0, 0.0), (5.0, 3.5))  # lows, highs
+    descriptor_names = ("lands at (m)", "flies as high as (m)")
+    qd_offset = -10.0  # no solution is expected to be worse; the QD score counts from here
+    goal_fitness = -0.02  # nearer than 2 cm is a hit
+    default_evaluations = 50_000
+
+    def init(self, key):
+        """Draw one random genotype."""
+        return jax.random.normal(key, (self.num_params,))
+
+    def evaluate(self, key, genotype):
+        """Evaluate ONE genotype; jedax batches and compiles."""
+        speeds = 4 * jnp.tanh(genotype.reshape(PHASES, 2))
+        angles = jnp.array([-jnp.pi / 2, 0.0]) + DT * jnp.cumsum(jnp.repeat(speeds, STEPS, axis=0), axis=0)
+        shoulder, elbow = angles[:, 0], angles.sum(axis=1)
+        hand = jnp.stack([jnp.cos(shoulder) + jnp.cos(elbow), 2 + jnp.sin(shoulder) + jnp.sin(elbow)], axis=1) / 2
+        position, velocity = hand[-1], (hand[-1] - hand[-2]) / DT
+        rise = velocity[1] / GRAVITY
+        lands_after = rise + jnp.sqrt(rise**2 + 2 * position[1] / GRAVITY)
+        time = jnp.linspace(0, lands_after, 100)[:, None]
+        path = position + time * velocity - GRAVITY / 2 * time**2 * jnp.array([0.0, 1.0])
+        missed_by = jnp.linalg.norm(path - HOOP, axis=1).min()
+        return jedax.Evaluation(fitness=-missed_by, descriptor=jnp.stack([path[-1, 0], path[:, 1].max()]))
+
+
+def main(evaluations=50_000, out="runs/throw"):
+    """Search, and tell what came of it; pictures are in `out`."""
+    run = jedax.run("jedi", Throw(), evaluations=evaluations, out=out, overwrite=True)
+    best = run.best()
+    print(f"The best throw misses the hoop by {-best.fitness:.3f} m and lands at {best.descriptor[0]:.2f} m.")
+    filled = jnp.isfinite(run.repertoire.fitness[run.best_replica]).sum()
+    print(f"There are {filled} ways of throwing in {out}.")
+    return run
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The programs of a search whose evaluations run in worker processes: asking and telling are compiled apart."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jedax.config.run import FullConfig, RunConfig
+from jedax.runs.programs import Programs
+from jedax.tasks.base import Task
+from jedax.tasks.host import HostTask
+from jedax.tasks.measured import MeasuredTask
+from jedax.types import Array, Evaluation, Float, PRNGKeyArray
+from jedax.workers.pool import Pool, Stopped
+
+
+def open_pool(
+    task: HostTask,
+    settings: RunConfig,
+    note: Callable[[str], None] = lambda message: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Pool:
+    """Return the workers that a run's settings ask for; close them after use."""
+    size = settings.workers or _cores()
+    return Pool(task.work, size, settings.evaluation_timeout, note, should_stop)
+
+
+def settled(config: FullConfig, task: Task, note: Callable[[str], None]) -> tuple[FullConfig, Task]:
+    """Return settings and task as they stay for the whole run: descriptor bounds that were not given are measured.
+
+    Raises:
+        JedaxError: Code of the user's does not do what it should; see `MeasuredTask.settled`.
+    """
+    if not isinstance(task, MeasuredTask):
+        return config, task
+    if isinstance(task, HostTask):
+        pool = open_pool(task, config.run, note)
+        try:
+            task = task.settled(pool.evaluate)
+        finally:
+            pool.close()
+    else:
+        task = task.settled(functools.partial(_evaluate_in_jax, task))
+    return config.replace(task_config=task.config), task
+
+
+def _evaluate_in_jax(task: Task, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    evaluation = jax.jit(task.evaluate_batch)(jax.random.key(0), genotypes)
+    return np.asarray(evaluation.fitness), np.asarray(evaluation.descriptor)
+
+
+class HostPrograms(Programs):
+    """Programs for a task outside JAX; the batches of all replicas are evaluated as one.
+
+    Nothing is donated: a generation that is given up leaves the state as it was.
+    """
+
+    first_chunk = 1
+    task: HostTask
+
+    _pool: Pool | None = None
+    _should_stop: Callable[[], bool]
+
+    @contextmanager
+    def opened(
+        self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool]
+    ) -> Iterator[None]:
+        """Have workers for as long as this lasts."""
+        self._pool = open_pool(self.task, settings, note)
+        self._should_stop = should_stop
+        try:
+            yield
+        finally:
+            self._pool.close()
+            self._pool = None
+
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
+        draw = jax.vmap(self.draw, in_axes=(0, None))
+        genotypes = self._call("draw", draw, (roots, start_genotypes))
+        return self._call("init", jax.vmap(self.init), (roots, genotypes, self._evaluate_all(genotypes)))
+
+    def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
+        """Return shapes and types of the state; errors as for all programs."""
+
+        def begin(root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+            genotypes = self.draw(root, start_genotypes)
+            if self.algorithm.needs_transitions:
+                self.task.evaluate_with_transitions(root, genotypes)
+            evaluation = Evaluation(jnp.zeros(len(genotypes)), jnp.zeros((len(genotypes), self.task.num_descriptors)))
+            return self.init(root, genotypes, evaluation)
+
+        return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
+
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> Any:
+        """Run that many generations, or as many as there is time for before the search is to stop."""
+        assert self._pool is not None
+        self._pool.should_stop = self._should_stop
+        try:
+            for _ in range(generations):
+                genotypes, asked = self._call("ask", jax.vmap(self._ask), (roots, state))
+                evaluation = self._evaluate_all(genotypes)
+                state = self._call("tell", jax.vmap(self._tell), (roots, asked, genotypes, evaluation))
+        except Stopped:
+            pass
+        return state
+
+    def _ask(self, root: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
+        return self.algorithm.ask(self.generation_keys(root, state)[0], state)
+
+    def _tell(
+        self, root: PRNGKeyArray, state: Any, genotypes: Float[Array, "batch params"], evaluation: Evaluation
+    ) -> Any:
+        return self.algorithm.tell(self.generation_keys(root, state)[2], state, genotypes, evaluation)[0]
+
+    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> Evaluation:
+        assert self._pool is not None
+        replicas, batch, params = genotypes.shape
+        fitness, descriptors = self._pool.evaluate(np.asarray(genotypes).reshape(-1, params))
+        if descriptors.shape[1] != self.task.num_descriptors:  # nothing but failures
+            descriptors = np.full((len(fitness), self.task.num_descriptors), np.nan, np.float32)
+        return Evaluation(
+            jnp.asarray(fitness.reshape(replicas, batch)), jnp.asarray(descriptors.reshape(replicas, batch, -1))
+        )
+
+    def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:
+        return super()._call(name, function, args)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

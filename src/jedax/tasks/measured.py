@@ -1,0 +1,111 @@
+"""Tasks whose descriptor bounds are given, or measured once at the start of a run and then frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+import jax
+import numpy as np
+
+from jedax._checks import fail
+from jedax.config.environments import WithDescriptorBounds
+from jedax.tasks.base import ConfiguredTask
+
+# How far measured bounds reach beyond what was seen, as a share of its range.
+_MARGIN = 0.1
+# Random genotypes for a first look at code of the user's, where there is nothing to measure.
+_TRIALS = 2
+
+
+class MeasuredTask(ConfiguredTask):
+    """A task that may have to be tried before it is known how far its descriptors reach."""
+
+    config: WithDescriptorBounds
+
+    @property
+    def runs_own_code(self) -> bool:
+        """Whether evaluations call code of the user's, which is worth a try before anything is written."""
+        return True
+
+    @property
+    def name(self) -> str:
+        """The name it was asked for by."""
+        return self.config.name
+
+    @property
+    def qd_offset(self) -> float:
+        """That of the settings."""
+        return self.config.qd_offset
+
+    @property
+    def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """Bounds that need no measuring; None: there are none."""
+        return None
+
+    @property
+    def given_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """Bounds from the settings, or natural ones; None: they must be measured."""
+        if self.config.descriptor_lows:
+            return self.config.descriptor_lows, self.config.descriptor_highs
+        return self.natural_bounds
+
+    @property
+    def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """`(lows, highs)`.
+
+        Raises:
+            JedaxError: They were neither given nor measured; see `settled`.
+        """
+        if self.given_bounds is None:
+            raise fail(
+                "descriptor_lows",
+                expected="bounds of the descriptors",
+                received="none",
+                remedy="give descriptor_lows and descriptor_highs, or take those that jedax.run measures",
+            )
+        return self.given_bounds
+
+    def settled(self, evaluate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> Self:
+        """Return the task with bounds that stay: those given, or those of a batch of random genotypes.
+
+        The batch is the same for all seeds and methods, so that their results can be compared.
+
+        Args:
+            evaluate: From genotypes `(n, params)` to fitness `(n,)` and descriptors `(n, d)`.
+
+        Raises:
+            JedaxError: All evaluations failed, or a descriptor does not vary.
+        """
+        measures = self.given_bounds is None
+        if not measures and not self.runs_own_code:
+            return self
+        number = self.config.measured_on if measures else _TRIALS
+        genotypes = jax.vmap(self.init)(jax.random.split(jax.random.key(0), number))
+        fitness, descriptors = evaluate(np.asarray(genotypes))
+        valid = np.isfinite(fitness) & np.isfinite(descriptors).all(axis=1)
+        if not valid.any():
+            raise fail(
+                self.name,
+                expected=f"a finite fitness and descriptor for one of {number} random genotypes",
+                received="none",
+                remedy="see what was said above, and mend the task",
+            )
+        return self._measured(descriptors[valid].astype(np.float64)) if measures else self
+
+    def _measured(self, descriptors: np.ndarray) -> Self:
+        lows, highs = descriptors.min(axis=0), descriptors.max(axis=0)
+        if (lows == highs).any():
+            raise fail(
+                "descriptor_lows",
+                expected="descriptors that differ between random genotypes, to measure their bounds",
+                received=f"{lows[lows == highs][0]:g} for all in dimension {int(np.argmax(lows == highs))}",
+                remedy="give descriptor_lows and descriptor_highs",
+            )
+        margin = _MARGIN * (highs - lows)
+        bounds = {"descriptor_lows": _plain(lows - margin), "descriptor_highs": _plain(highs + margin)}
+        return type(self)(self.config.replace(**bounds))
+
+
+def _plain(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(f"{value:.4g}") for value in values)

@@ -1,0 +1,70 @@
+"""A plain Python function as what a worker does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jedax._checks import fail
+from jedax._imports import load_object
+
+
+def make(function: str, num_descriptors: int | None) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return a function of the user's whose results are checked.
+
+    Args:
+        function: `module:function`; takes genotypes `(n, params)`, returns fitness `(n,)` and descriptors `(n, d)`.
+        num_descriptors: d; None: any.
+
+    Raises:
+        JedaxError: The function cannot be imported. What is returned raises one where the function's results are
+            not of these shapes.
+    """
+    called = load_object(function, "task")
+
+    def evaluate(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        number = len(genotypes)
+        found: Any = called(genotypes)
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise fail(
+                function,
+                expected="two results, fitness and descriptors",
+                received=type(found).__name__,
+                remedy="return fitness, descriptors",
+            )
+        fitness = checked(f"{function}: fitness", found[0], (number,))
+        return fitness, checked(f"{function}: descriptors", found[1], (number, num_descriptors))
+
+    return evaluate
+
+
+def checked(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return numbers as float32 if they have that shape, where None stands for any size but 0.
+
+    Raises:
+        JedaxError: They have not, or are no numbers.
+    """
+    wanted = "(" + ", ".join("d" if size is None else str(size) for size in shape) + ",)"[len(shape) > 1 :]
+    try:
+        array = np.asarray(values, np.float32)
+    except (TypeError, ValueError):
+        raise fail(
+            name,
+            expected=f"numbers of shape {wanted}",
+            received=type(values).__name__,
+            remedy="return one row per genotype",
+        ) from None
+    fits = array.ndim == len(shape) and all(
+        size == (1 if wish is None else wish) or (wish is None and size > 0)
+        for size, wish in zip(array.shape, shape, strict=False)
+    )
+    if not fits:
+        raise fail(
+            name,
+            expected=f"shape {wanted}",
+            received=array.shape,
+            remedy="return one row per genotype, in the order of the batch",
+        )
+    return array

@@ -1,0 +1,128 @@
+"""Plain functions and classes of the user's by name."""
+
+import jax
+import numpy as np
+import pytest
+from tests.workers.work import sphere
+
+import jedax
+from jedax._checks import JedaxError
+from jedax.config.tasks import is_elsewhere, is_own, task_entry
+from jedax.tasks import Task, make
+
+WORK = "tests.workers.work"
+
+
+def test_settings_come_from_the_functions_attributes():
+    task = make(f"{WORK}:sphere")
+    assert task.num_params == 3
+    assert task.descriptor_bounds == ((-1.0, -1.0), (1.0, 1.0))
+    assert task.goal_fitness is None
+    assert make(f"{WORK}:sphere", num_params=5, goal_fitness=-0.1).num_params == 5
+    genotypes = jax.vmap(task.init)(jax.random.split(jax.random.key(1), 2000))
+    assert abs(float(genotypes.std()) - 1) < 0.05
+    found = task.evaluate_batch(jax.random.key(0), genotypes[:9])
+    expected = sphere(np.asarray(genotypes[:9]))
+    np.testing.assert_array_equal(found.fitness, expected[0])
+    np.testing.assert_array_equal(found.descriptor, expected[1])
+    np.testing.assert_array_equal(task.evaluate(jax.random.key(0), genotypes[4]).fitness, expected[0][4])
+
+
+def test_measured_bounds(tmp_path):
+    """Descriptors are 7 x + 100 and 7 y - 3; the first of each chunk is not finite."""
+    run = jedax.run("map-elites", f"{WORK}:measured", evaluations=32, offspring=16, cells=16, out=tmp_path / "run")
+    task = make(f"{WORK}:measured")
+    drawn = np.array(jax.vmap(task.init)(jax.random.split(jax.random.key(0), 64)))[np.arange(64) % 16 > 0]
+    seen = 7 * drawn[:, :2] + [100, -3]
+    margin = 0.1 * np.ptp(seen, axis=0)
+    np.testing.assert_allclose(run.task.descriptor_bounds[0], seen.min(axis=0) - margin, rtol=1e-3)
+    np.testing.assert_allclose(run.task.descriptor_bounds[1], seen.max(axis=0) + margin, rtol=1e-3)
+    assert run.summary["num_failed"] == 2
+    assert jedax.load(tmp_path / "run").task == run.task
+
+
+GIVEN = {"num_params": 3, "descriptor_lows": (-1, -1), "descriptor_highs": (1, 1)}
+BAD = [
+    ("not_callable", GIVEN, r"task: expected a function, got tests.workers.work:not_callable"),
+    ("nobody", GIVEN, r"task: expected 'nobody' in tests.workers.work, got none"),
+    ("words", {}, r"num_params: expected the length of a genotype, got none; give num_params \(--num-params 10\)"),
+    ("alone", GIVEN, r"work:alone: expected two results"),
+    ("strange_descriptors", GIVEN, r"descriptors: expected shape \(2, 2\), got \(2, 3\)"),
+    ("always_raises", GIVEN, r"always_raises: expected a finite fitness and descriptor for one of 2 random genotypes"),
+    ("constant", {"num_params": 3}, r"descriptor_lows: expected descriptors that differ .*, got 1 for all in"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "settings", "message"), BAD)
+def test_what_is_refused(tmp_path, name, settings, message):
+    out = tmp_path / "run"
+    with pytest.raises(JedaxError, match=message):
+        jedax.run("map-elites", make(f"{WORK}:{name}", **settings), evaluations=64, out=out)
+    assert not out.exists()
+
+
+class Bump(Task):
+    """A task of one's own, found by its name."""
+
+    name = "bump"
+    num_params = 3
+    descriptor_bounds = ((0.0, 0.0), (1.0, 1.0))
+    default_evaluations = 48
+
+    def init(self, key):
+        return jax.random.uniform(key, (3,))
+
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(-((genotype - 0.5) ** 2).sum(), genotype[:2])
+
+
+class NeedsMore(Bump):
+    def __init__(self, more):
+        self.more = more
+
+
+class Unfinished(Task):
+    name = "unfinished"
+
+
+class Other:
+    pass
+
+
+OWN = "tests.tasks.test_python_function"
+
+
+def test_a_class_by_name(tmp_path):
+    run = jedax.run("map-elites", f"{OWN}:Bump", offspring=16, cells=16, out=tmp_path / "run")
+    assert run.summary["evaluations"] == 48
+    assert run.config.task == f"{OWN}:Bump"
+    assert run.task.name == "bump"
+    again = jedax.resume(tmp_path / "run")
+    np.testing.assert_array_equal(again.repertoire.fitness, run.repertoire.fitness)
+    same = jedax.run("map-elites", Bump(), offspring=16, cells=16)
+    np.testing.assert_array_equal(same.repertoire.fitness, run.repertoire.fitness)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Other", r"task: expected a subclass of jedax.tasks.Task, got tests.tasks.test_python_function:Other"),
+        ("NeedsMore", r"task: expected a class that is made without arguments .*'more'"),
+        ("Unfinished", r"task: expected a class .* has init and evaluate, got .*Unfinished \(.*abstract"),
+    ],
+)
+def test_classes_that_are_no_tasks(name, message):
+    with pytest.raises(JedaxError, match=message):
+        make(f"{OWN}:{name}")
+
+
+def test_names():
+    assert is_elsewhere("gym:HalfCheetah-v5")
+    assert is_elsewhere("gym:ALE/Pong-v5")
+    assert is_elsewhere("mine.tasks:f")
+    assert is_own("mine.tasks:f")
+    assert not is_own("playground:CheetahRun")
+    for name in ("maze-a", "maze:mine", "custom:bump", "mine.yaml", "--out", "C:"):
+        assert not is_elsewhere(name)
+    assert task_entry("gym:X").config().name == "gym:X"
+    assert task_entry(f"{WORK}:sphere").config().num_params == 3

@@ -1,0 +1,73 @@
+"""The example and the page on tasks of one's own run as they stand there, with smaller budgets."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jedax
+from jedax import cli
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield tmp_path
+    for name in ("mine", "throw"):
+        sys.modules.pop(name, None)
+
+
+def test_the_example(here, capsys):
+    """An arm at rest hangs down to the ground, and so the ball stays there."""
+    example = runpy.run_path(str(ROOT / "examples" / "throw.py"))
+    at_rest = example["Throw"]().evaluate(None, np.zeros(8, np.float32))
+    np.testing.assert_allclose(at_rest.descriptor, [0, 0], atol=1e-6)
+    assert float(at_rest.fitness) == pytest.approx(-np.hypot(2.5, 1.2), rel=1e-5)
+    run = example["main"](evaluations=1280, out=here / "run")
+    assert run.best().fitness > -1.5
+    assert "The best throw misses the hoop by" in capsys.readouterr().out
+    assert (here / "run" / "figures" / "best.png").exists()
+
+
+def test_the_example_by_the_command(here, capsys):
+    (here / "throw.py").write_text((ROOT / "examples" / "throw.py").read_text())
+    cli.main(["run", "throw:Throw", "--method", "map-elites", "--evaluations", "128", "--cells", "16"])
+    assert "results are in runs/throw-Throw-map-elites-seed0" in capsys.readouterr().out
+    assert jedax.load("runs/throw-Throw-map-elites-seed0").task.name == "throw"
+
+
+def test_the_page_of_a_class(capsys):
+    exec(re.sub(r"evaluations=[\d_]+", "evaluations=640", PYTHON[0]), {})
+    assert -2 < float(capsys.readouterr().out) <= 0
+
+
+def test_the_page_of_a_function(here, capsys):
+    (here / "mine.py").write_text(PYTHON[1])
+    command = re.search(r"jedax (run mine:simulate .*)", PAGE)
+    assert command is not None
+    cli.main([*command[1].split(), "--evaluations", "64", "--method", "map-elites", "--cells", "16", "--workers", "1"])
+    run = jedax.load("runs/mine-simulate-map-elites-seed0")
+    assert run.task.num_params == 10
+    assert run.task.descriptor_bounds == ((-1, -1), (1, 1))
+
+
+def test_the_page_of_an_episode(here):
+    pytest.importorskip("gymnasium", reason="needs the extra [gym]")
+    (here / "mine.py").write_text(PYTHON[2])
+    task = jedax.tasks.make("gym:CartPole-v1", descriptor="mine:how_it_moved", hidden=(2,))
+    low, high = task.evaluate(None, np.full(task.num_params, 0.1, np.float32)).descriptor
+    assert -2.6 < low < high < 2.6
+
+
+def test_links():
+    links = set(re.findall(r"\]\(([^)#:]+)\)", PAGE))
+    assert links
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []

@@ -1,0 +1,113 @@
+"""What workers do in the tests; a marker, the path of a file, tells the first try from later ones."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+
+def sphere(genotypes):
+    """All of it is exact in float32, wherever it is computed."""
+    return -np.abs(genotypes).max(axis=1), np.clip(genotypes[:, :2], -1, 1)
+
+
+sphere.num_params = 3
+sphere.descriptor_lows = (-1.0, -1.0)
+sphere.descriptor_highs = (1.0, 1.0)
+
+
+def make(marker="", seconds=30.0, how="", bad=5.0):
+    """Return a sphere function that goes wrong where the first parameter of a genotype is `bad` or more."""
+
+    def evaluate(genotypes):
+        if (genotypes[:, 0] >= bad).any() and not (marker and Path(marker).exists()):
+            if marker:
+                Path(marker).touch()
+            if how == "raise":
+                raise ArithmeticError("out of reach")
+            if how == "hang":
+                time.sleep(seconds)
+            elif how == "exit":
+                os._exit(7)
+            elif how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+        return sphere(genotypes)
+
+    return evaluate
+
+
+def dies_at_start():
+    os._exit(3)
+
+
+def naps(genotypes):
+    """Sleep as long as a file is there."""
+    while Path(os.environ["JEDAX_TEST_NAP"]).exists():
+        time.sleep(0.05)
+    return sphere(genotypes)
+
+
+for name in ("num_params", "descriptor_lows", "descriptor_highs"):
+    setattr(naps, name, getattr(sphere, name))
+
+
+def measured(genotypes):
+    """Descriptors in units of their own, some of them not finite."""
+    fitness, descriptors = sphere(genotypes)
+    descriptors = 7 * genotypes[:, :2] + np.float32([100, -3])
+    descriptors[0] = np.inf
+    return fitness, descriptors
+
+
+measured.num_params = 3
+
+
+def constant(genotypes):
+    return genotypes.sum(axis=1), np.ones((len(genotypes), 2))
+
+
+def partly(genotypes):
+    """Fails for good where the first parameter is positive and the second is, too."""
+    if (genotypes[:, :2] > 0).all(axis=1).any():
+        raise ArithmeticError("out of reach")
+    return sphere(genotypes)
+
+
+def always_raises(genotypes):
+    raise ArithmeticError("never")
+
+
+def alone(genotypes):
+    return genotypes.sum(axis=1)
+
+
+def strange_descriptors(genotypes):
+    return genotypes.sum(axis=1), genotypes[:, :3]
+
+
+def words(genotypes):
+    return ["good"] * len(genotypes), genotypes[:, :2]
+
+
+def scalar(genotypes):
+    return genotypes.sum(), genotypes[:, :2]
+
+
+def lengths(episode):
+    """How long an episode was, and what was earned."""
+    assert len(episode.observations) == len(episode.actions) + 1 == len(episode.infos) + 1
+    return [len(episode.rewards), sum(episode.rewards)]
+
+
+def three_numbers(episode):
+    return [1, 2, 3]
+
+
+def velocity(state):
+    """Of a Playground environment's state."""
+    return state.data.qvel[:2]
+
+
+not_callable = 3
