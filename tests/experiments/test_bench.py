@@ -12,6 +12,7 @@ import jedax
 from jedax.experiments import bench as bench_module
 from jedax.experiments.bench import bench, is_finished, replicas_that_fit
 from jedax.experiments.grids import Entry, Grid
+from jedax.runs.programs import Programs
 from jedax.runs.search import Interrupted, Search
 
 ENTRIES = (
@@ -112,7 +113,7 @@ def test_an_interrupted_bench_goes_on_to_the_same_bits(done, tmp_path, monkeypat
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Search, "_chunk", chunk)
-    monkeypatch.setattr(Search, "_affordable", 1)
+    monkeypatch.setattr(Programs, "first_chunk", 1)
     with pytest.raises(Interrupted):
         bench(GRID, tmp_path)
     path = tmp_path / "arm" / "map-elites" / "seeds-0-1"
