@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jedax._checks import JedaxError, check_choice, fail
+from jedax.repertoire.nearest import Tiles, make_tiles, nearest_of_all, nearest_of_tile
 from jedax.types import Array, Float, Int
 
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
@@ -61,10 +63,19 @@ class Cells:
         descriptors = self.within_reach(descriptors)
         if self.shape is not None:
             return self._assign_grid(descriptors)
-        squared = sum(
-            (descriptors[..., i, None] - jnp.asarray(self.centroids[:, i])) ** 2 for i in range(self.centroids.shape[1])
+        tiles = self._tiles
+        if tiles is None:
+            return nearest_of_all(self.centroids, descriptors)
+        # Accelerators look at all centroids in less time than it takes to see whether a descriptor is outside.
+        return jax.lax.platform_dependent(
+            descriptors,
+            cpu=lambda d: nearest_of_tile(self.centroids, tiles, d, self.to_unit_box(d), self.is_outside(d)),
+            default=lambda d: nearest_of_all(self.centroids, d),
         )
-        return jnp.argmin(jnp.asarray(squared), axis=-1)
+
+    @functools.cached_property
+    def _tiles(self) -> Tiles | None:
+        return make_tiles(self.centroids.astype(float), np.asarray(self.bounds[0]), np.asarray(self.bounds[1]))
 
     def _assign_grid(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         assert self.shape is not None

@@ -146,7 +146,8 @@ class Repertoire:
         accepted = valid & (fitness > self.thresholds[cell])
         insertion = self._judge(cell, fitness, accepted, acceptance)
         place = jnp.where(insertion.stored, cell, num_cells)
-        best = jnp.argmax(fitness)
+        # The first of the best; XLA's argmax on a CPU takes several times as long as a maximum and a minimum.
+        best = jnp.where(fitness == fitness.max(), jnp.arange(fitness.shape[0]), fitness.shape[0]).min()
         is_best = fitness[best] > self.best_fitness
         new = replace(
             self,
