@@ -14,8 +14,8 @@ UNIT = ((0.0, 0.0), (1.0, 1.0))
 
 
 def clustered(count):
-    """Centroids that crowd in one corner, some of them twice."""
-    points = 0.02 * np.random.default_rng(0).uniform(size=(count, 2))
+    """Centroids that crowd towards one corner, some of them twice."""
+    points = np.random.default_rng(0).uniform(size=(count, 2)) ** 3
     return Cells(np.concatenate([points, points[: count // 4]]).astype(np.float32), UNIT)
 
 
