@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jedax import native
 from jedax._checks import JedaxError, check_choice, fail
 from jedax.repertoire.nearest import Tiles, make_tiles, nearest_of_all, nearest_of_tile
 from jedax.types import Array, Float, Int
@@ -69,9 +70,18 @@ class Cells:
         # Accelerators look at all centroids in less time than it takes to see whether a descriptor is outside.
         return jax.lax.platform_dependent(
             descriptors,
-            cpu=lambda d: nearest_of_tile(self.centroids, tiles, d, self.to_unit_box(d), self.is_outside(d)),
+            cpu=self._assign_natively if native.available() else self._assign_by_tiles,
             default=lambda d: nearest_of_all(self.centroids, d),
         )
+
+    def _assign_natively(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
+        assert self._tiles is not None
+        return native.nearest(descriptors, self.centroids, self._tiles.candidates, self._tiles.shape, self.bounds)
+
+    def _assign_by_tiles(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
+        assert self._tiles is not None
+        place = self.to_unit_box(descriptors), self.is_outside(descriptors)
+        return nearest_of_tile(self.centroids, self._tiles, descriptors, *place)
 
     @functools.cached_property
     def _tiles(self) -> Tiles | None:

@@ -94,17 +94,15 @@ def nearest_of_tile(
     tile = place[..., 0]
     for axis, size in enumerate(tiles.shape[1:], start=1):
         tile = tile * size + place[..., axis]
-    nearest = least = None
     candidates = jnp.asarray(tiles.candidates)[tile]
+    nearest, least = candidates[..., 0], jnp.full(tile.shape, jnp.inf)
     for slot in range(candidates.shape[-1]):
         index = candidates[..., slot]
-        squared = sum((points[..., i] - jnp.asarray(axis)[index]) ** 2 for i, axis in enumerate(centroids.T))
-        if nearest is None:
-            nearest, least = index, squared
-        else:
-            nearest = jnp.where(squared < least, index, nearest)
-            least = jnp.minimum(squared, least)
-    assert nearest is not None
+        squared = jnp.asarray(
+            sum((points[..., i] - jnp.asarray(axis)[index]) ** 2 for i, axis in enumerate(centroids.T))
+        )
+        nearest = jnp.where(squared < least, index, nearest)
+        least = jnp.minimum(squared, least)
     # A loop of no or one turn, for under vmap a cond would always do both.
     return jax.lax.while_loop(
         lambda state: state[0],

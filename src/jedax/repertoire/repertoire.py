@@ -8,11 +8,12 @@ References:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import jax
 import jax.numpy as jnp
 
+from jedax import native
 from jedax._checks import fail
 from jedax.repertoire.cells import Cells
 from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -138,6 +139,32 @@ class Repertoire:
         Returns:
             The new repertoire, and what became of the batch.
         """
+        single = all(values.dtype == jnp.float32 for values in (genotypes, self.genotypes, evaluation.fitness))
+        if not (acceptance.is_hard and single and native.available()):
+            return self._add_in_jax(cells, acceptance, genotypes, evaluation, when)
+        evaluation = Evaluation(evaluation.fitness, evaluation.descriptor)
+        return jax.lax.platform_dependent(
+            self, genotypes, evaluation, jnp.asarray(when, jnp.int32),
+            cpu=lambda self, *batch: self._add_natively(cells, *batch),
+            default=lambda self, *batch: self._add_in_jax(cells, acceptance, *batch),
+        )  # fmt: skip
+
+    def _add_natively(
+        self, cells: Cells, genotypes: Float[Array, "batch params"], evaluation: Evaluation, when: Int[Array, ""]
+    ) -> tuple[Repertoire, Insertion]:
+        cell = cells.assign(evaluation.descriptor)
+        stored = [getattr(self, entry.name) for entry in fields(self)]
+        found = native.add(cell, evaluation.fitness, evaluation.descriptor, genotypes, when, stored, cells.bounds)
+        return Repertoire(*found[: len(stored)]), Insertion(*found[len(stored) :])
+
+    def _add_in_jax(
+        self,
+        cells: Cells,
+        acceptance: Acceptance,
+        genotypes: Float[Array, "batch params"],
+        evaluation: Evaluation,
+        when: Int[Array, ""],
+    ) -> tuple[Repertoire, Insertion]:
         num_cells = cells.num_cells
         valid = evaluation.valid
         fitness = jnp.where(valid, evaluation.fitness, -jnp.inf)
