@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,8 @@ _HANDLERS = (
     "jedax_random_split",
     "jedax_random_fold_in",
 )
+
+_THREEFRY = "threefry2x32"
 
 
 @functools.cache
@@ -90,10 +93,42 @@ def add(
     return list(call(*inputs, lows=lows, highs=highs))
 
 
+@functools.cache
+def key_type() -> Any:
+    """Return what to wrap keys as (`impl` of `jax.random.wrap_key_data`) so that native code draws their numbers.
+
+    None where it cannot: without the library, on accelerators, or where JAX is told to number its bits otherwise.
+    """
+    if not (available() and jax.default_backend() == "cpu" and jax.config.jax_threefry_partitionable):  # type: ignore[attr-defined]
+        return None
+    from jax.extend.random import define_prng_impl
+
+    return define_prng_impl(
+        key_shape=(2,),
+        seed=lambda seed: jax.random.key_data(jax.random.key(seed, impl=_THREEFRY)),
+        split=random_split,
+        random_bits=random_bits,
+        fold_in=random_fold_in,
+        name="jedax_threefry",
+        tag="jedax",
+    )
+
+
+def drawn_natively(keys: Array) -> Array:
+    """Return the same keys such that native code draws their numbers, where it can."""
+    impl = key_type()
+    return keys if impl is None else jax.random.wrap_key_data(jax.random.key_data(keys), impl=impl)
+
+
+def drawn_by_jax(keys: Array) -> Array:
+    """Return the same keys as the ones that `jax.random.key` makes: for code that is not jedax's own."""
+    return jax.random.wrap_key_data(jax.random.key_data(keys), impl=_THREEFRY) if key_type() is not None else keys
+
+
 def random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return what `jax.random.bits` does; `key` are the two words of a key."""
     if bit_width != 32:
-        return jax.random.bits(jax.random.wrap_key_data(key, impl="threefry2x32"), shape, f"uint{bit_width}")
+        return jax.random.bits(jax.random.wrap_key_data(key, impl=_THREEFRY), shape, f"uint{bit_width}")
     return _random("jedax_random_bits", shape, key)
 
 

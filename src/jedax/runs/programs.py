@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jedax import native
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.repertoire import Cells
@@ -90,7 +91,7 @@ class Programs:
 
         def begin(root: PRNGKeyArray) -> Any:
             keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
-            genotypes = jax.vmap(self.task.init)(keys)
+            genotypes = jax.vmap(self.task.init)(native.drawn_by_jax(keys))
             genotypes = jnp.concatenate([start_genotypes, genotypes])[:batch]
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
             return self.algorithm.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
@@ -98,6 +99,7 @@ class Programs:
         return jax.vmap(begin)(roots)
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        key = native.drawn_by_jax(key)
         if self.algorithm.needs_transitions:
             return self.task.evaluate_with_transitions(key, genotypes)
         return self.task.evaluate_batch(key, genotypes)
@@ -137,4 +139,4 @@ def programs_for(algorithm: Algorithm, task: Task, replicas: int) -> Programs:
 
 def replica_roots(seed: int, replicas: int) -> PRNGKeyArray:
     """Return the keys from which all randomness of each replica comes: those of seeds `seed + r`."""
-    return jax.vmap(jax.random.key)(jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed))
+    return native.drawn_natively(jax.vmap(jax.random.key)(jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed)))
