@@ -27,6 +27,7 @@ commands:
   compare DIR...           tables and figures of what bench and run left
   tasks                    the tasks that come with jedax
   methods                  the methods, and presets of their parameters
+  benchmark                how fast this machine is, beside NumPy and other packages
   doctor                   versions, devices, and whether mazes are simulated natively
 
 options:
@@ -62,13 +63,19 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli import experiments
 
         experiments.bench(arguments) if command == "bench" else experiments.compare(arguments)
+    elif command == "benchmark":
+        from jedax.cli.benchmark import benchmark
+
+        benchmark(arguments)
     elif command in ("tasks", "methods", "doctor"):
         if arguments not in ([], ["--help"], ["-h"]):
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
         {"tasks": _show_tasks, "methods": _show_methods, "doctor": _show_machine}[command]()
     else:
         raise unknown(
-            "command", command, ["run", "bench", "compare", "tasks", "methods", "doctor", "--help", "--version"]
+            "command",
+            command,
+            ["run", "bench", "compare", "benchmark", "tasks", "methods", "doctor", "--help", "--version"],
         )
 
 

@@ -137,7 +137,7 @@ def random_split(key: Array, shape: tuple[int, ...]) -> Array:
     return _random("jedax_random_split", (*shape, 2), key)
 
 
-def random_fold_in(key: Array, data: Array) -> Array:
+def random_fold_in(key: Array, data: Any) -> Array:
     """Return the words of what `jax.random.fold_in` does."""
     return _random("jedax_random_fold_in", (2,), key, jnp.asarray(data).astype(jnp.uint32))
 

@@ -141,12 +141,12 @@ class Repertoire:
         """
         single = all(values.dtype == jnp.float32 for values in (genotypes, self.genotypes, evaluation.fitness))
         if not (acceptance.is_hard and single and native.available()):
-            return self._add_in_jax(cells, acceptance, genotypes, evaluation, when)
+            return self.add_in_jax(cells, genotypes, evaluation, when, acceptance)
         evaluation = Evaluation(evaluation.fitness, evaluation.descriptor)
         return jax.lax.platform_dependent(
             self, genotypes, evaluation, jnp.asarray(when, jnp.int32),
             cpu=lambda self, *batch: self._add_natively(cells, *batch),
-            default=lambda self, *batch: self._add_in_jax(cells, acceptance, *batch),
+            default=lambda self, *batch: self.add_in_jax(cells, *batch, acceptance),
         )  # fmt: skip
 
     def _add_natively(
@@ -157,14 +157,15 @@ class Repertoire:
         found = native.add(cell, evaluation.fitness, evaluation.descriptor, genotypes, when, stored, cells.bounds)
         return Repertoire(*found[: len(stored)]), Insertion(*found[len(stored) :])
 
-    def _add_in_jax(
+    def add_in_jax(
         self,
         cells: Cells,
-        acceptance: Acceptance,
         genotypes: Float[Array, "batch params"],
         evaluation: Evaluation,
         when: Int[Array, ""],
+        acceptance: Acceptance = HARD,
     ) -> tuple[Repertoire, Insertion]:
+        """Do what `add` does, the same bits, on every platform and without native code."""
         num_cells = cells.num_cells
         valid = evaluation.valid
         fitness = jnp.where(valid, evaluation.fitness, -jnp.inf)
