@@ -95,7 +95,7 @@ def _simulate(maze: str, batch: int, seconds: float, who: tuple[str, ...]) -> Fi
     # What goes in depends on what came out, so that nothing is done once for all.
     took = time_in_loop(lambda _, rows: rows + 0 * task.evaluate_batch(keys[0], rows).fitness[0], rows, seconds)
     in_jax = jax.jit(task.evaluate_in_jax)
-    calls = {"JAX alone": lambda: in_jax(keys, rows).fitness}
+    calls: dict[str, peers.Call | None] = {"JAX alone": lambda: in_jax(keys, rows).fitness}
     if "Kheperax" in who:
         calls["Kheperax"] = peers.kheperax(task.config, np.asarray(rows))
     return Figure(
@@ -118,12 +118,12 @@ def repertoire(
     params: int = PARAMS,
     compare: bool = True,
 ) -> Iterator[Figure]:
-    """Yield solutions per second that are added to a repertoire; beside JAX alone and pyribs.
+    """Yield solutions per second that are added to a repertoire; beside the insertion in JAX and pyribs.
 
     All begin empty and get the same batches in the same order.
     """
     for number in cells:
-        yield _add(number, batch, params, seconds, ("JAX alone", "pyribs") if compare else ())
+        yield _add(number, batch, params, seconds, ("insertion in JAX", "pyribs") if compare else ())
 
 
 def _add(number: int, batch: int, params: int, seconds: float, who: tuple[str, ...]) -> Figure:
@@ -147,7 +147,7 @@ def _add(number: int, batch: int, params: int, seconds: float, who: tuple[str, .
         return lambda: compiled(*given)
 
     count = _TURNS * batch
-    calls = {"JAX alone": program(natively=False)}
+    calls: dict[str, peers.Call | None] = {"insertion in JAX": program(natively=False)}
     if "pyribs" in who:
         calls["pyribs"] = peers.pyribs(layout.centroids, genotypes, fitness, descriptors)
     what = f"add {batch:,} to {number:,} cells" + f", {params:,} parameters" * (params != PARAMS)
@@ -172,7 +172,7 @@ def _evolve(params: int, population: int, seconds: float, who: tuple[str, ...]) 
         return strategy.tell(key, state, genotypes, -jnp.square(genotypes[:, :8]).sum(axis=1))
 
     took = time_in_loop(generation, strategy.init(key, jnp.zeros(params)), seconds)
-    calls = {}
+    calls: dict[str, peers.Call | None] = {}
     if who:
         calls = {"NumPy": peers.numpy_sep_cma_es(params, population), "cma": peers.cma(params, population)}
     what = f"sep-cma-es, {params:,} parameters, population {population}"
