@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -42,6 +43,16 @@ def available() -> bool:
     for name in _HANDLERS:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
     return True
+
+
+def choose(*args: Any, natively: Callable, in_jax: Callable) -> Any:
+    """Return `natively(*args)` on a CPU and `in_jax(*args)` on accelerators.
+
+    Where JAX knows no accelerator, `in_jax` is not even traced: for a simulator that takes most of a second.
+    """
+    if jax.default_backend() == "cpu":
+        return natively(*args)
+    return jax.lax.platform_dependent(*args, cpu=natively, default=in_jax)
 
 
 def nearest(

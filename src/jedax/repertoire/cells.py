@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -68,11 +67,8 @@ class Cells:
         if tiles is None:
             return nearest_of_all(self.centroids, descriptors)
         # Accelerators look at all centroids in less time than it takes to see whether a descriptor is outside.
-        return jax.lax.platform_dependent(
-            descriptors,
-            cpu=self._assign_natively if native.available() else self._assign_by_tiles,
-            default=lambda d: nearest_of_all(self.centroids, d),
-        )
+        on_cpu = self._assign_natively if native.available() else self._assign_by_tiles
+        return native.choose(descriptors, natively=on_cpu, in_jax=lambda d: nearest_of_all(self.centroids, d))
 
     def _assign_natively(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         assert self._tiles is not None

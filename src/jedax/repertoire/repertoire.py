@@ -143,10 +143,10 @@ class Repertoire:
         if not (acceptance.is_hard and single and native.available()):
             return self.add_in_jax(cells, genotypes, evaluation, when, acceptance)
         evaluation = Evaluation(evaluation.fitness, evaluation.descriptor)
-        return jax.lax.platform_dependent(
+        return native.choose(
             self, genotypes, evaluation, jnp.asarray(when, jnp.int32),
-            cpu=lambda self, *batch: self._add_natively(cells, *batch),
-            default=lambda self, *batch: self.add_in_jax(cells, *batch, acceptance),
+            natively=lambda self, *batch: self._add_natively(cells, *batch),
+            in_jax=lambda self, *batch: self.add_in_jax(cells, *batch, acceptance),
         )  # fmt: skip
 
     def _add_natively(

@@ -52,10 +52,12 @@ class Programs:
         self.algorithm, self.task, self.replicas = algorithm, task, replicas
         self.compile_seconds = 0.0
         self._compiled: dict[Any, Callable] = {}
+        # One object for both that need it, so that it is traced once.
+        self._jitted_begin = jax.jit(self._begin)
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
         """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
-        return self._call("begin", self._begin, (roots, start_genotypes))
+        return self._call("begin", self._jitted_begin, (roots, start_genotypes))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state, without computing anything.
@@ -63,7 +65,7 @@ class Programs:
         Raises:
             JedaxError: Something in the settings or in the task does not fit; so it is worth a call early on.
         """
-        return jax.eval_shape(self._begin, roots, start_genotypes)
+        return self._jitted_begin.eval_shape(roots, start_genotypes)
 
     def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, gp_size: int) -> Any:
         """Begin a loop: see `Algorithm.start_loop`."""
