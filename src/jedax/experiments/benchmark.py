@@ -210,7 +210,7 @@ def _fit(rows: int, seconds: float) -> Figure:
 
 def runs(
     seconds: float,
-    methods: tuple[str, ...] = ("jedi", "map-elites", "es"),
+    methods: tuple[str, ...] = ("jedi", "map-elites"),
     evaluations: int = 100_000,
     replicas: int = 20,
     **settings: Any,
