@@ -141,3 +141,9 @@ class TestRandomNumbers:
         assert_same(
             jax.random.key_data(jax.random.key(5)), jax.random.key_data(jax.random.key(5, impl=native.key_type()))
         )
+
+    def test_stored_keys_are_drawn_from_as_before(self):
+        for key in self.keys:
+            again = native.wrap_as(key.dtype, np.asarray(jax.random.key_data(key)))
+            assert again.dtype == key.dtype
+            assert_same(jax.random.bits(again, (4,)), jax.random.bits(key, (4,)))

@@ -136,6 +136,12 @@ def drawn_by_jax(keys: Array) -> Array:
     return jax.random.wrap_key_data(jax.random.key_data(keys), impl=_THREEFRY) if key_type() is not None else keys
 
 
+def wrap_as(dtype: Any, words: np.ndarray) -> Array:
+    """Return keys of these words whose numbers are drawn by whom the dtype of other keys says."""
+    keys = jax.random.wrap_key_data(jnp.asarray(words), impl=_THREEFRY)
+    return keys if keys.dtype == dtype else drawn_natively(keys)
+
+
 def random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return what `jax.random.bits` does; `key` are the two words of a key."""
     if bit_width != 32:
