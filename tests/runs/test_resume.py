@@ -128,11 +128,9 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path, undisturbed, expected
     assert_same_outcome(path, expected)
 
 
-@pytest.fixture
-def stopped(tmp_path, small, arm):
-    """A run with two checkpoints, the newer one not the end."""
-    path = tmp_path / "run"
-    jedax.run(small, arm, evaluations=8 * 60, seed=2, out=path, checkpoint_seconds=0, report_every=3,
+def stop(path, method, arm):
+    """Leave a run with two checkpoints, the newer one not the end."""
+    jedax.run(method, arm, evaluations=8 * 60, seed=2, out=path, checkpoint_seconds=0, report_every=3,
               callbacks=[lambda report: report.evaluations >= 8 * 40])  # fmt: skip
     directory = RunDirectory(path)
     newest, older = directory.checkpoints()
@@ -141,6 +139,11 @@ def stopped(tmp_path, small, arm):
         manifest["facts"]["status"] = "running"
         (folder / "manifest.json").write_text(json.dumps(manifest))
     return path
+
+
+@pytest.fixture
+def stopped(tmp_path, small, arm):
+    return stop(tmp_path / "run", small, arm)
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +162,13 @@ def assert_same_run(run, other):
     ours, theirs = without_seconds(run.rows), without_seconds(other.rows)
     for a, b in zip(ours, theirs, strict=True):
         assert a == pytest.approx(b, rel=1e-12)
+
+
+def test_an_es_that_stores_random_keys(tmp_path, small, arm):
+    """LM-MA-ES keeps the key of its last samples."""
+    method = small.replace(es="lm-ma-es")
+    resumed = jedax.resume(stop(tmp_path / "run", method, arm), task=arm)
+    assert_same_run(resumed, jedax.run(method, arm, evaluations=8 * 60, seed=2, report_every=3))
 
 
 def test_resume_from_python(stopped, whole, arm):

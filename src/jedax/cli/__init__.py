@@ -28,6 +28,7 @@ commands:
   replay DIR [--cell X Y]  picture and film of what a run found
   tasks                    the tasks that come with jedax
   methods                  the methods, and presets of their parameters
+  benchmark                how fast this machine is, beside NumPy and other packages
   doctor                   versions, devices, and whether mazes are simulated natively
 
 options:
@@ -67,6 +68,10 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli.replay import replay
 
         replay(arguments)
+    elif command == "benchmark":
+        from jedax.cli.benchmark import benchmark
+
+        benchmark(arguments)
     elif command in ("tasks", "methods", "doctor"):
         if arguments not in ([], ["--help"], ["-h"]):
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
@@ -75,7 +80,7 @@ def _dispatch(arguments: list[str]) -> None:
         raise unknown(
             "command",
             command,
-            ["run", "bench", "compare", "replay", "tasks", "methods", "doctor", "--help", "--version"],
+            ["run", "bench", "compare", "replay", "benchmark", "tasks", "methods", "doctor", "--help", "--version"],
         )
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from jedax import native
 from jedax._checks import JedaxError, check_choice, fail
+from jedax.repertoire.nearest import Tiles, make_tiles, nearest_of_all, nearest_of_tile
 from jedax.types import Array, Float, Int
 
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
@@ -61,10 +63,25 @@ class Cells:
         descriptors = self.within_reach(descriptors)
         if self.shape is not None:
             return self._assign_grid(descriptors)
-        squared = sum(
-            (descriptors[..., i, None] - jnp.asarray(self.centroids[:, i])) ** 2 for i in range(self.centroids.shape[1])
-        )
-        return jnp.argmin(jnp.asarray(squared), axis=-1)
+        tiles = self._tiles
+        if tiles is None:
+            return nearest_of_all(self.centroids, descriptors)
+        # Accelerators look at all centroids in less time than it takes to see whether a descriptor is outside.
+        on_cpu = self._assign_natively if native.available() else self._assign_by_tiles
+        return native.choose(descriptors, natively=on_cpu, in_jax=lambda d: nearest_of_all(self.centroids, d))
+
+    def _assign_natively(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
+        assert self._tiles is not None
+        return native.nearest(descriptors, self.centroids, self._tiles.candidates, self._tiles.shape, self.bounds)
+
+    def _assign_by_tiles(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
+        assert self._tiles is not None
+        place = self.to_unit_box(descriptors), self.is_outside(descriptors)
+        return nearest_of_tile(self.centroids, self._tiles, descriptors, *place)
+
+    @functools.cached_property
+    def _tiles(self) -> Tiles | None:
+        return make_tiles(self.centroids.astype(float), np.asarray(self.bounds[0]), np.asarray(self.bounds[1]))
 
     def _assign_grid(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         assert self.shape is not None

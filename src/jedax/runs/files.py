@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jedax import native
 from jedax._checks import JedaxError
 
 FORMAT = 1
@@ -84,8 +85,7 @@ def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> 
             raise CorruptError(f"state: expected {name} as {expected.dtype}{expected.shape}, got {got}; "
                                "it belongs to another run.")  # fmt: skip
         typed = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        value = jax.numpy.asarray(array)
-        leaves.append(jax.random.wrap_key_data(value) if typed else value.astype(leaf.dtype))
+        leaves.append(native.wrap_as(leaf.dtype, array) if typed else jax.numpy.asarray(array).astype(leaf.dtype))
     return jax.tree_util.tree_unflatten(structure, leaves)
 
 

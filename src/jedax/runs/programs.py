@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jedax import native
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.run import RunConfig
@@ -48,6 +49,8 @@ class Programs:
         self.algorithm, self.task, self.replicas = algorithm, task, replicas
         self.compile_seconds = 0.0
         self._compiled: dict[Any, Callable] = {}
+        # One object for both that need it, so that it is traced once.
+        self._jitted_begin = jax.jit(self._begin)
 
     def opened(self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool]) -> Any:
         """Return a context manager in which the programs may be called.
@@ -61,7 +64,7 @@ class Programs:
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
         """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
-        return self._call("begin", self._begin, (roots, start_genotypes))
+        return self._call("begin", self._jitted_begin, (roots, start_genotypes))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state, without computing anything.
@@ -69,7 +72,7 @@ class Programs:
         Raises:
             JedaxError: Something in the settings or in the task does not fit; so it is worth a call early on.
         """
-        return jax.eval_shape(self._begin, roots, start_genotypes)
+        return self._jitted_begin.eval_shape(roots, start_genotypes)
 
     def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, at: Any = None) -> Any:
         """Begin a loop: see `Algorithm.start_loop`; `at` is what `learn_gp` predicts, where the choice needs it."""
@@ -96,7 +99,7 @@ class Programs:
         """Return the initial batch of one replica, traced."""
         batch = self.algorithm.num_initial
         keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
-        return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(keys)])[:batch]
+        return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(native.drawn_by_jax(keys))])[:batch]
 
     def init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         """Return the state of one replica after its initial batch, traced."""
@@ -107,6 +110,7 @@ class Programs:
         return jax.random.split(_stream(root, _GENERATION, state.generation), 3)
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        key = native.drawn_by_jax(key)
         if self.algorithm.needs_transitions:
             return self.task.evaluate_with_transitions(key, genotypes)
         return self.task.evaluate_batch(key, genotypes)
@@ -150,4 +154,4 @@ def programs_for(algorithm: Algorithm, task: Task, replicas: int) -> Programs:
 
 def replica_roots(seed: int, replicas: int) -> PRNGKeyArray:
     """Return the keys from which all randomness of each replica comes: those of seeds `seed + r`."""
-    return jax.vmap(jax.random.key)(jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed))
+    return native.drawn_natively(jax.vmap(jax.random.key)(jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed)))

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from jedax._checks import fail
 from jedax.config.maze import MazeConfig
+from jedax.native import choose
 from jedax.tasks import policy
 from jedax.tasks.base import ConfiguredTask
 from jedax.tasks.maze import native, robot
@@ -142,7 +143,7 @@ class Maze(ConfiguredTask):
         if not native.fits(self.config, genotypes.shape[0]):
             return self.evaluate_in_jax(keys, genotypes)
         natively = partial(native.evaluate, self.config, self.layer_sizes)
-        return jax.lax.platform_dependent(keys, genotypes, cpu=natively, default=self.evaluate_in_jax)
+        return choose(keys, genotypes, natively=natively, in_jax=self.evaluate_in_jax)
 
     def evaluate_in_jax(self, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch, each member with its own key, without native code.
@@ -233,7 +234,7 @@ class Maze(ConfiguredTask):
         def natively(keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
             return Trajectory(*native.record(self.config, self.layer_sizes, keys, genotypes))
 
-        return jax.lax.platform_dependent(keys, genotypes, cpu=natively, default=jax.vmap(self.rollout))
+        return choose(keys, genotypes, natively=natively, in_jax=jax.vmap(self.rollout))
 
     def _begin(self, key: PRNGKeyArray) -> Episode:
         x, y, heading = (jnp.float32(v) for v in self.config.start)

@@ -1,0 +1,302 @@
+// Adding a batch to a repertoire, and the nearest centroid: what jedax/repertoire does in JAX, in one pass each.
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+
+namespace jedax {
+namespace {
+
+using Floats = ffi::Buffer<ffi::F32>;
+using Ints = ffi::Buffer<ffi::S32>;
+using Bools = ffi::Buffer<ffi::PRED>;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+struct Search {
+  const float *centroids, *lows, *highs;
+  const int32_t *candidates, *shape;
+  int64_t cells, dimensions, slots;
+};
+
+// A block of points side by side: lanes of one vector, without a branch that depends on one of them.
+constexpr int64_t kBlock = 16;
+
+// XLA fuses the multiplications with the additions where the processor can, and nearly equal distances depend on it.
+template <bool fused, int dimensions>
+inline __attribute__((always_inline)) float squared_distance(const float* a, const float* b) {
+  float sum = (a[0] - b[0]) * (a[0] - b[0]);
+  for (int i = 1; i < dimensions; ++i) {
+    const float difference = a[i] - b[i];
+    sum = fused ? __builtin_fmaf(difference, difference, sum) : sum + difference * difference;
+  }
+  return sum;
+}
+
+template <bool fused, int dimensions>
+inline __attribute__((always_inline)) int32_t nearest_of_all(const Search& search, const float* point) {
+  int32_t found = 0;
+  float least = std::numeric_limits<float>::infinity();
+  for (int64_t index = 0; index < search.cells; ++index) {
+    const float squared = squared_distance<fused, dimensions>(point, search.centroids + index * dimensions);
+    if (squared < least) least = squared, found = int32_t(index);
+  }
+  return found;
+}
+
+template <bool fused, int dimensions>
+inline __attribute__((always_inline)) void nearest_of_block(const Search& search, const float* points, int32_t* cells) {
+  int32_t row[kBlock], outside[kBlock], found[kBlock], any = 0;
+  float least[kBlock];
+  for (int64_t j = 0; j < kBlock; ++j) {
+    int32_t tile = 0, out = 0;
+    for (int i = 0; i < dimensions; ++i) {
+      const float at = points[j * dimensions + i], low = search.lows[i], high = search.highs[i];
+      out |= int32_t(at < low) | int32_t(at > high);
+      const float last = float(search.shape[i] - 1), place = (at - low) / (high - low) * float(search.shape[i]);
+      // What is not a number goes to the first tile.
+      const float above = place > 0 ? place : 0;
+      tile = tile * search.shape[i] + int32_t(above < last ? above : last);
+    }
+    row[j] = tile * int32_t(search.slots);
+    outside[j] = out;
+    any |= out;
+    found[j] = search.candidates[row[j]];
+    least[j] = std::numeric_limits<float>::infinity();
+  }
+  for (int32_t slot = 0; slot < search.slots; ++slot) {
+    for (int64_t j = 0; j < kBlock; ++j) {
+      const int32_t index = search.candidates[row[j] + slot];
+      const float squared =
+          squared_distance<fused, dimensions>(points + j * dimensions, search.centroids + index * dimensions);
+      found[j] = squared < least[j] ? index : found[j];
+      least[j] = squared < least[j] ? squared : least[j];
+    }
+  }
+  if (any != 0) {
+    for (int64_t j = 0; j < kBlock; ++j) {
+      if (outside[j] != 0) found[j] = nearest_of_all<fused, dimensions>(search, points + j * dimensions);
+    }
+  }
+  std::memcpy(cells, found, sizeof(found));
+}
+
+template <bool fused, int dimensions>
+inline __attribute__((always_inline)) void nearest_of_each(const Search& search, const float* points, int64_t count,
+                                                           int32_t* cells) {
+  int64_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+    nearest_of_block<fused, dimensions>(search, points + i * dimensions, cells + i);
+  }
+  if (i == count) return;
+  float rest[kBlock * dimensions] = {};
+  int32_t found[kBlock];
+  std::memcpy(rest, points + i * dimensions, sizeof(float) * size_t((count - i) * dimensions));
+  nearest_of_block<fused, dimensions>(search, rest, found);
+  std::memcpy(cells + i, found, sizeof(int32_t) * size_t(count - i));
+}
+
+template <bool fused>
+inline __attribute__((always_inline)) void nearest(const Search& search, const float* points, int64_t count,
+                                                   int32_t* cells) {
+  if (search.dimensions == 1) nearest_of_each<fused, 1>(search, points, count, cells);
+  if (search.dimensions == 2) nearest_of_each<fused, 2>(search, points, count, cells);
+  if (search.dimensions == 3) nearest_of_each<fused, 3>(search, points, count, cells);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,fma"))) void nearest_avx512(const Search& search,
+                                                                                      const float* points,
+                                                                                      int64_t count, int32_t* cells) {
+  nearest<true>(search, points, count, cells);
+}
+
+__attribute__((target("avx2,fma"))) void nearest_avx2(const Search& search, const float* points, int64_t count,
+                                                      int32_t* cells) {
+  nearest<true>(search, points, count, cells);
+}
+#endif
+
+ffi::Error assign(Floats points, Floats centroids, Ints candidates, ffi::Span<const int32_t> shape,
+                  ffi::Span<const float> lows, ffi::Span<const float> highs, ffi::Result<Ints> cells) {
+  const int64_t dimensions = int64_t(shape.size());
+  if (dimensions < 1 || dimensions > 3) return ffi::Error::InvalidArgument("one to three dimensions");
+  const Search search{centroids.typed_data(), lows.begin(),  highs.begin(), candidates.typed_data(),
+                      shape.begin(),          int64_t(centroids.element_count()) / dimensions, dimensions,
+                      candidates.dimensions().back()};
+  const int64_t count = int64_t(cells->element_count());
+#if defined(__x86_64__)
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  const bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const auto run = wide && fma ? nearest_avx512 : fma ? nearest_avx2 : nearest<false>;
+#else
+  const auto run = nearest<true>;
+#endif
+  run(search, points.typed_data(), count, cells->typed_data());
+  return ffi::Error::Success();
+}
+
+// What a repertoire holds, and a batch for it: one replica of each.
+struct Insertion {
+  int64_t batch, cells, params, dimensions;
+  const int32_t* cell;
+  const float *fitness, *descriptor, *genotypes, *lows, *highs;
+  int32_t when;
+  float *stored_genotypes, *stored_fitness, *thresholds, *stored_descriptors;
+  int32_t *counts, *improved_at;
+  float *best_genotype, *best_fitness, *best_descriptor;
+  int32_t *num_failed, *num_outside;
+  bool* stored;
+  int32_t* status;
+  float* improvement;
+};
+
+template <int dimensions>
+inline bool all_finite(const float* values, int64_t count) {
+  bool finite = true;
+  for (int64_t k = 0; k < (dimensions > 0 ? dimensions : count); ++k) finite &= std::isfinite(values[k]);
+  return finite;
+}
+
+template <int dimensions>
+inline bool any_outside(const Insertion& of, const float* values) {
+  bool outside = false;
+  for (int64_t k = 0; k < (dimensions > 0 ? dimensions : of.dimensions); ++k) {
+    outside |= values[k] < of.lows[k] || values[k] > of.highs[k];
+  }
+  return outside;
+}
+
+// Judges a batch; what is to be stored stays in `winner`, the cells that it belongs to in `touched`.
+template <int dimensions>
+int64_t judge(const Insertion& of, std::vector<int32_t>& winner_of, std::vector<int32_t>& touched) {
+  const float* __restrict fitness_of = of.fitness;
+  const float* __restrict held = of.stored_fitness;  // a hard repertoire's thresholds
+  const int32_t* __restrict cell_of = of.cell;
+  int32_t *__restrict counts = of.counts, *__restrict status = of.status, *__restrict winner = winner_of.data();
+  float* __restrict improvement = of.improvement;
+  const int64_t width = dimensions > 0 ? dimensions : of.dimensions;
+  int64_t best = -1;
+  int32_t num_failed = 0, num_outside = 0;
+  float best_fitness = kLowest;
+  for (int64_t i = 0; i < of.batch; ++i) {
+    const float fitness = fitness_of[i];
+    const float* descriptor = of.descriptor + i * width;
+    if (!(std::isfinite(fitness) && all_finite<dimensions>(descriptor, width))) {
+      ++num_failed;
+      status[i] = 0;
+      improvement[i] = kLowest;
+      continue;
+    }
+    num_outside += any_outside<dimensions>(of, descriptor);
+    if (fitness > best_fitness) best_fitness = fitness, best = i;
+    const int32_t cell = cell_of[i];
+    ++counts[cell];
+    const float threshold = held[cell];
+    const bool filled = threshold > kLowest, accepted = fitness > threshold;
+    improvement[i] = fitness - (filled ? threshold : 0.0f);
+    status[i] = accepted ? (filled ? 1 : 2) : 0;
+    if (!accepted) continue;
+    const int32_t leader = winner[cell];
+    if (leader < 0) touched.push_back(cell);
+    if (leader < 0 || fitness > fitness_of[leader]) winner[cell] = int32_t(i);
+  }
+  *of.num_failed += num_failed;
+  *of.num_outside += num_outside;
+  return best;
+}
+
+void insert(const Insertion& of, std::vector<int32_t>& winner, std::vector<int32_t>& touched) {
+  winner.resize(size_t(of.cells), -1);
+  touched.clear();
+  std::memset(of.stored, 0, size_t(of.batch));
+  const int64_t best = of.dimensions == 2 ? judge<2>(of, winner, touched) : judge<0>(of, winner, touched);
+  for (const int32_t cell : touched) {
+    const int64_t i = winner[size_t(cell)];
+    winner[size_t(cell)] = -1;
+    of.stored[i] = true;
+    of.stored_fitness[cell] = of.thresholds[cell] = of.fitness[i];
+    of.improved_at[cell] = of.when;
+    std::memcpy(of.stored_genotypes + cell * of.params, of.genotypes + i * of.params, sizeof(float) * size_t(of.params));
+    std::memcpy(of.stored_descriptors + cell * of.dimensions, of.descriptor + i * of.dimensions,
+                sizeof(float) * size_t(of.dimensions));
+  }
+  if (best >= 0 && of.fitness[best] > *of.best_fitness) {
+    *of.best_fitness = of.fitness[best];
+    std::memcpy(of.best_genotype, of.genotypes + best * of.params, sizeof(float) * size_t(of.params));
+    std::memcpy(of.best_descriptor, of.descriptor + best * of.dimensions, sizeof(float) * size_t(of.dimensions));
+  }
+}
+
+// The repertoire's buffers are given as inputs and as outputs: XLA lets both be the same memory. Leading dimensions
+// beyond the documented ones come from `jax.vmap`.
+ffi::Error add(ffi::RemainingArgs inputs, ffi::Span<const float> lows, ffi::Span<const float> highs,
+               ffi::RemainingRets outputs) {
+  const auto floats = [&](size_t i) { return inputs.get<Floats>(i)->typed_data(); };
+  const auto ints = [&](size_t i) { return inputs.get<Ints>(i)->typed_data(); };
+  const auto new_floats = [&](size_t i) { return (*outputs.get<Floats>(i))->typed_data(); };
+  const auto new_ints = [&](size_t i) { return (*outputs.get<Ints>(i))->typed_data(); };
+  const auto batch_shape = inputs.get<Floats>(3)->dimensions();
+  const auto own_shape = inputs.get<Floats>(5)->dimensions();
+  Insertion of{};
+  of.batch = batch_shape[batch_shape.size() - 2];
+  of.params = batch_shape.back();
+  of.cells = own_shape[own_shape.size() - 2];
+  of.dimensions = int64_t(lows.size());
+  of.lows = lows.begin();
+  of.highs = highs.begin();
+  const int64_t groups = int64_t(inputs.get<Ints>(4)->element_count());
+  std::vector<int32_t> winner, touched;
+  for (int64_t g = 0; g < groups; ++g) {
+    of.cell = ints(0) + g * of.batch;
+    of.fitness = floats(1) + g * of.batch;
+    of.descriptor = floats(2) + g * of.batch * of.dimensions;
+    of.genotypes = floats(3) + g * of.batch * of.params;
+    of.when = ints(4)[g];
+    of.stored_genotypes = new_floats(0) + g * of.cells * of.params;
+    of.stored_fitness = new_floats(1) + g * of.cells;
+    of.thresholds = new_floats(2) + g * of.cells;
+    of.stored_descriptors = new_floats(3) + g * of.cells * of.dimensions;
+    of.counts = new_ints(4) + g * of.cells;
+    of.improved_at = new_ints(5) + g * of.cells;
+    of.best_genotype = new_floats(6) + g * of.params;
+    of.best_fitness = new_floats(7) + g;
+    of.best_descriptor = new_floats(8) + g * of.dimensions;
+    of.num_failed = new_ints(9) + g;
+    of.num_outside = new_ints(10) + g;
+    of.stored = (*outputs.get<Bools>(11))->typed_data() + g * of.batch;
+    of.status = new_ints(12) + g * of.batch;
+    of.improvement = new_floats(13) + g * of.batch;
+    insert(of, winner, touched);
+  }
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace jedax
+
+#pragma GCC visibility push(default)
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(jedax_nearest, jedax::assign,
+                              ffi::Ffi::Bind()
+                                  .Arg<jedax::Floats>()
+                                  .Arg<jedax::Floats>()
+                                  .Arg<jedax::Ints>()
+                                  .Attr<ffi::Span<const int32_t>>("shape")
+                                  .Attr<ffi::Span<const float>>("lows")
+                                  .Attr<ffi::Span<const float>>("highs")
+                                  .Ret<jedax::Ints>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(jedax_repertoire_add, jedax::add,
+                              ffi::Ffi::Bind()
+                                  .RemainingArgs()
+                                  .Attr<ffi::Span<const float>>("lows")
+                                  .Attr<ffi::Span<const float>>("highs")
+                                  .RemainingRets());
+
+#pragma GCC visibility pop
