@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import signal
 import time
@@ -18,7 +19,7 @@ from jedax._checks import fail
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi
 from jedax.config.run import FullConfig
-from jedax.runs import environment
+from jedax.runs import environment, history
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import Programs, programs_for, replica_roots
 from jedax.runs.progress import Progress
@@ -124,6 +125,14 @@ class Search:
         """Duration so far, those of earlier processes included."""
         return self.seconds_before + time.perf_counter() - self.began
 
+    @functools.cached_property
+    def recorder(self) -> history.Recorder | None:
+        """What keeps the loops for reports; None: nothing does."""
+        if self.directory is None or not self.config.run.history:
+            return None
+        path = self.directory.path / history.FILE
+        return history.Recorder(path, self.algorithm, self.generations, self.report_every)
+
     def run(self) -> None:
         """Search until the budget is spent or something stops it, then save the state.
 
@@ -149,6 +158,7 @@ class Search:
         """Evaluate the initial batch."""
         if self.directory is not None:
             self.directory.cut_metrics(-1)
+            history.cut(self.directory.path / history.FILE, -1)
         with self.phase("simulate+es"):
             self.state = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
             jax.block_until_ready(self.state)
@@ -175,6 +185,7 @@ class Search:
         self.generation = (int(facts["evaluations"]) - self.algorithm.num_initial) // self.batch
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
         self.directory.cut_metrics(self.evaluations)
+        history.cut(self.directory.path / history.FILE, self.evaluations)
         self.rows = list(self.directory.read_metrics())
         self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
         if self.status == "finished":
@@ -197,9 +208,12 @@ class Search:
         self.generation = min(ends)
         with self.phase("simulate+es"):
             began = time.perf_counter()
-            self.state = self.programs.advance(self.roots, self.state, self.generation - before)
+            self.state, ends = self.programs.advance(self.roots, self.state, self.generation - before)
             jax.block_until_ready(self.state)
             per_generation = (time.perf_counter() - began) / (self.generation - before)
+        if self.recorder and (self.algorithm.is_loop_start(self.generation) or self.generation == self.generations):
+            with self.phase("io"):
+                self.recorder.end(self.generation, self.evaluations, ends)
         self._affordable = max(1, min(round(_CHUNK_SECONDS / per_generation), 2 * self._affordable))
 
     # Generations that fit a chunk; grows from a careful start.
@@ -213,6 +227,9 @@ class Search:
                 self.state, at = self.programs.learn_gp(self.state)
             self.state = self.programs.start_loop(self.roots, self.state, progress, at)
             jax.block_until_ready(self.state)
+        if self.recorder:
+            with self.phase("io"):
+                self.recorder.start(self.generation, self.evaluations, self.state, at)
 
     def _end_of_chunk(self, caught: list[int]) -> None:
         """Report, show, save, and see whether it is time to stop."""
@@ -254,6 +271,10 @@ class Search:
         if self.directory is not None:
             with self.phase("io"):
                 self.directory.add_metrics(rows)
+                if self.recorder:
+                    self.recorder.cells(self.generation, self.evaluations, np.asarray(self.state.repertoire.fitness))
+                    with self.directory.writing():
+                        self.recorder.flush()
         report = Report(self.evaluations, rows, self.state)
         wishes = [callback(report) is True for callback in self.callbacks]  # every callback hears of it
         return any(wishes)
@@ -290,6 +311,9 @@ class Search:
         if self.directory is None:
             return
         with self.phase("io"):
+            if self.recorder:
+                with self.directory.writing():
+                    self.recorder.flush()
             facts = {
                 "evaluations": self.evaluations,
                 "seconds": self.seconds,
