@@ -25,6 +25,8 @@ commands:
   bench TASK... [options]  methods, tasks and seeds, such as: jedax bench maze-a --methods jedi map-elites
   bench --preset NAME      a grid of the paper, such as paper-mazes-quick
   compare DIR...           tables and figures of what bench and run left
+  report DIR               a run, or a directory of runs, as one page that opens from disk
+  view DIR                 the page of a run in a browser, following it while it goes on
   tasks                    the tasks that come with jedax
   methods                  the methods, and presets of their parameters
   doctor                   versions, devices, and whether mazes are simulated natively
@@ -62,14 +64,17 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli import experiments
 
         experiments.bench(arguments) if command == "bench" else experiments.compare(arguments)
+    elif command in ("report", "view"):
+        from jedax.cli import report
+
+        report.report(arguments) if command == "report" else report.view(arguments)
     elif command in ("tasks", "methods", "doctor"):
         if arguments not in ([], ["--help"], ["-h"]):
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
         {"tasks": _show_tasks, "methods": _show_methods, "doctor": _show_machine}[command]()
     else:
-        raise unknown(
-            "command", command, ["run", "bench", "compare", "tasks", "methods", "doctor", "--help", "--version"]
-        )
+        known = ["run", "bench", "compare", "report", "view", "tasks", "methods", "doctor", "--help", "--version"]
+        raise unknown("command", command, known)
 
 
 def _show_tasks() -> None:
