@@ -74,7 +74,7 @@ def head_of(found: Found) -> Head:
     """Return the top of a run's page."""
     config, run = found.config, found.config.run
     reached = _reached(found)
-    running = "still running" if found.status == "running" else "ended"
+    running = "has not ended" if found.status == "running" else "ended"
     badge, kind = {
         None: (running, ""), True: ("reached the goal", "good"), False: ("did not reach the goal", "warn")
     }[reached]  # fmt: skip
@@ -116,15 +116,20 @@ def _results(found: Found) -> list[Fact]:
     best = _best(found)
     if not best:
         return []
-    decimals = decimals_for(best)
-    facts = [Fact("best fitness", fitness_text(max(best), decimals), _goal_note(found))]
+    facts = [Fact("best fitness", _fitness(max(best)), _goal_note(found))]
     if len(best) > 1:
-        facts.append(Fact("median of the seeds", fitness_text(float(np.median(best)), decimals)))
+        facts.append(Fact("median of the seeds", _fitness(float(np.median(best)))))
     if found.repertoire is not None:
         shares = np.isfinite(np.asarray(found.repertoire.fitness)).mean(axis=1)
         cells = found.repertoire.fitness.shape[1]
         facts.append(Fact("coverage", share_text(float(np.median(shares))), f"of {cells:,} cells"))
     return facts
+
+
+def _fitness(value: float) -> str:
+    if 0 < abs(value) < 1e-4:
+        return f"{value:.2g}"
+    return fitness_text(value, decimals_for([value]))
 
 
 def _goal_note(found: Found) -> str:
@@ -181,7 +186,7 @@ def _outcome(found: Found, best: float, reached: bool | None) -> str:
         left = (-best - config.steps) / config.distance_weight if config.distance_weight else math.nan
         return f"{after}{robot} never reaches the target and ends {left:.2f} away from it."
     ending = "" if reached is None else ", which is the goal" if reached else ", short of the goal"
-    return f"{after}{seeds.lower()} has fitness {fitness_text(best, decimals_for([best]))}{ending}."
+    return f"{after}{seeds.lower()} has fitness {_fitness(best)}{ending}."
 
 
 def how_to_read(found: Found) -> str:
@@ -189,7 +194,7 @@ def how_to_read(found: Found) -> str:
     parts = ["Each cell of the map stands for one way to behave and holds the best solution that behaved so."]
     if isinstance(found.task, Maze):
         parts = ["Each cell of the map is a place where robots ended up, and holds the best robot that ended there."]
-    parts.append("Point at a cell to see its values, choose it to see its solution.")
+    parts.append("Brighter is better. Point at a cell to see its values, choose it to see its solution.")
     if found.history is not None and found.history.loops:
         parts.append("Below the map, the slider plays the search back, loop by loop.")
     return " ".join(parts)

@@ -50,8 +50,12 @@ jedax.csv = (name, columns) => {
   const length = Math.max(0, ...names.map((column) => columns[column].length));
   const lines = [names.map(cell).join(",")];
   for (let row = 0; row < length; row++) lines.push(names.map((column) => cell(columns[column][row])).join(","));
+  jedax.save(name, `${lines.join("\n")}\n`);
+};
+
+jedax.save = (name, text) => {
   const link = jedax.element("a", "", { download: name });
-  link.href = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], { type: "text/csv" }));
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
   document.body.append(link);
   link.click();
   link.remove();
@@ -84,6 +88,20 @@ jedax.chart = (place, traces, layout, label) => {
 
 jedax.onColours = (draw) => {
   for (const query of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(query).addEventListener("change", draw);
+};
+
+// Runs what draws charts once their library is there; the page shows the rest before that.
+jedax.withCharts = (draw) => {
+  const start = () => {
+    const held = document.getElementById("plotly"), script = document.createElement("script");
+    if (held.dataset.path) {
+      script.addEventListener("load", draw);
+      script.src = held.dataset.path;
+    } else script.textContent = held.textContent;
+    document.head.append(script);
+    if (!held.dataset.path) draw();
+  };
+  window.addEventListener("load", () => setTimeout(start, 30));
 };
 
 jedax.read = () => JSON.parse(document.getElementById("data").textContent);

@@ -458,7 +458,7 @@ jedax.Explorer = class {
   drawScene(cell, trace) {
     const { task } = this.data;
     const [lows, highs] = task ? task.limits : this.box();
-    const view = this.frame(this.scene, lows, highs);
+    const view = (this.sceneView = this.frame(this.scene, lows, highs));
     const { pen, to } = view;
     this.axis(view, lows, highs, ["x", "y"]);
     if (task) this.drawMaze(view, 2.5, true);
@@ -521,7 +521,7 @@ jedax.Explorer = class {
     slider.setAttribute("aria-valuetext", text);
     const head = table.tHead, body = table.tBodies[0];
     head.replaceChildren(jedax.element("tr"));
-    for (const name of ["ES", "target", "fitness at start", "at end", "distance to target at start", "at end"]) head.rows[0].append(jedax.element("th", name, { scope: "col" }));
+    for (const name of ["ES", "target", "fitness at start", "fitness at end", "distance at start", "distance at end"]) head.rows[0].append(jedax.element("th", name, { scope: "col" }));
     body.replaceChildren();
     for (let es = 0; es < loops.pool; es++) {
       const found = this.es(this.loop, es), row = jedax.element("tr"), first = jedax.element("td", String(es + 1));

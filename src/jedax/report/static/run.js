@@ -28,24 +28,23 @@ jedax.Curves = class {
     const gp = Object.keys(rows).filter((name) => ["gp_signal", "gp_length_scale", "gp_noise"].includes(name));
     const found = [
       { id: "best", title: "best fitness", columns: ["max_fitness"], goal },
-      { id: "coverage", title: "coverage: share of cells that hold a solution", columns: ["coverage"], percent: true },
-      { id: "qd", title: "QD score: fitness of all cells together", columns: ["qd_score"] },
+      { id: "coverage", title: "coverage", columns: ["coverage"], percent: true },
+      { id: "qd", title: "QD score", columns: ["qd_score"] },
     ];
-    if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of nearness to the target", columns: ["alpha"] });
-    if (gp.length) found.push({ id: "gp", title: "parameters of the Gaussian process", columns: gp, log: true });
-    if (this.data.replicas.some((replica) => replica.loops)) found.push({ id: "distance", title: "distance to the targets, mean over the ES", loops: true });
+    if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"] });
+    if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true });
+    if (this.data.replicas.some((replica) => replica.loops)) found.push({ id: "distance", title: "mean distance to the targets", loops: true });
     return found;
   }
 
   drawCurves() {
     const place = document.getElementById("charts");
     const figures = this.figures();
+    // All places first: a chart takes the width that its place has when it is drawn.
+    for (const { id } of figures)
+      if (!document.getElementById(`chart-${id}`)) place.append(jedax.element("div", null, { class: "chart", id: `chart-${id}` }));
     for (const figure of figures) {
-      let chart = document.getElementById(`chart-${figure.id}`);
-      if (!chart) {
-        chart = jedax.element("div", null, { class: "chart", id: `chart-${figure.id}` });
-        place.append(chart);
-      }
+      const chart = document.getElementById(`chart-${figure.id}`);
       const traces = figure.loops ? this.distances() : this.lines(figure);
       const unit = this.axis === "seconds" ? "seconds" : "evaluations";
       const shapes = figure.goal === null || figure.goal === undefined ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: figure.goal, y1: figure.goal, line: { color: jedax.colour("goal"), dash: "dot", width: 2 } }];
@@ -142,14 +141,16 @@ jedax.follow = async (stamp) => {
 jedax.show = (data) => {
   jedax.data = data;
   jedax.explorer.update(data);
-  jedax.curves.update(data);
+  jedax.curves?.update(data);
 };
 
 jedax.start = () => {
   const data = (jedax.data = jedax.read());
   jedax.explorer = new jedax.Explorer(data);
-  jedax.curves = new jedax.Curves(data);
-  document.getElementById("replica").addEventListener("change", () => jedax.curves.draw());
+  jedax.withCharts(() => {
+    jedax.curves = new jedax.Curves(jedax.data);
+    document.getElementById("replica").addEventListener("change", () => jedax.curves.draw());
+  });
   const files = {
     cells: () => jedax.explorer.cellsCsv(), path: () => jedax.explorer.pathCsv(), loops: () => jedax.explorer.loopsCsv(),
     curves: () => jedax.data.rows, phases: () => ({ phase: Object.keys(jedax.data.phases), seconds: Object.values(jedax.data.phases) }),
