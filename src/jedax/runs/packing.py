@@ -54,6 +54,6 @@ def unpack(packed: Mapping[str, Any]) -> np.ndarray:
         low, high = float(packed["low"]), float(packed["high"])
     except (KeyError, TypeError, binascii.Error) as error:
         raise ValueError(f"no packed numbers: {error!r}") from None
-    shares = codes / _MOST
+    shares = np.minimum(codes, _MOST) / _MOST
     numbers = np.where(codes == _MISSING, np.nan, low * (1 - shares) + high * shares)
     return np.exp(numbers) if packed.get("log") else numbers
