@@ -142,7 +142,8 @@ def server(directory: str | Path, port: int = 0) -> _Server:
     try:
         return _Server(port, view)
     except OSError as error:
-        raise fail("port", expected="one that is free", received=f"{port} ({error.strerror})", remedy="choose another") from None  # fmt: skip
+        received = f"{port} ({error.strerror})"
+        raise fail("port", expected="one that is free", received=received, remedy="choose another") from None
 
 
 def serve(directory: str | Path, *, port: int = 0, browser: bool = False, say: Callable[[str], None]) -> None:

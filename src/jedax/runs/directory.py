@@ -35,7 +35,8 @@ _KEPT_CHECKPOINTS = 2
 _OUTCOME = ("repertoire.safetensors", "summary.json")
 _REPORT = ("report.html", "plotly.min.js")
 _FILES = (
-    "config.yaml", "metrics.csv", "history.jsonl", "environment.json", "log.txt", "start_genotypes.npy", *_OUTCOME, *_REPORT,
+    "config.yaml", "metrics.csv", "history.jsonl", "environment.json", "log.txt", "start_genotypes.npy",
+    *_OUTCOME, *_REPORT,
 )  # fmt: skip
 _FOLDERS = ("checkpoint", "figures")
 

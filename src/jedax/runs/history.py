@@ -4,7 +4,7 @@
 
 | "at" | what |
 |---|---|
-| "start" | a loop began: alpha, targets, where each ES started and with what fitness, the GP's parameters and now and then what it predicts |
+| "start" | a loop began: alpha, targets, starts and their fitness, the GP's parameters, now and then what it predicts |
 | "end" | a loop ended: the member of each ES's last generation that scored best |
 | "cells" | the fitness of all cells |
 
@@ -177,7 +177,9 @@ class Recorder:
         lows, highs = (np.asarray(bound) for bound in self._algorithm.cells.bounds)
         share = np.clip((descriptors - lows) / (highs - lows), -10, 11) * _UNIT
         known = np.isfinite(share)
-        return np.where(known, np.rint(np.where(known, share, 0)).astype(int).astype(object), None).tolist()
+        places = np.rint(np.where(known, share, 0)).astype(int).astype(object)
+        places[~known] = None
+        return places.tolist()
 
     def _add(self, row: dict[str, Any]) -> None:
         self._lines.append(json.dumps(row, separators=(",", ":")))
@@ -251,9 +253,7 @@ def read(path: Path, bounds: tuple) -> History | None:
     try:
         return _history(rows, bounds)
     except (KeyError, TypeError, ValueError) as error:
-        raise fail(
-            str(path), expected="the history of a run", received=repr(error), remedy="remove the file"
-        ) from None
+        raise fail(str(path), expected="the history of a run", received=repr(error), remedy="remove the file") from None
 
 
 def _history(rows: list[dict[str, Any]], bounds: tuple) -> History:

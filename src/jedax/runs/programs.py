@@ -93,17 +93,15 @@ class Programs:
 
         return jax.vmap(start)(roots, state, at)
 
-    def _advance(
-        self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
-    ) -> tuple[Any, dict[str, Array]]:
+    def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> tuple[Any, dict[str, Array]]:
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             key = _stream(root, _GENERATION, state.generation)
             ask_key, evaluate_key, tell_key = jax.random.split(key, 3)
             genotypes, state = self.algorithm.ask(ask_key, state)
             evaluation = self._evaluate(evaluate_key, genotypes)
             state = self.algorithm.tell(tell_key, state, genotypes, evaluation)[0]
-            found = evaluation.fitness, evaluation.descriptor
-            return state, Evaluation(*(value.astype(jnp.float32) for value in found))
+            fitness, descriptor = evaluation.fitness, evaluation.descriptor
+            return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
         batch = self.replicas, self.algorithm.config.batch
         none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
