@@ -75,14 +75,12 @@ def test_violins_hold_every_seed(page, found):
 
 
 def test_a_point_links_to_the_page_of_its_run(page, found):
-    links = {label: link for label, link in zip(
-        [entry.label for entry in found.tables[0].entries], traces(page, 0, "final", "t.customdata[0].link"), strict=True)}  # fmt: skip
+    labels = [entry.label for entry in found.tables[0].entries]
+    links = dict(zip(labels, traces(page, 0, "final", "t.customdata[0].link"), strict=True))
     assert links == {"jedi-paper": None, "a|b/c": None, NASTY: None, "own": "odd%20%23%25/own/report.html#seed=0"}
     chart = page.locator('.task[data-task="0"] [data-chart=final]')
     with page.context.expect_page() as opening:
-        chart.evaluate(
-            "(c) => c.emit('plotly_click', { points: [{ customdata: { link: 'odd%20%23%25/own/report.html#seed=0' } }] })"
-        )
+        chart.evaluate("(c, link) => c.emit('plotly_click', { points: [{ customdata: { link } }] })", links["own"])
     assert opening.value.title() == "own"
     opening.value.close()
 
@@ -91,7 +89,7 @@ def test_curves_and_success_rates(page, found):
     table = found.tables[0]
     medians = [values for values, name in traces(page, 0, "fitness", "[[...t.y], t.name]") if name]
     for values, entry in zip(medians, table.entries, strict=True):
-        grid, curves = found.curves(table, entry.label, "max_fitness")
+        _, curves = found.curves(table, entry.label, "max_fitness")
         np.testing.assert_allclose(values, np.median(curves, axis=0), rtol=1e-5)
     shares = traces(page, 0, "success", "t.y[0]")
     assert shares == [entry.successes / len(entry.seeds) for entry in table.entries]

@@ -1,5 +1,7 @@
 """Figures of what a search did."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -47,7 +49,7 @@ def test_a_loop_is_drawn_where_it_was(run, ax):
     loop = history_of(run).loops[2]
     plots.replay(ax, run, 2, replica=1)
     marks = {line.get_label(): line.get_xydata()[0] for line in ax.lines if not line.get_label().startswith("_")}
-    for name, places in (("target", loop.targets), ("start", loop.starts), ("end", loop.ends)):
+    for name, places in (("ES target", loop.targets), ("ES start", loop.starts), ("ES end", loop.ends)):
         np.testing.assert_allclose(marks[name], places[1, 0])
 
 
@@ -89,4 +91,4 @@ def test_what_cannot_be_drawn_is_said(run, ax, small, arm, tmp_path):
     with pytest.raises(jedax.JedaxError, match=r"run: expected one with a directory that holds history.jsonl"):
         plots.distances(ax, lone)
     with pytest.raises(jedax.JedaxError, match="run: expected one that has ended"):
-        plots.phase_times(ax, lone)
+        plots.phase_times(ax, replace(run, summary={}))

@@ -15,7 +15,7 @@ from jedax._checks import check_choice, fail
 from jedax.config.maze import MazeConfig
 from jedax.repertoire.cells import Cells
 from jedax.report.numbers import evaluations_text
-from jedax.report.run_plots import distances, gp_parameters, paper_style, phase_times, replay, save
+from jedax.report.run_plots import distances, gp_parameters, legend_below, paper_style, phase_times, replay, save
 from jedax.runs.results import Run
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
@@ -137,7 +137,7 @@ def cell_values(
     _frame(ax, run)
     if not known.all():
         ax.plot([], [], "s", color=_EMPTY, markeredgecolor="#bbbbbb", label="empty")
-    _legend(ax)
+    legend_below(ax)
     ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03)
 
 
@@ -181,7 +181,7 @@ def targets(ax: Axes, run: Run, replica: int) -> None:
     choice = getattr(run.config.method_config, "targets", "")
     ax.scatter(*points[:, :2].T, marker="X", s=55, linewidth=0.9, color="white", edgecolor="black", zorder=5,
                label=f"last targets ({choice})")  # fmt: skip
-    _legend(ax)
+    legend_below(ax)
 
 
 def cell_outlines(cells: Cells) -> list[np.ndarray]:
@@ -239,7 +239,7 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         cell_values(ax, run, np.where(np.isfinite(fitness), fitness, np.nan), "fitness")
     if isinstance(run.task, Maze | PlanarArm):
         _frame(ax, run, fill_target=True)
-        _legend(ax)
+        legend_below(ax)
     ax.set_title(f"best solution: fitness {solution.fitness:.2f}", fontsize=10)
 
 
@@ -250,12 +250,6 @@ def _path(ax: Axes, task: Maze, genotype: np.ndarray, seed: int) -> None:
     positions = np.concatenate([[task.config.start[:2]], steps])
     ax.plot(*positions.T, color=_PATH, linewidth=1.6, zorder=5, label="path")
     ax.plot(*positions[-1], "X", color=_STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
-
-
-def _legend(ax: Axes) -> None:
-    """Explain the marks, below the axes."""
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=4, frameon=False, fontsize=8)
 
 
 def _frame(ax: Axes, run: Celled, *, fill_target: bool = False) -> None:

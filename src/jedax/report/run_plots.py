@@ -1,4 +1,4 @@
-"""What a search did, drawn from its history: figures as functions of a matplotlib `Axes` and a `Run`, for papers too."""
+"""What a search did, drawn from its history: figures as functions of a matplotlib `Axes` and a `Run`."""
 
 from __future__ import annotations
 
@@ -60,6 +60,13 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     return paths
 
 
+def legend_below(ax: Axes) -> None:
+    """Explain the marks, below the axes and their labels."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.4, ncol=4, frameon=False, fontsize=8,
+                  columnspacing=1.2, handletextpad=0.4)  # fmt: skip
+
+
 def history_of(run: Run) -> History:
     """Return the history of a run.
 
@@ -110,12 +117,13 @@ def replay(ax: Axes, run: Run, loop: int = -1, replica: int | None = None) -> No
         ax.plot(*zip(start, end, strict=True), color="white", linewidth=3.2, zorder=5)
         ax.plot(*zip(start, end, strict=True), color=colour, linewidth=1.6, zorder=6)
         ax.plot(*zip(end, target, strict=True), color=colour, linewidth=1.1, linestyle=":", zorder=6)
-        names = ("target", "start", "end") if es == 0 else (None,) * 3
+        names = ("ES target", "ES start", "ES end") if es == 0 else (None,) * 3
         ax.plot(*target, "X", color=colour, markersize=6, label=names[0], **outline)
         ax.plot(*start, "o", markersize=4.5, zorder=7, label=names[1], linestyle="", markerfacecolor="white",
                 markeredgecolor=colour, markeredgewidth=1.5)  # fmt: skip
         if chosen.ends is not None:
             ax.plot(*end, "o", color=colour, markersize=5.5, label=names[2], **outline)
+    legend_below(ax)
     ax.set_title(f"loop at {evaluations_text(chosen.evaluations)} evaluations, alpha {chosen.alpha[which]:.2f}")
 
 
@@ -181,11 +189,9 @@ def phase_times(ax: Axes, run: Run) -> None:
         raise fail("run", expected="one that has ended", received="no phase_seconds", remedy="finish it")
     left = 0.0
     for number, (name, seconds) in enumerate(sorted(phases.items(), key=lambda item: -item[1])):
-        label = f"{name} {seconds:.3g} s"
-        ax.barh(
-            0, seconds, left=left, height=0.5, color=_COLOURS[number % len(_COLOURS)], edgecolor="white", label=label
-        )
+        colour = _COLOURS[number % len(_COLOURS)]
+        ax.barh(0, seconds, left=left, height=0.5, color=colour, edgecolor="white", label=f"{name} {seconds:.3g} s")
         left += seconds
     ax.set(yticks=[], xlabel="seconds", xlim=(0, left), ylim=(-0.4, 0.4))
     ax.spines["left"].set_visible(False)
-    ax.legend(frameon=False, ncol=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    ax.legend(frameon=False, ncol=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))

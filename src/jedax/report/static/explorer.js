@@ -111,8 +111,9 @@ jedax.Explorer = class {
 
   limits() {
     let low = Infinity, high = -Infinity;
-    for (const values of [this.values(this.layer), ...(this.layer.startsWith("gp_") ? this.now.gp_snapshots.map((s) => this.unpacked(s, this.layer)) : [])])
-      for (const value of values) if (Number.isFinite(value)) { if (value < low) low = value; if (value > high) high = value; }
+    // The GP changes so much from loop to loop that only what is shown sets its scale.
+    const values = this.layer.startsWith("gp_") ? this.shown().values : this.values(this.layer);
+    for (const value of values) if (Number.isFinite(value)) { if (value < low) low = value; if (value > high) high = value; }
     return low <= high ? [low, high] : [0, 1];
   }
 
@@ -127,7 +128,7 @@ jedax.Explorer = class {
 
   // Sizes a canvas for a box of the descriptor space, and returns how to get from there to pixels.
   frame(canvas, lows, highs) {
-    const width = canvas.parentElement.clientWidth;
+    const width = Math.max(160, canvas.parentElement.clientWidth);
     const [across, up] = [highs[0] - lows[0], highs[1] - lows[1]];
     const ratio = this.dimensions === 1 && canvas === this.map ? 0.3 : up / across;
     const height = Math.round(width * (ratio > 0.4 && ratio < 1.6 ? ratio : this.dimensions === 1 ? 0.3 : 0.8));
@@ -198,7 +199,7 @@ jedax.Explorer = class {
     pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
     if (this.outlines) this.drawCells(view, values, limits);
     else this.drawDots(view, values, limits);
-    if (this.data.task) this.drawMaze(view, 1.6, false);
+    if (this.data.task) this.drawMaze(view, 2.2, false);
     if (this.loop === null) this.drawBest(view);
     else this.drawLoop(view);
     this.outlineCell(view, this.hover, 1.5);
@@ -245,10 +246,15 @@ jedax.Explorer = class {
   drawMaze({ pen, to }, width, filled) {
     const { walls, start, target, target_radius: radius } = this.data.task;
     pen.lineCap = "round";
-    pen.strokeStyle = jedax.colour("wall");
-    pen.lineWidth = width;
     pen.beginPath();
     for (const [x1, y1, x2, y2] of walls) { pen.moveTo(...to([x1, y1])); pen.lineTo(...to([x2, y2])); }
+    if (!filled) {
+      pen.strokeStyle = jedax.colour("edge");
+      pen.lineWidth = width + 3;
+      pen.stroke();
+    }
+    pen.strokeStyle = jedax.colour("wall");
+    pen.lineWidth = width;
     pen.stroke();
     const [x, y] = to(target), edge = to([target[0] + radius, target[1]]);
     pen.beginPath();
