@@ -31,7 +31,7 @@ _DPI = 300
 @contextmanager
 def paper_style() -> Iterator[None]:
     """Draw as the paper does: figures one column wide, small type, fonts that stay text in a PDF."""
-    style = {
+    style: dict[Any, Any] = {
         "figure.figsize": (COLUMN, 2.5), "figure.dpi": 100, "savefig.dpi": _DPI, "font.size": 8, "axes.labelsize": 8,
         "axes.titlesize": 8, "legend.fontsize": 7, "xtick.labelsize": 7, "ytick.labelsize": 7, "lines.linewidth": 1.2,
         "axes.linewidth": 0.6, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42,
