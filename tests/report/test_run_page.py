@@ -9,6 +9,7 @@ import yaml
 from tests.report.pages import opened, saved
 
 import jedax
+import jedax.config.methods
 from jedax.report.pages import run_page, write_report
 from jedax.runs import history
 from jedax.runs.directory import RunDirectory
@@ -159,6 +160,24 @@ def test_the_slider_plays_the_search_back(page, maze_run, run):
     assert len(pictures) == len(loops)
     page.evaluate("jedax.explorer.go(99)")
     assert page.is_hidden("#loop-table")
+
+
+def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm):
+    config = jedax.config.methods.MapElitesConfig(offspring=8, cells=16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+        run = jedax.run(config, arm, evaluations=80, out=tmp_path / "run", report_every=3)
+    with opened(browser, write_report(run.path).as_uri()) as page:
+        assert page.get_attribute("#loop", "max") == "4"
+        page.locator("#loop").fill("0")
+        assert page.inner_text("#loop-label") == "After 8 evaluations"
+        shown = page.evaluate("[...jedax.explorer.shown().values].map((v) => Number.isFinite(v))")
+        assert 0 < sum(shown) <= 8
+        assert page.is_hidden("#loop-table")
+        # An arm, from its shoulder to its tip.
+        points = np.array(page.evaluate("jedax.explorer.trace(jedax.explorer.cell).points"))
+        np.testing.assert_allclose(points[0], 0, atol=1e-4)
+        np.testing.assert_allclose(points[-1], run.best().descriptor, atol=1e-4)
 
 
 def test_arrow_keys_move_from_cell_to_cell(page):

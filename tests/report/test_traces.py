@@ -61,8 +61,11 @@ def test_thinned_lines_keep_their_ends(maze_run, monkeypatch):
     assert thin.every in (2, 3)
     for full, line in zip(whole.lines, thin.lines, strict=False):
         np.testing.assert_array_equal(line[[0, -1]], full[[0, -1]])
+    best = int(np.flatnonzero(whole.cells == np.argmax(fitness))[0])
+    np.testing.assert_array_equal(thin.lines[best], whole.lines[best])
     few = traces(run.task, genotypes, fitness, 4, 40)
-    assert sum(map(len, few.lines)) <= 40
+    assert 1 <= len(few.lines) < len(whole.lines)
+    assert sum(map(len, few.lines)) <= max(40, len(whole.lines[best]))
     assert fitness[few.cells].min() >= np.sort(fitness[np.isfinite(fitness)])[-len(few.cells)]
 
 

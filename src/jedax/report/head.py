@@ -195,8 +195,8 @@ def how_to_read(found: Found) -> str:
     if isinstance(found.task, Maze):
         parts = ["Each cell of the map is a place where robots ended up, and holds the best robot that ended there."]
     parts.append("Brighter is better. Point at a cell to see its values, choose it to see its solution.")
-    if found.history is not None and found.history.loops:
-        parts.append("Below the map, the slider plays the search back, loop by loop.")
+    if found.history is not None:
+        parts.append("Below the map, the slider plays the search back.")
     return " ".join(parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -23,6 +23,8 @@ from jedax.tasks.maze import Maze
 _MOST_POINTS = 400_000
 _MOST_RANKED = 20_000
 _MOST_EXACT = 100_000
+# Values of all snapshots of the cells: 2.7 bytes each.
+_MOST_KEPT = 400_000
 _MAPS = ("viridis", "magma", "cividis")
 
 
@@ -160,15 +162,25 @@ def _traces(found: Found, replica: int, fitness: np.ndarray, room: int) -> dict[
         "y": pack(points[:, 1]),
         "ends": list(drawn.ends),
         "every": drawn.every,
+        "whole": int(np.nanargmax(np.where(np.isfinite(fitness), fitness, np.nan))),
     }
+
+
+def _some(kept: Sequence[Any], values: Callable[[Any], np.ndarray]) -> Sequence[Any]:
+    """Return as many, evenly spaced, as a page has room for with the values of all replicas."""
+    size = values(kept[0]).size if kept else 0
+    return kept[:: max(1, -(-len(kept) * size // _MOST_KEPT))]
 
 
 def _history(history: History | None, replica: int) -> dict[str, Any]:
     if history is None:
         return {"loops": None, "snapshots": [], "gp_snapshots": []}
-    snapshots = [{"evaluations": s.evaluations, "fitness": pack(s.fitness[replica])} for s in history.snapshots]
+    snapshots = [
+        {"evaluations": s.evaluations, "fitness": pack(s.fitness[replica])}
+        for s in _some(history.snapshots, lambda snapshot: snapshot.fitness)
+    ]
     loops = history.loops
-    with_gp = [loop for loop in loops if loop.gp_mean is not None and loop.gp_std is not None]
+    with_gp = _some([loop for loop in loops if loop.gp_mean is not None], lambda loop: loop.gp_mean)
     found: dict[str, Any] = {
         "snapshots": snapshots,
         "gp_snapshots": [
@@ -181,6 +193,9 @@ def _history(history: History | None, replica: int) -> dict[str, Any]:
         ],
         "loops": None,
     }
+    if not loops and snapshots:
+        at = [snapshot["evaluations"] for snapshot in snapshots]
+        found["loops"] = {"pool": 0, "evaluations": at, "until": at, "gp": {}}
     if not loops:
         return found
 

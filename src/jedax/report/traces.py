@@ -27,7 +27,7 @@ class Traces:
         cells: `(lines,)`, whose solutions these are.
         lines: Each `(points, 2)`.
         ends: How each episode ended: `ARRIVED`, `COLLIDED` or `TIMED_OUT`; empty for "links".
-        every: One point in so many was kept, and always the last.
+        every: One point in so many was kept, and always the last; of the best cell all.
     """
 
     kind: str
@@ -65,10 +65,12 @@ def traces(
         lines, ends, kind = [links[cell] for cell in filled], [], "links"
     total = sum(map(len, lines))
     every = 1 if kind == "links" else min(8, max(1, -(-total // max(1, most_points))))
-    lines = [_thinned(line, every) for line in lines]
+    best = filled[np.argmax(fitness[filled])]
+    lines = [line if cell == best else _thinned(line, every) for cell, line in zip(filled, lines, strict=True)]
     if sum(map(len, lines)) > most_points:
         best_first = np.argsort(-fitness[filled], kind="stable")
         fits = np.cumsum([len(lines[place]) for place in best_first]) <= most_points
+        fits[0] = True
         kept = np.sort(best_first[fits])
         filled, lines = filled[kept], [lines[place] for place in kept]
         ends = [ends[place] for place in kept] if ends else []

@@ -68,7 +68,7 @@ jedax.layout = (title, extra = {}) => {
   const { xaxis = {}, yaxis = {}, ...rest } = extra;
   const top = title ? 44 : 16;
   return {
-    title: { text: jedax.plain(title), font: { size: 14, weight: 600 }, x: 0, xanchor: "left", xref: "paper", yref: "container", y: 0.97, yanchor: "top" },
+    title: { text: jedax.plain(title), font: { size: 14, weight: 600 }, x: 0, xanchor: "left", xref: "container", pad: { l: 4 }, yref: "container", y: 0.97, yanchor: "top" },
     font: { family: "system-ui, sans-serif", size: 12, color: ink },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 56, r: 14, t: top, b: 44 }, hovermode: "closest", showlegend: false,

@@ -216,7 +216,8 @@ jedax.Explorer = class {
 
   drawCells({ pen, to }, values, limits) {
     const edge = jedax.colour("edge");
-    pen.lineWidth = values.length > 3000 ? 0 : 0.6;
+    const fine = values.length > 3000;
+    pen.lineWidth = 0.6;
     for (let cell = 0; cell < values.length; cell++) {
       const known = Number.isFinite(values[cell]);
       pen.beginPath();
@@ -224,7 +225,7 @@ jedax.Explorer = class {
       pen.closePath();
       pen.fillStyle = known ? this.shade(values[cell], limits) : jedax.emptyColour;
       pen.fill();
-      pen.strokeStyle = known && pen.lineWidth < 0.5 ? pen.fillStyle : edge;
+      pen.strokeStyle = fine ? pen.fillStyle : edge;
       pen.stroke();
     }
   }
@@ -438,7 +439,7 @@ jedax.Explorer = class {
     if (place < 0) return null;
     const key = `traces ${this.replica}`;
     if (!this.cache.has(key)) this.cache.set(key, this.split(traces));
-    return { points: this.cache.get(key)[place], end: traces.ends[place] || "" };
+    return { points: this.cache.get(key)[place], end: traces.ends[place] || "", whole: traces.every === 1 || cell === traces.whole };
   }
 
   drawDetail() {
@@ -483,7 +484,7 @@ jedax.Explorer = class {
       if (trace.end === "arrived") this.star(pen, last, 9, jedax.colour("stop"));
       else if (trace.end === "collided") this.cross(pen, last, 5, jedax.colour("stop"));
       else this.dot(pen, last, 5, jedax.colour("stop"));
-      label = task ? `A robot that ${says[trace.end]} after ${trace.points.length - 1} moves${this.now.traces.every > 1 ? " (drawn from every " + this.now.traces.every + "th)" : ""}, fitness ${jedax.number(this.values("fitness")[cell])}.` : "The arm of this cell, from its shoulder to its tip.";
+      label = task ? `A robot that ${says[trace.end]}${trace.end === "arrived" ? ` in ${jedax.number(-this.values("fitness")[cell])} steps` : ""}${trace.whole ? "" : ` (drawn from every ${this.now.traces.every}th step)`}, fitness ${jedax.number(this.values("fitness")[cell])}.` : "The arm of this cell, from its shoulder to its tip.";
     } else {
       pen.fillStyle = jedax.colour("soft");
       pen.textAlign = "center";
@@ -513,11 +514,18 @@ jedax.Explorer = class {
     const slider = document.getElementById("loop"), table = document.getElementById("loop-table");
     slider.max = loops.evaluations.length;
     slider.value = this.loop === null ? loops.evaluations.length : this.loop;
-    const output = document.getElementById("loop-label");
-    table.hidden = this.loop === null;
+    const output = document.getElementById("loop-label"), guided = loops.pool > 0;
+    table.hidden = this.loop === null || !guided;
+    document.getElementById("loop-legend").hidden = !guided;
+    document.querySelector("[data-csv=loops]").hidden = !guided;
     if (this.loop === null) {
-      output.textContent = `End of the search: ★ marks the best solution. Move the slider to see its ${jedax.number(loops.evaluations.length)} loops.`;
+      output.textContent = `End of the search: ★ marks the best solution. Move the slider to see ${guided ? `its ${jedax.number(loops.evaluations.length)} loops` : "how the cells filled"}.`;
       slider.setAttribute("aria-valuetext", "end of the search");
+      return;
+    }
+    if (!guided) {
+      output.textContent = `After ${jedax.number(loops.evaluations[this.loop])} evaluations`;
+      slider.setAttribute("aria-valuetext", output.textContent);
       return;
     }
     const gp = Object.entries(loops.gp).map(([name, values]) => `GP ${name.replaceAll("_", " ")} ${jedax.number(values[this.loop], 3)}`);

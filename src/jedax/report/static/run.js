@@ -33,7 +33,7 @@ jedax.Curves = class {
     ];
     if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"] });
     if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true });
-    if (this.data.replicas.some((replica) => replica.loops)) found.push({ id: "distance", title: "mean distance to the targets", loops: true });
+    if (this.data.replicas.some((replica) => replica.loops?.pool)) found.push({ id: "distance", title: "mean distance to the targets", loops: true });
     return found;
   }
 
