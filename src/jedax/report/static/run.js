@@ -48,7 +48,7 @@ jedax.Curves = class {
       const traces = figure.loops ? this.distances() : this.lines(figure);
       const unit = this.axis === "seconds" ? "seconds" : "evaluations";
       const shapes = figure.goal === null || figure.goal === undefined ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: figure.goal, y1: figure.goal, line: { color: jedax.colour("goal"), dash: "dot", width: 2 } }];
-      const annotations = shapes.length ? [{ xref: "paper", x: 0, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "left", yanchor: "bottom", font: { color: jedax.colour("goal") } }] : [];
+      const annotations = shapes.length ? [{ xref: "paper", x: 1, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "right", yanchor: "top", font: { color: jedax.colour("goal") } }] : [];
       const several = figure.columns && figure.columns.length > 1 || figure.loops;
       const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? ".0%" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined }, shapes, annotations, showlegend: several, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, margin: { l: 56, r: 14, t: several ? 64 : 44, b: 44 } });
       jedax.chart(chart, traces, layout, `Line chart: ${figure.title} against ${unit}.`);
