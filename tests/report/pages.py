@@ -3,10 +3,7 @@
 import shutil
 from contextlib import contextmanager
 
-import pytest
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium")
 
 
 @contextmanager
