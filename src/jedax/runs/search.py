@@ -208,12 +208,12 @@ class Search:
         self.generation = min(ends)
         with self.phase("simulate+es"):
             began = time.perf_counter()
-            self.state, ends = self.programs.advance(self.roots, self.state, self.generation - before)
+            self.state, reached = self.programs.advance(self.roots, self.state, self.generation - before)
             jax.block_until_ready(self.state)
             per_generation = (time.perf_counter() - began) / (self.generation - before)
         if self.recorder and (self.algorithm.is_loop_start(self.generation) or self.generation == self.generations):
             with self.phase("io"):
-                self.recorder.end(self.generation, self.evaluations, ends)
+                self.recorder.end(self.generation, self.evaluations, reached)
         self._affordable = max(1, min(round(_CHUNK_SECONDS / per_generation), 2 * self._affordable))
 
     # Generations that fit a chunk; grows from a careful start.
