@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jedax.config.methods import JediConfig
     from jedax.repertoire import Repertoire
     from jedax.report.compare import compare
+    from jedax.report.pages import write_report
     from jedax.runs.api import resume, run
     from jedax.runs.optimizer import Optimizer
     from jedax.runs.results import Run, Solution, load
@@ -41,6 +42,7 @@ __all__ = [
     "resume",
     "run",
     "tasks",
+    "write_report",
 ]
 
 _HOMES = {
@@ -57,6 +59,7 @@ _HOMES = {
     "load": "jedax.runs.results",
     "resume": "jedax.runs.api",
     "run": "jedax.runs.api",
+    "write_report": "jedax.report.pages",
 }
 
 

@@ -24,8 +24,8 @@ def run(path):
 
 def test_files(run, path):
     assert sorted(p.name for p in path.iterdir()) == [
-        "checkpoint", "config.yaml", "environment.json", "figures", "log.txt", "metrics.csv", "repertoire.safetensors",
-        "summary.json",
+        "checkpoint", "config.yaml", "environment.json", "figures", "history.jsonl", "log.txt", "metrics.csv",
+        "repertoire.safetensors", "summary.json",
     ]  # fmt: skip
     assert sorted(p.name for p in (path / "figures").iterdir()) == [
         "best.png", "convergence.png", "evaluations.png", "gp_mean.png", "gp_std.png", "repertoire.png",

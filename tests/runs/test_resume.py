@@ -39,12 +39,13 @@ def finish(*arguments):
 
 def final(path):
     arrays = read_tensors(path / "repertoire.safetensors")
-    return arrays, without_seconds(RunDirectory(path).read_metrics())
+    return arrays, without_seconds(RunDirectory(path).read_metrics()), (path / "history.jsonl").read_text()
 
 
 def assert_same_outcome(path, expected):
-    arrays, rows = final(path)
+    arrays, rows, history = final(path)
     assert rows == expected[1]
+    assert history.splitlines() == expected[2].splitlines()
     assert arrays.keys() == expected[0].keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, expected[0][name], err_msg=name)

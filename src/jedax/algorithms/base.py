@@ -89,6 +89,18 @@ class Algorithm(abc.ABC):
         """
         return state
 
+    def ends(self, state: Any, last: Evaluation) -> dict[str, Array]:
+        """Return where a method with targets got to, for the history: nothing by default.
+
+        Args:
+            state: The search after a generation.
+            last: What that generation brought.
+
+        Returns:
+            "descriptor" `(pool, d)` and "fitness" `(pool,)` of the member of each ES that scored best.
+        """
+        return {}
+
     @abc.abstractmethod
     def ask(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Return one generation to evaluate, and the state that `tell` wants back."""

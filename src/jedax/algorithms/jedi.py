@@ -29,7 +29,7 @@ from jedax.config.methods import JediConfig
 from jedax.es import make_strategy
 from jedax.es.pool import Pool
 from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction, fit, one_by_one, posterior, predict
-from jedax.rankers import Outcome, weighted_target
+from jedax.rankers import Outcome, weighted_target, weighted_target_fitness_score
 from jedax.repertoire import Repertoire
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -198,6 +198,18 @@ class JEDi(Algorithm):
             "gp_length_scale": state.gp.length_scale,
             "gp_noise": state.gp.noise,
             "gp_noise_floor": state.gp_noise_floor,
+        }
+
+    def ends(self, state: JEDiState, last: Evaluation) -> dict[str, Array]:
+        """Return the member of each ES's last generation that scored best; NaN where all of them failed."""
+        by_es = self.pool.split(last)
+        alpha = jnp.broadcast_to(state.alpha, self.config.pool)
+        scores = jax.vmap(weighted_target_fitness_score)(by_es, state.targets, alpha)
+        best = jnp.argmax(scores, axis=1)
+        each, known = jnp.arange(self.config.pool), jnp.isfinite(scores).any(axis=1)
+        return {
+            "descriptor": jnp.where(known[:, None], by_es.descriptor[each, best], jnp.nan),
+            "fitness": jnp.where(known, by_es.fitness[each, best], jnp.nan),
         }
 
     def gp_data(self, repertoire: Repertoire) -> GPData:

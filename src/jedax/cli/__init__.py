@@ -26,6 +26,8 @@ commands:
   bench --preset NAME      a grid of the paper, such as paper-mazes-quick
   compare DIR...           tables and figures of what bench and run left
   replay DIR [--cell X Y]  picture and film of what a run found
+  report DIR               a run, or a directory of runs, as one page that opens from disk
+  view DIR                 the page of a run in a browser, following it while it goes on
   tasks                    the tasks that come with jedax
   methods                  the methods, and presets of their parameters
   benchmark                how fast this machine is, beside NumPy and other packages
@@ -72,16 +74,17 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli.benchmark import benchmark
 
         benchmark(arguments)
+    elif command in ("report", "view"):
+        from jedax.cli import report
+
+        report.report(arguments) if command == "report" else report.view(arguments)
     elif command in ("tasks", "methods", "doctor"):
         if arguments not in ([], ["--help"], ["-h"]):
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
         {"tasks": _show_tasks, "methods": _show_methods, "doctor": _show_machine}[command]()
     else:
-        raise unknown(
-            "command",
-            command,
-            ["run", "bench", "compare", "replay", "benchmark", "tasks", "methods", "doctor", "--help", "--version"],
-        )
+        known = ["run", "bench", "compare", "replay", "report", "view", "benchmark"]
+        raise unknown("command", command, [*known, "tasks", "methods", "doctor", "--help", "--version"])
 
 
 def _show_tasks() -> None:

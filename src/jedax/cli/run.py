@@ -24,7 +24,7 @@ _COMMAND = {
 }
 # Settings that no flag changes: they come with the task.
 _HIDDEN = {"walls", "name"}
-_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border"}
+_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border", "--history", "--no-history"}
 
 
 def run(arguments: list[str]) -> None:

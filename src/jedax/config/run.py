@@ -51,6 +51,7 @@ class RunConfig(Config):
     checkpoint_seconds: float = Field(
         default=30.0, ge=0, description="Seconds between checkpoints; more where one takes long."
     )
+    history: bool = Field(default=True, description="Whether to keep what each loop did, for jedax report.")
 
 
 CUSTOM = "custom:"

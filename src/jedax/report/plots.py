@@ -11,14 +11,44 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import BoxStyle, Circle, FancyBboxPatch, Rectangle
 
+from jedax._checks import check_choice, fail
 from jedax.config.maze import MazeConfig
 from jedax.repertoire.cells import Cells
 from jedax.report.numbers import evaluations_text
+from jedax.report.run_plots import distances, gp_parameters, legend_below, paper_style, phase_times, replay, save
 from jedax.runs.results import Run
+from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
 from jedax.tasks.control import AntMaze, layout
 from jedax.tasks.functions import PlanarArm
 from jedax.tasks.maze import Maze
+
+__all__ = [
+    "LAYERS",
+    "best",
+    "cell_outlines",
+    "cell_values",
+    "convergence",
+    "distances",
+    "gp_parameters",
+    "layer",
+    "maze",
+    "paper_style",
+    "phase_times",
+    "replay",
+    "save",
+    "targets",
+]
+
+LAYERS: dict[str, dict[str, Any]] = {
+    "fitness": {"label": "fitness"},
+    "counts": {"label": "evaluations", "log": True, "cmap": "magma"},
+    "gp_mean": {"label": "GP mean of fitness"},
+    "gp_std": {"label": "GP standard deviation", "cmap": "cividis"},
+    "rank": {"label": "Pareto rank", "cmap": "viridis_r"},
+    "improved": {"label": "evaluations when last improved", "cmap": "cividis"},
+}
+"""What the cells of a run can be coloured by, and how."""
 
 _EMPTY = "#ececec"
 WALL = "#222222"
@@ -108,8 +138,38 @@ def cell_values(
     _frame(ax, run)
     if not known.all():
         ax.plot([], [], "s", color=_EMPTY, markeredgecolor="#bbbbbb", label="empty")
-    _legend(ax)
+    legend_below(ax)
     ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03)
+
+
+def layer(ax: Axes, run: Run, name: str = "fitness", replica: int | None = None) -> None:
+    """Colour every cell by one of `LAYERS`.
+
+    Args:
+        ax: Where to draw.
+        run: The run.
+        name: Of the layer; "rank" is that of the Pareto front of the GP's mean and variance, from 1.
+        replica: None: the one that found the best solution.
+
+    Raises:
+        JedaxError: An unknown layer, or one of a GP that was not computed.
+    """
+    check_choice("layer", name, LAYERS)
+    which = run.best_replica if replica is None else replica
+    mean, std, repertoire = run.gp_mean, run.gp_std, run.repertoire
+    if name in ("gp_mean", "gp_std", "rank"):
+        if mean is None or std is None:
+            raise fail("layer", expected="one that the run has", received=name, remedy="take fitness")
+        values = {"gp_mean": mean[which], "gp_std": std[which]}.get(name)
+        if values is None:
+            jnp = jax.numpy
+            values = 1 + np.asarray(pareto_rank(jnp.asarray(mean[which]), jnp.asarray(std[which]) ** 2, mean.shape[1]))
+    else:
+        values = np.asarray({"fitness": repertoire.fitness, "counts": repertoire.counts,
+                             "improved": repertoire.improved_at}[name][which], float)  # fmt: skip
+        values = np.where(np.isfinite(values) & (values != -1 if name == "improved" else True), values, np.nan)
+    style = dict(LAYERS[name])
+    cell_values(ax, run, values, style.pop("label"), **style)
 
 
 def targets(ax: Axes, run: Run, replica: int) -> None:
@@ -122,7 +182,7 @@ def targets(ax: Axes, run: Run, replica: int) -> None:
     choice = getattr(run.config.method_config, "targets", "")
     ax.scatter(*points[:, :2].T, marker="X", s=55, linewidth=0.9, color="white", edgecolor="black", zorder=5,
                label=f"last targets ({choice})")  # fmt: skip
-    _legend(ax)
+    legend_below(ax)
 
 
 def cell_outlines(cells: Cells) -> list[np.ndarray]:
@@ -192,7 +252,7 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         cell_values(ax, run, np.where(np.isfinite(fitness), fitness, np.nan), "fitness")
     if isinstance(run.task, Maze | PlanarArm):
         _frame(ax, run, fill_target=True)
-        _legend(ax)
+        legend_below(ax)
     ax.set_title(f"best solution: fitness {solution.fitness:.2f}", fontsize=10)
 
 
@@ -203,12 +263,6 @@ def _path(ax: Axes, task: Maze, genotype: np.ndarray, seed: int) -> None:
     positions = np.concatenate([[task.config.start[:2]], steps])
     ax.plot(*positions.T, color=PATH, linewidth=1.6, zorder=5, label="path")
     ax.plot(*positions[-1], "X", color=STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
-
-
-def _legend(ax: Axes) -> None:
-    """Explain the marks, below the axes."""
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=4, frameon=False, fontsize=8)
 
 
 def _frame(ax: Axes, run: Celled, *, fill_target: bool = False) -> None:

@@ -4,6 +4,7 @@
 |---|---|
 | `config.yaml` | all that ran, resolved; written first |
 | `metrics.csv` | one row per report and replica |
+| `history.jsonl` | what each loop did, see `jedax.runs.history` |
 | `checkpoint/` | the two newest states, checksummed |
 | `repertoire.safetensors` | the final repertoire, GP and targets |
 | `summary.json` | the outcome in numbers |
@@ -33,7 +34,11 @@ from jedax.runs import files
 
 _KEPT_CHECKPOINTS = 2
 _OUTCOME = ("repertoire.safetensors", "summary.json")
-_FILES = ("config.yaml", "metrics.csv", "environment.json", "log.txt", "start_genotypes.npy", *_OUTCOME)
+_REPORT = ("report.html", "plotly.min.js")
+_FILES = (
+    "config.yaml", "metrics.csv", "history.jsonl", "environment.json", "log.txt", "start_genotypes.npy",
+    *_OUTCOME, *_REPORT,
+)  # fmt: skip
 _FOLDERS = ("checkpoint", "figures", "replay")
 
 

@@ -99,18 +99,20 @@ class HostPrograms(Programs):
 
         return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
 
-    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> Any:
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
         """Run that many generations, or as many as there is time for before the search is to stop."""
         assert self._pool is not None
+        ends = {}
         self._pool.should_stop = self._should_stop
         try:
             for _ in range(generations):
                 genotypes, asked = self._call("ask", jax.vmap(self._ask), (roots, state))
                 evaluation = self._evaluate_all(genotypes)
                 state = self._call("tell", jax.vmap(self._tell), (roots, asked, genotypes, evaluation))
+                ends = self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation))
         except Stopped:
             pass
-        return state
+        return state, ends
 
     def _ask(self, root: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
         return self.algorithm.ask(self.generation_keys(root, state)[0], state)

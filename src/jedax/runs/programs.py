@@ -78,8 +78,8 @@ class Programs:
         """Begin a loop: see `Algorithm.start_loop`; `at` is what `learn_gp` predicts, where the choice needs it."""
         return self._call("start_loop", self._start_loop, (roots, state, jnp.float32(progress), at), donate=(1,))
 
-    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> Any:
-        """Run that many generations."""
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
+        """Run that many generations, at least 1; return also where the last one got to: see `Algorithm.ends`."""
         return self._call("advance", self._advance, (roots, state, jnp.int32(generations)), donate=(1,))
 
     def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
@@ -123,14 +123,21 @@ class Programs:
 
         return jax.vmap(start)(roots, state, at)
 
-    def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> Any:
-        def generation(root: PRNGKeyArray, state: Any) -> Any:
+    def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> tuple[Any, dict[str, Array]]:
+        def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             ask_key, evaluate_key, tell_key = self.generation_keys(root, state)
             genotypes, state = self.algorithm.ask(ask_key, state)
             evaluation = self._evaluate(evaluate_key, genotypes)
-            return self.algorithm.tell(tell_key, state, genotypes, evaluation)[0]
+            state = self.algorithm.tell(tell_key, state, genotypes, evaluation)[0]
+            fitness, descriptor = evaluation.fitness, evaluation.descriptor
+            return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
-        return jax.lax.fori_loop(0, generations, lambda _, state: jax.vmap(generation)(roots, state), state)
+        batch = self.replicas, self.algorithm.config.batch
+        none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
+        state, last = jax.lax.fori_loop(
+            0, generations, lambda _, carry: jax.vmap(generation)(roots, carry[0]), (state, none)
+        )
+        return state, jax.vmap(self.algorithm.ends)(state, last)
 
     def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:
         """Call a program, compiled ahead of time so that compilation can be told from work."""

@@ -140,23 +140,7 @@ def load(path: str | Path, task: Task | None = None) -> Run:
     directory = RunDirectory.open(path)
     config = directory.read_config()
     task = task_of(config, task)
-    algorithm = algorithm_of(config, task)
-    cells = algorithm.cells
-    final = directory.path / "repertoire.safetensors"
-    if final.exists():
-        arrays = files.read_tensors(final)
-        names = Repertoire.__dataclass_fields__
-        missing = [name for name in [*names, "centroids"] if name not in arrays]
-        if missing:
-            raise files.CorruptError(
-                f"{final}: expected the arrays of a repertoire, got none of {missing}; restore it."
-            )
-        cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
-        repertoire = Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
-        targets, mean, std = arrays.get("targets"), arrays.get("gp_mean"), arrays.get("gp_std")
-    else:
-        state = _checkpoint_state(directory, config, task, algorithm)
-        repertoire, targets, mean, std = state.repertoire, getattr(state, "targets", None), None, None
+    cells, repertoire, mean, std, targets = load_arrays(directory, config, task)
     summary = directory.path / "summary.json"
     return Run(
         config=config,
@@ -170,6 +154,32 @@ def load(path: str | Path, task: Task | None = None) -> Run:
         summary=json.loads(summary.read_text()) if summary.exists() else {},
         path=directory.path,
     )
+
+
+def load_arrays(
+    directory: RunDirectory, config: FullConfig, task: Task
+) -> tuple[Cells, Repertoire, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """Return cells, repertoire, GP mean, GP standard deviation and targets of a run, as in `Run`.
+
+    Of a run that has not ended they are those of its newest checkpoint, without the GP.
+
+    Raises:
+        JedaxError: Nothing saved yet, or a damaged file.
+    """
+    algorithm = algorithm_of(config, task)
+    cells = algorithm.cells
+    final = directory.path / "repertoire.safetensors"
+    if not final.exists():
+        state = _checkpoint_state(directory, config, task, algorithm)
+        return cells, state.repertoire, None, None, getattr(state, "targets", None)
+    arrays = files.read_tensors(final)
+    names = Repertoire.__dataclass_fields__
+    missing = [name for name in [*names, "centroids"] if name not in arrays]
+    if missing:
+        raise files.CorruptError(f"{final}: expected the arrays of a repertoire, got none of {missing}; restore it.")
+    cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
+    repertoire = Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
+    return cells, repertoire, arrays.get("gp_mean"), arrays.get("gp_std"), arrays.get("targets")
 
 
 def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, algorithm: Algorithm) -> Any:

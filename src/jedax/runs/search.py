@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import signal
 import time
@@ -18,7 +19,7 @@ from jedax._checks import fail
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi
 from jedax.config.run import FullConfig
-from jedax.runs import environment
+from jedax.runs import environment, history
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import Programs, programs_for, replica_roots
 from jedax.runs.progress import Progress
@@ -125,6 +126,14 @@ class Search:
         """Duration so far, those of earlier processes included."""
         return self.seconds_before + time.perf_counter() - self.began
 
+    @functools.cached_property
+    def recorder(self) -> history.Recorder | None:
+        """What keeps the loops for reports; None: nothing does."""
+        if self.directory is None or not self.config.run.history:
+            return None
+        path = self.directory.path / history.FILE
+        return history.Recorder(path, self.algorithm, self.generations, self.report_every)
+
     def run(self) -> None:
         """Search until the budget is spent or something stops it, then save the state.
 
@@ -154,6 +163,7 @@ class Search:
         """Evaluate the initial batch."""
         if self.directory is not None:
             self.directory.cut_metrics(-1)
+            history.cut(self.directory.path / history.FILE, -1)
         with self.phase("simulate+es"):
             self.state = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
             jax.block_until_ready(self.state)
@@ -181,6 +191,7 @@ class Search:
         self._reported_at = self.generation
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
         self.directory.cut_metrics(self.evaluations)
+        history.cut(self.directory.path / history.FILE, self.evaluations)
         self.rows = list(self.directory.read_metrics())
         self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
         if self.status == "finished":
@@ -203,13 +214,16 @@ class Search:
                 ends.append((before // step + 1) * step)
         with self.phase("simulate+es"):
             began = time.perf_counter()
-            self.state = self.programs.advance(self.roots, self.state, min(ends) - before)
+            self.state, reached = self.programs.advance(self.roots, self.state, min(ends) - before)
             jax.block_until_ready(self.state)
             seconds = time.perf_counter() - began
         self.generation = int(np.asarray(self.state.generation)[0])
         if self.generation == before:  # stopped within a generation: as if the chunk had not begun
             self.state = earlier
             return
+        if self.recorder and (self.algorithm.is_loop_start(self.generation) or self.generation == self.generations):
+            with self.phase("io"):
+                self.recorder.end(self.generation, self.evaluations, reached)
         per_generation = seconds / (self.generation - before)
         self._affordable = max(1, min(round(_CHUNK_SECONDS / per_generation), 2 * self._affordable))
 
@@ -221,6 +235,9 @@ class Search:
                 self.state, at = self.programs.learn_gp(self.state)
             self.state = self.programs.start_loop(self.roots, self.state, progress, at)
             jax.block_until_ready(self.state)
+        if self.recorder:
+            with self.phase("io"):
+                self.recorder.start(self.generation, self.evaluations, self.state, at)
 
     def _end_of_chunk(self, caught: list[int]) -> None:
         """Report, show, save, and see whether it is time to stop."""
@@ -265,6 +282,10 @@ class Search:
         if self.directory is not None:
             with self.phase("io"):
                 self.directory.add_metrics(rows)
+                if self.recorder:
+                    self.recorder.cells(self.generation, self.evaluations, np.asarray(self.state.repertoire.fitness))
+                    with self.directory.writing():
+                        self.recorder.flush()
         report = Report(self.evaluations, rows, self.state)
         wishes = [callback(report) is True for callback in self.callbacks]  # every callback hears of it
         return any(wishes)
@@ -307,6 +328,9 @@ class Search:
         if self.directory is None:
             return
         with self.phase("io"):
+            if self.recorder:
+                with self.directory.writing():
+                    self.recorder.flush()
             facts = {
                 "evaluations": self.evaluations,
                 "seconds": self.seconds,

@@ -1,0 +1,221 @@
+"""What stands at the top of a run's page, in words and numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jedax.config.methods import JediConfig
+from jedax.experiments.reading import task_name
+from jedax.report.found import Found
+from jedax.report.numbers import decimals_for, fitness_text, share_text
+from jedax.tasks.maze import Maze
+
+_STATUS = {
+    "running": "has not ended",
+    "finished": "budget spent",
+    "goal": "stopped: reached its stop fitness",
+    "time": "stopped: its time was over",
+    "interrupted": "was interrupted",
+    "callback": "stopped by a callback",
+}
+_CHOICES = {
+    "uniform": "any cell with equal chance",
+    "pareto": "cells that a Gaussian process promises to be good or knows little about (its Pareto front)",
+    "gp-ucb": "cells where a Gaussian process hopes for most (upper confidence bound)",
+    "gp-bucb": "cells where a Gaussian process hopes for most (upper confidence bound, chosen as a batch)",
+}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number that a reader looks for first.
+
+    Attributes:
+        name: What it is.
+        value: The number.
+        note: What else there is to say about it.
+    """
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The top of a page; all texts are plain.
+
+    Attributes:
+        task: Its name.
+        method: Its label or name.
+        badge: Whether it reached its goal, in a few words.
+        badge_kind: "good", "warn" or "".
+        lead: What happened, in three sentences.
+        facts: Numbers.
+        command: What made the run; empty: unknown.
+        missing: What is not there.
+    """
+
+    task: str
+    method: str
+    badge: str
+    badge_kind: str
+    lead: str
+    facts: tuple[Fact, ...]
+    command: str
+    missing: tuple[str, ...]
+
+
+def head_of(found: Found) -> Head:
+    """Return the top of a run's page."""
+    config, run = found.config, found.config.run
+    reached = _reached(found)
+    running = "has not ended" if found.status == "running" else "ended"
+    badge, kind = {
+        None: (running, ""), True: ("reached the goal", "good"), False: ("did not reach the goal", "warn")
+    }[reached]  # fmt: skip
+    if reached is False and found.status == "running":
+        badge, kind = "has not reached the goal so far", ""
+    seeds = str(run.seed) if run.replicas == 1 else f"{run.seed} to {run.seed + run.replicas - 1}"
+    return Head(
+        task=task_name(config),
+        method=config.label or config.method,
+        badge=badge,
+        badge_kind=kind,
+        lead=_lead(found, reached),
+        facts=(
+            *_results(found),
+            Fact("evaluations", f"{found.evaluations:,}", _of_budget(found)),
+            Fact("duration", _duration(found), _STATUS.get(found.status, found.status)),
+            Fact("method", config.method, "" if config.label in ("", config.method) else config.label),
+            Fact("seed" if run.replicas == 1 else "seeds", seeds),
+        ),
+        command=_command(found.environment),
+        missing=found.missing,
+    )
+
+
+def _of_budget(found: Found) -> str:
+    each = " each" if found.replicas > 1 else ""
+    return f"of {found.config.run.evaluations:,}{each}"
+
+
+def _best(found: Found) -> list[float]:
+    """Return the best fitness of each replica, as far as is known."""
+    if found.repertoire is not None:
+        return np.asarray(found.repertoire.best_fitness, float).tolist()
+    last = {row["replica"]: row["max_fitness"] for row in found.rows}
+    return [value for _, value in sorted(last.items())]
+
+
+def _results(found: Found) -> list[Fact]:
+    best = _best(found)
+    if not best:
+        return []
+    facts = [Fact("best fitness", _fitness(max(best)), _goal_note(found))]
+    if len(best) > 1:
+        facts.append(Fact("median of the seeds", _fitness(float(np.median(best)))))
+    if found.repertoire is not None:
+        shares = np.isfinite(np.asarray(found.repertoire.fitness)).mean(axis=1)
+        cells = found.repertoire.fitness.shape[1]
+        facts.append(Fact("coverage", share_text(float(np.median(shares))), f"of {cells:,} cells"))
+    return facts
+
+
+def _fitness(value: float) -> str:
+    if 0 < abs(value) < 1e-4:
+        return f"{value:.2g}"
+    return fitness_text(value, decimals_for([value]))
+
+
+def _goal_note(found: Found) -> str:
+    goal = None if found.task is None else found.task.goal_fitness
+    return "" if goal is None else f"goal {goal:g}"
+
+
+def _reached(found: Found) -> bool | None:
+    goal, best = None if found.task is None else found.task.goal_fitness, _best(found)
+    return None if goal is None or not best else max(best) >= goal
+
+
+def _duration(found: Found) -> str:
+    seconds = found.summary.get("wall_seconds") or (found.rows[-1].get("seconds") if found.rows else None)
+    if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+        return "unknown"
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _command(environment: dict[str, Any]) -> str:
+    command = str(environment.get("command") or "")
+    return "jedax" + command.removeprefix("__main__.py") if command.startswith("__main__.py") else command
+
+
+def _lead(found: Found, reached: bool | None) -> str:
+    method = found.config.method_config
+    wanted = "the robot that drives to the target in the fewest steps" if isinstance(found.task, Maze) else (
+        "the solution with the highest fitness"
+    )  # fmt: skip
+    parts = [f"The search was for {wanted}."]
+    if isinstance(method, JediConfig):
+        several = f"{method.pool} evolution strategies" if method.pool > 1 else "one evolution strategy"
+        parts.append(
+            f"JEDi sent {several} at a time towards target behaviours, {_CHOICES[method.targets]}; each set out from "
+            "the stored solution that behaved most like its target, and all that was tried filled the map below."
+        )
+    best = _best(found)
+    if best:
+        parts.append(_outcome(found, max(best), reached))
+    return " ".join(parts)
+
+
+def _outcome(found: Found, best: float, reached: bool | None) -> str:
+    seeds = f" The best of {found.replicas} seeds" if found.replicas > 1 else " The best solution"
+    after = f"After {found.evaluations:,} evaluations:"
+    if isinstance(found.task, Maze):
+        robot = f" the best robot{f' of {found.replicas} seeds' if found.replicas > 1 else ''}"
+        if reached:
+            return f"{after}{robot} reaches the target in {-best:.0f} steps."
+        config = found.task.config
+        left = (-best - config.steps) / config.distance_weight if config.distance_weight else math.nan
+        return f"{after}{robot} never reaches the target and ends {left:.2f} away from it."
+    ending = "" if reached is None else ", which is the goal" if reached else ", short of the goal"
+    return f"{after}{seeds.lower()} has fitness {_fitness(best)}{ending}."
+
+
+def how_to_read(found: Found) -> str:
+    """Return how the map is read, in a few sentences."""
+    parts = ["Each cell of the map stands for one way to behave and holds the best solution that behaved so."]
+    if isinstance(found.task, Maze):
+        parts = ["Each cell of the map is a place where robots ended up, and holds the best robot that ended there."]
+    parts.append("Brighter is better. Point at a cell to see its values, choose it to see its solution.")
+    if found.history is not None:
+        parts.append("Below the map, the slider plays the search back.")
+    return " ".join(parts)
+
+
+def words(found: Found) -> list[tuple[str, str]]:
+    """Return the words of the page and what they mean."""
+    listed = [
+        ("fitness", "How good a solution is; higher is better."),
+        ("descriptor, behaviour", "How a solution behaves, as a few numbers; the axes of the map."),
+        ("cell", "A piece of the behaviour space. It keeps the best solution that fell into it."),
+        ("coverage", "The share of cells that hold a solution."),
+        ("QD score", f"Fitness above {found.task.qd_offset:g}, summed over all filled cells." if found.task is not None
+         else "Fitness above an offset, summed over all filled cells."),
+        ("evaluations here", "How often a solution that was tried fell into the cell, whether it was kept or not."),
+    ]  # fmt: skip
+    if isinstance(found.config.method_config, JediConfig):
+        listed += [
+            ("GP mean, GP standard deviation", "What a Gaussian process expects of a cell, and how unsure it is."),
+            ("Pareto rank", "1: no other cell is both more promising and less known; 2: once those are taken away."),
+            ("alpha", "What counts for the evolution strategies: 1 nearness to the target alone, 0 fitness alone."),
+            ("loop", f"{found.config.method_config.generations} generations towards the same targets."),
+        ]
+    return listed

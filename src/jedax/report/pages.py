@@ -1,0 +1,202 @@
+"""`write_report`: a run, or a directory of runs, as one page that opens from disk."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jedax._checks import JedaxError, fail
+from jedax._version import __version__
+from jedax.runs.files import write_atomic
+from jedax.tasks.base import Task
+
+FILE = "report.html"
+PLOTLY = "plotly.min.js"
+
+
+def write_report(
+    directory: str | Path, *, out: str | Path | None = None, task: Task | None = None, share: bool = False,
+    runs: bool = False,
+) -> Path:  # fmt: skip
+    """Write a run, or all runs below a directory, as one HTML page; nothing is searched.
+
+    Example:
+        `jedax.write_report("runs/maze-b-jedi-seed0")`
+
+    Args:
+        directory: Of a run, finished or not, or a directory of runs such as a bench.
+        out: The page; None: report.html in the directory.
+        task: The task, where it is an object of one's own that the directory cannot name.
+        share: Put the library that draws charts beside the page, for all pages of the directory, and not into it.
+        runs: Of a directory of runs: write the page of each run as well; they share the library.
+
+    Returns:
+        The page.
+
+    Raises:
+        JedaxError: No run there, none that has ended in a directory of runs, settings of a newer format, the extra
+            `report` is not installed, or the page cannot be written.
+    """
+    folder = Path(directory)
+    plotly_source()
+    if (folder / "config.yaml").is_file():
+        page = Path(out) if out is not None else folder / FILE
+        return _write(page, run_page(folder, task, _plotly_path(page, folder) if share else None), folder, share)
+    if not folder.is_dir() or not any(folder.rglob("config.yaml")):
+        raise fail(
+            "report",
+            expected="the directory of a run or of several",
+            received=f"no run in {folder}",
+            remedy="check the path, or make one with: jedax run maze-a",
+        )
+    page = Path(out) if out is not None else folder / FILE
+    share = share or runs
+    if runs:
+        for config in sorted(folder.rglob("config.yaml")):
+            own = config.parent / FILE
+            try:
+                _write(own, run_page(config.parent, None, _plotly_path(own, folder)), folder, share)
+            except JedaxError as error:
+                raise JedaxError(f"{config.parent}: {error}") from None
+    from jedax.report.comparison_page import comparison_page
+
+    return _write(page, comparison_page(folder, page, _plotly_path(page, folder) if share else None), folder, share)
+
+
+def _plotly_path(page: Path, folder: Path) -> str:
+    return Path(os.path.relpath(folder / PLOTLY, page.parent)).as_posix()
+
+
+def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        if share and not (folder / PLOTLY).exists():
+            write_atomic(folder / PLOTLY, plotly_source())
+        write_atomic(page, text)
+    except OSError as error:
+        raise fail(
+            "out",
+            expected="a file that can be written",
+            received=f"{page} ({error.strerror or error})",
+            remedy="give another with --out",
+        ) from None
+    return page
+
+
+def run_page(
+    directory: Path, task: Task | None = None, plotly_path: str | None = None, live: Mapping[str, Any] | None = None
+) -> str:
+    """Return the page of a run.
+
+    Args:
+        directory: Of the run.
+        task: As in `write_report`.
+        plotly_path: Where the page finds the library that draws charts; None: inside itself.
+        live: What a page needs that follows a run; None: it follows none.
+
+    Raises:
+        JedaxError: As in `write_report`.
+    """
+    from jedax.report.found import find
+    from jedax.report.head import head_of, how_to_read, words
+    from jedax.report.run_data import run_data
+
+    found = find(directory, task)
+    head = head_of(found)
+    return render(
+        "run.html",
+        title=f"{head.task}, {head.method}, seed {found.config.run.seed}",
+        data={**run_data(found), "live": live},
+        scripts=("common.js", "explorer.js", "run.js"),
+        plotly_path=plotly_path,
+        live=bool(live),
+        head=head,
+        how=how_to_read(found),
+        words=words(found),
+        settings=found.config.dump(),
+        environment=json.dumps(found.environment, indent=2, ensure_ascii=False) if found.environment else "",
+    )
+
+
+def run_update(directory: Path, task: Task | None = None) -> dict[str, Any]:
+    """Return what a page that follows a run shows anew: its top as HTML, and its data."""
+    from jedax.report.found import find
+    from jedax.report.head import head_of
+    from jedax.report.run_data import run_data
+
+    found = find(directory, task)
+    return {"head": _templates().get_template("head.html").render(head=head_of(found)), "data": run_data(found)}
+
+
+def render(
+    template: str, *, title: str, data: Mapping[str, Any], scripts: Sequence[str], plotly_path: str | None, **texts: Any
+) -> str:
+    """Return a page; all texts are escaped.
+
+    Args:
+        template: Its file.
+        title: Of the page.
+        data: JSON values for its scripts.
+        scripts: Files of scripts, in order.
+        plotly_path: As in `run_page`.
+        **texts: What else the template shows.
+    """
+    from markupsafe import Markup
+
+    # Neither the end of a script nor a comment can stand in JSON written so.
+    packed = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return _templates().get_template(template).render(
+        title=title,
+        version=__version__,
+        style=Markup(_static("style.css")),
+        data=Markup(packed),
+        scripts=[Markup(_static(name)) for name in scripts],
+        plotly=Markup("" if plotly_path else plotly_source().replace("</script", "<\\/script")),
+        plotly_path=plotly_path,
+        **{"live": False, **texts},
+    )  # fmt: skip
+
+
+def _static(name: str) -> str:
+    return resources.files("jedax.report").joinpath("static", name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _templates() -> Any:
+    jinja2 = _needed("jinja2")
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("jedax.report", "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+
+
+@functools.cache
+def plotly_source() -> str:
+    """Return the library that draws charts.
+
+    Raises:
+        JedaxError: The extra `report` is not installed.
+    """
+    _needed("jinja2")
+    # The file alone: importing the package takes a second.
+    folder = Path(_needed("plotly").__file__).parent
+    return (folder / "package_data" / PLOTLY).read_text(encoding="utf-8")
+
+
+def _needed(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise fail(
+            "report",
+            expected="the packages of the extra 'report'",
+            received=f"no {name}",
+            remedy='install them with: pip install "jedax[report]"',
+        ) from None

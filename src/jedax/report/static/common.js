@@ -1,0 +1,107 @@
+"use strict";
+// What the pages share: unpacking numbers, writing them, colours, CSV files, charts.
+const jedax = {};
+
+jedax.unpack = (packed) => {
+  if (packed === null || packed === undefined) return null;
+  if (Array.isArray(packed)) return packed.map((value) => (value === null ? NaN : value));
+  const bytes = Uint8Array.from(atob(packed.data), (letter) => letter.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  const values = new Float64Array(bytes.length / 2);
+  for (let place = 0; place < values.length; place++) {
+    const code = view.getUint16(2 * place, true);
+    const share = code / 65534;
+    const value = code === 65535 || packed.low === null ? NaN : packed.low * (1 - share) + packed.high * share;
+    values[place] = packed.log ? Math.exp(value) : value;
+  }
+  return values;
+};
+
+jedax.number = (value, digits = 4) => {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (Number.isInteger(value)) return value.toLocaleString("en");
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(2);
+  const decimals = size === 0 ? 0 : Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
+  return value.toLocaleString("en", { maximumFractionDigits: decimals, minimumFractionDigits: 0 });
+};
+
+jedax.colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+// Okabe & Ito, safe for colour-blind readers.
+jedax.palette = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8c6bb1", "#777777"];
+
+jedax.element = (tag, text, attributes = {}) => {
+  const made = document.createElement(tag);
+  if (text !== undefined && text !== null) made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+};
+
+jedax.csv = (name, columns) => {
+  const cell = (value) => {
+    if (value === null || value === undefined || Number.isNaN(value)) return "";
+    let text = String(value);
+    // A name that a spreadsheet would take for a formula.
+    if (typeof value === "string" && /^[=+\-@]/.test(text)) text = `'${text}`;
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const names = Object.keys(columns);
+  const length = Math.max(0, ...names.map((column) => columns[column].length));
+  const lines = [names.map(cell).join(",")];
+  for (let row = 0; row < length; row++) lines.push(names.map((column) => cell(columns[column][row])).join(","));
+  jedax.save(name, `${lines.join("\n")}\n`);
+};
+
+jedax.save = (name, text) => {
+  const link = jedax.element("a", "", { download: name });
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+};
+
+jedax.layout = (title, extra = {}) => {
+  const ink = jedax.colour("ink");
+  const axis = { gridcolor: jedax.colour("line"), zeroline: false, linecolor: jedax.colour("line"), automargin: true };
+  const { xaxis = {}, yaxis = {}, ...rest } = extra;
+  const top = title ? 44 : 16;
+  return {
+    title: { text: jedax.plain(title), font: { size: 14, weight: 600 }, x: 0, xanchor: "left", xref: "container", pad: { l: 4 }, yref: "container", y: 0.97, yanchor: "top" },
+    font: { family: "system-ui, sans-serif", size: 12, color: ink },
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    margin: { l: 56, r: 14, t: top, b: 44 }, hovermode: "closest", showlegend: false,
+    xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
+  };
+};
+
+// Plotly reads a little HTML in texts: names are shown as they are.
+jedax.plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+jedax.chart = (place, traces, layout, label) => {
+  place.setAttribute("role", "img");
+  place.setAttribute("aria-label", label);
+  const config = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  return Plotly.react(place, traces, layout, config);
+};
+
+jedax.onColours = (draw) => {
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(query).addEventListener("change", draw);
+};
+
+// Runs what draws charts once their library is there; the page shows the rest before that.
+jedax.withCharts = (draw) => {
+  const start = () => {
+    const held = document.getElementById("plotly"), script = document.createElement("script");
+    if (held.dataset.path) {
+      script.addEventListener("load", draw);
+      script.src = held.dataset.path;
+    } else script.textContent = held.textContent;
+    document.head.append(script);
+    if (!held.dataset.path) draw();
+  };
+  window.addEventListener("load", () => setTimeout(start, 30));
+};
+
+jedax.read = () => JSON.parse(document.getElementById("data").textContent);

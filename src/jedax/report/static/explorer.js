@@ -1,0 +1,684 @@
+"use strict";
+// The behaviour space with its cells, the solution of one of them, and the search played back.
+jedax.LAYERS = {
+  fitness: { name: "fitness", map: "viridis" },
+  counts: { name: "evaluations (log)", map: "magma", log: true },
+  gp_mean: { name: "GP mean", map: "viridis" },
+  gp_std: { name: "GP standard deviation", map: "cividis" },
+  rank: { name: "Pareto rank", map: "viridis", reversed: true },
+  improved: { name: "last improved", map: "cividis" },
+};
+
+jedax.Explorer = class {
+  constructor(data) {
+    this.layer = "fitness";
+    this.replica = data.best_replica;
+    this.axes = [0, 1];
+    this.loop = null;
+    this.cell = null;
+    this.hover = null;
+    this.cache = new Map();
+    const get = (id) => document.getElementById(id);
+    this.map = get("map");
+    this.scene = get("scene");
+    this.listen(get);
+    this.update(data);
+  }
+
+  // Takes new data: at first, and whenever a run that is followed has gone on.
+  update(data) {
+    const first = !this.data;
+    this.data = data;
+    this.cache.clear();
+    document.getElementById("explorer").hidden = !data.space;
+    if (!data.space) return;
+    const { space } = data;
+    this.dimensions = space.lows.length;
+    this.centroids = space.centroids.map(jedax.unpack);
+    this.outlines = space.outlines && this.split(space.outlines);
+    if (first || this.replica >= data.replicas.length) this.fromAddress();
+    const best = this.now.best.cell;
+    if (this.cell === null) this.cell = best;
+    this.fill();
+    this.draw();
+  }
+
+  get now() {
+    return this.data.replicas[this.replica];
+  }
+
+  get loops() {
+    return this.now.loops;
+  }
+
+  fromAddress() {
+    const wanted = new URLSearchParams(location.hash.slice(1));
+    const seed = this.data.replicas.findIndex((replica) => String(replica.seed) === wanted.get("seed"));
+    if (seed >= 0) this.replica = seed;
+    if (wanted.get("layer") in this.now.layers) this.layer = wanted.get("layer");
+    const cell = Number(wanted.get("cell"));
+    if (wanted.has("cell") && cell >= 0 && cell < this.centroids[0].length) this.cell = cell;
+  }
+
+  split({ sizes, x, y }) {
+    const xs = jedax.unpack(x), ys = jedax.unpack(y);
+    let from = 0;
+    return sizes.map((size) => {
+      const corners = [];
+      for (let place = from; place < from + size; place++) corners.push([xs[place], ys[place]]);
+      from += size;
+      return corners;
+    });
+  }
+
+  // Values of a layer at the moment that is shown, NaN where there are none.
+  values(layer, replica = this.replica) {
+    const key = `${layer} ${replica}`;
+    const known = this.data.replicas[replica].layers;
+    if (!this.cache.has(key)) {
+      let values = jedax.unpack(known[layer]);
+      if (layer === "counts") values = values.map((value) => (value > 0 ? value : NaN));
+      if (layer === "improved") values = values.map((value) => (value >= 0 ? value : NaN));
+      this.cache.set(key, values);
+    }
+    return this.cache.get(key);
+  }
+
+  shown() {
+    const values = this.values(this.layer);
+    if (this.loop === null) return { values, note: "" };
+    const at = this.loops.until[this.loop] ?? this.loops.evaluations[this.loop];
+    if (this.layer === "fitness") {
+      const before = this.now.snapshots.filter((snapshot) => snapshot.evaluations <= at).at(-1);
+      if (before) return { values: this.unpacked(before, "fitness"), note: `Cells as they were after ${jedax.number(before.evaluations)} evaluations.` };
+    }
+    if (this.layer === "improved" || this.layer === "fitness") {
+      const improved = this.values("improved");
+      return { values: values.map((value, cell) => (improved[cell] <= at ? value : NaN)), note: "Cells that have not changed since." };
+    }
+    if (this.layer.startsWith("gp_")) {
+      const before = this.now.gp_snapshots.filter((snapshot) => snapshot.evaluations <= this.loops.evaluations[this.loop]).at(-1);
+      if (before) return { values: this.unpacked(before, this.layer), note: `The GP as it was after ${jedax.number(before.evaluations)} evaluations.` };
+    }
+    return { values, note: "As it was at the end: this was not kept for every loop." };
+  }
+
+  unpacked(snapshot, name) {
+    const key = `${name} at ${snapshot.evaluations} of ${this.replica}`;
+    if (!this.cache.has(key)) this.cache.set(key, jedax.unpack(snapshot[name]));
+    return this.cache.get(key);
+  }
+
+  limits() {
+    let low = Infinity, high = -Infinity;
+    // The GP changes so much from loop to loop that only what is shown sets its scale.
+    const values = this.layer.startsWith("gp_") ? this.shown().values : this.values(this.layer);
+    for (const value of values) if (Number.isFinite(value)) { if (value < low) low = value; if (value > high) high = value; }
+    return low <= high ? [low, high] : [0, 1];
+  }
+
+  shade(value, [low, high]) {
+    const { map, log, reversed } = jedax.LAYERS[this.layer];
+    const colours = this.data.maps[map];
+    let share = log ? Math.log(value / low) / Math.log(high / low || 1) : (value - low) / (high - low);
+    if (!Number.isFinite(share)) share = 1;
+    share = Math.min(1, Math.max(0, share));
+    return colours[Math.round((reversed ? 1 - share : share) * (colours.length - 1))];
+  }
+
+  // Sizes a canvas for a box of the descriptor space, and returns how to get from there to pixels.
+  frame(canvas, lows, highs) {
+    const width = Math.max(160, canvas.parentElement.clientWidth);
+    const [across, up] = [highs[0] - lows[0], highs[1] - lows[1]];
+    const ratio = this.dimensions === 1 && canvas === this.map ? 0.3 : up / across;
+    const height = Math.round(width * (ratio > 0.4 && ratio < 1.6 ? ratio : this.dimensions === 1 ? 0.3 : 0.8));
+    const scale = window.devicePixelRatio || 1;
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.height = `${height}px`;
+    const pen = canvas.getContext("2d");
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    const left = 34, bottom = 30, gap = 6;
+    const to = ([x, y]) => [left + ((x - lows[0]) / across) * (width - left - gap), height - bottom - ((y - lows[1]) / up) * (height - bottom - gap)];
+    return { pen, to, width, height, left, bottom };
+  }
+
+  box() {
+    const { lows, highs } = this.data.space;
+    const [x, y] = this.axes;
+    return this.dimensions === 1 ? [[lows[0], 0], [highs[0], 1]] : [[lows[x], lows[y]], [highs[x], highs[y]]];
+  }
+
+  place(cell) {
+    if (this.dimensions === 1) return [this.centroids[0][cell], 0.5];
+    return [this.centroids[this.axes[0]][cell], this.centroids[this.axes[1]][cell]];
+  }
+
+  // Where a cell is on the screen, in the coordinates of the window.
+  screen(cell) {
+    const box = this.map.getBoundingClientRect();
+    const [x, y] = this.view.to(this.place(cell));
+    return [box.left + x, box.top + y];
+  }
+
+  cellAt(event) {
+    const box = this.map.getBoundingClientRect();
+    const at = [event.clientX - box.left, event.clientY - box.top];
+    const [lows, highs] = this.box();
+    const corners = [this.view.to(lows), this.view.to(highs)];
+    if (at[0] < corners[0][0] - 3 || at[0] > corners[1][0] + 3 || at[1] > corners[0][1] + 3 || at[1] < corners[1][1] - 3) return null;
+    // Nearest in the units of the descriptors, as the search assigned them.
+    const unit = (axis, pixel) => lows[axis] + ((pixel - corners[0][axis]) / (corners[1][axis] - corners[0][axis])) * (highs[axis] - lows[axis]);
+    const [x, y] = [unit(0, at[0]), unit(1, at[1])];
+    let best = null, least = Infinity;
+    for (let cell = 0; cell < this.centroids[0].length; cell++) {
+      const [a, b] = this.place(cell);
+      const distance = (a - x) ** 2 + (this.dimensions === 1 ? 0 : (b - y) ** 2);
+      if (distance < least) { least = distance; best = cell; }
+    }
+    return best;
+  }
+
+  draw() {
+    if (!this.data.space) return;
+    this.drawMap();
+    this.drawDetail();
+    this.drawReplay();
+  }
+
+  drawMap() {
+    const [lows, highs] = this.box();
+    const view = (this.view = this.frame(this.map, lows, highs));
+    const { pen, to } = view;
+    const { values, note } = this.shown();
+    const limits = this.limits();
+    this.axis(view, lows, highs);
+    pen.fillStyle = jedax.colour("empty");
+    const [a, b] = [to([lows[0], highs[1]]), to([highs[0], lows[1]])];
+    pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
+    if (this.outlines) this.drawCells(view, values, limits);
+    else this.drawDots(view, values, limits);
+    if (this.data.task) this.drawMaze(view, 2.2, false);
+    if (this.loop === null) this.drawBest(view);
+    else this.drawLoop(view);
+    this.outlineCell(view, this.hover, 1.5);
+    this.outlineCell(view, this.cell, 3);
+    this.drawScale(limits);
+    const title = jedax.LAYERS[this.layer].name;
+    document.getElementById("map-title").textContent = `Behaviour space: ${title}`;
+    const line = document.getElementById("map-note");
+    line.hidden = !note;
+    line.textContent = note;
+    const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0);
+    this.map.setAttribute("aria-label", `Map of the behaviour space, coloured by ${title}: ${filled} of ${values.length} cells have a value, from ${jedax.number(limits[0])} to ${jedax.number(limits[1])}. Arrow keys move from cell to cell.`);
+  }
+
+  drawCells({ pen, to }, values, limits) {
+    const edge = jedax.colour("edge");
+    const fine = values.length > 3000;
+    pen.lineWidth = 0.6;
+    for (let cell = 0; cell < values.length; cell++) {
+      const known = Number.isFinite(values[cell]);
+      pen.beginPath();
+      this.outlines[cell].forEach((corner, place) => (place ? pen.lineTo(...to(corner)) : pen.moveTo(...to(corner))));
+      pen.closePath();
+      pen.fillStyle = known ? this.shade(values[cell], limits) : jedax.emptyColour;
+      pen.fill();
+      pen.strokeStyle = fine ? pen.fillStyle : edge;
+      pen.stroke();
+    }
+  }
+
+  // Of more than two descriptors two are shown: cells lie over each other, the highest value on top.
+  drawDots({ pen, to, width }, values, limits) {
+    const size = Math.max(2.5, Math.min(9, (width * 0.42) / Math.sqrt(values.length)));
+    const order = [...values.keys()].sort((one, other) => (Number.isFinite(values[one]) ? values[one] : -Infinity) - (Number.isFinite(values[other]) ? values[other] : -Infinity) || 0);
+    for (const cell of order) {
+      const known = Number.isFinite(values[cell]);
+      const [x, y] = to(this.place(cell));
+      pen.beginPath();
+      pen.arc(x, y, known ? size : size / 2, 0, 2 * Math.PI);
+      pen.fillStyle = known ? this.shade(values[cell], limits) : jedax.colour("line");
+      pen.fill();
+    }
+  }
+
+  drawMaze({ pen, to }, width, filled) {
+    const { walls, start, target, target_radius: radius } = this.data.task;
+    pen.lineCap = "round";
+    pen.beginPath();
+    for (const [x1, y1, x2, y2] of walls) { pen.moveTo(...to([x1, y1])); pen.lineTo(...to([x2, y2])); }
+    if (!filled) {
+      pen.strokeStyle = jedax.colour("edge");
+      pen.lineWidth = width + 3;
+      pen.stroke();
+    }
+    pen.strokeStyle = jedax.colour("wall");
+    pen.lineWidth = width;
+    pen.stroke();
+    const [x, y] = to(target), edge = to([target[0] + radius, target[1]]);
+    pen.beginPath();
+    pen.arc(x, y, edge[0] - x, 0, 2 * Math.PI);
+    pen.strokeStyle = pen.fillStyle = jedax.colour("goal");
+    pen.lineWidth = 2;
+    if (filled) pen.fill();
+    pen.stroke();
+    this.dot(pen, to(start.slice(0, 2)), 5, jedax.colour("path"));
+  }
+
+  dot(pen, [x, y], radius, colour, hollow = false) {
+    pen.beginPath();
+    pen.arc(x, y, radius, 0, 2 * Math.PI);
+    pen.fillStyle = hollow ? "#ffffff" : colour;
+    pen.fill();
+    pen.lineWidth = hollow ? 2.5 : 1.5;
+    pen.strokeStyle = hollow ? colour : "#ffffff";
+    pen.stroke();
+  }
+
+  cross(pen, [x, y], size, colour) {
+    for (const [width, ink] of [[5, "#ffffff"], [2.6, colour]]) {
+      pen.lineCap = "round";
+      pen.lineWidth = width;
+      pen.strokeStyle = ink;
+      pen.beginPath();
+      pen.moveTo(x - size, y - size); pen.lineTo(x + size, y + size);
+      pen.moveTo(x - size, y + size); pen.lineTo(x + size, y - size);
+      pen.stroke();
+    }
+  }
+
+  star(pen, [x, y], size, colour) {
+    pen.beginPath();
+    for (let corner = 0; corner < 10; corner++) {
+      const radius = corner % 2 ? size * 0.42 : size, angle = -Math.PI / 2 + (corner * Math.PI) / 5;
+      pen.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
+    }
+    pen.closePath();
+    pen.lineWidth = 3;
+    pen.lineJoin = "round";
+    pen.strokeStyle = "#ffffff";
+    pen.stroke();
+    pen.fillStyle = colour;
+    pen.fill();
+  }
+
+  drawBest({ pen, to }) {
+    const place = this.now.best.descriptor;
+    if (this.now.best.cell === null) return;
+    this.star(pen, to(this.dimensions === 1 ? [place[0], 0.5] : [place[this.axes[0]], place[this.axes[1]]]), 10, jedax.colour("stop"));
+  }
+
+  // One ES of one loop: where it was sent, where it started, where it got to.
+  es(loop, number) {
+    const loops = this.loops, place = loop * loops.pool + number;
+    const axes = this.dimensions === 1 ? [0] : this.axes;
+    const point = (name) => {
+      const found = axes.map((axis) => this.packed(name, axis)[place]);
+      return this.dimensions === 1 ? [found[0], 0.5] : found;
+    };
+    const distance = (name) => Math.hypot(...this.data.space.lows.map((_, axis) => this.packed(name, axis)[place] - this.packed("targets", axis)[place]));
+    return {
+      target: point("targets"), start: point("starts"), end: point("ends"), before: distance("starts"), after: distance("ends"),
+      startFitness: this.packed("start_fitness")[place], endFitness: this.packed("end_fitness")[place],
+    };
+  }
+
+  packed(name, axis) {
+    const key = `loops ${name} ${axis} ${this.replica}`;
+    const source = axis === undefined ? this.loops[name] : this.loops[name][axis];
+    if (!this.cache.has(key)) this.cache.set(key, jedax.unpack(source));
+    return this.cache.get(key);
+  }
+
+  drawLoop({ pen, to }) {
+    for (let number = 0; number < this.loops.pool; number++) {
+      const { target, start, end } = this.es(this.loop, number);
+      const colour = jedax.palette[number % jedax.palette.length];
+      const ended = Number.isFinite(end[0]);
+      const line = (from, until, dashes) => {
+        for (const [width, ink] of [[5, "rgba(255,255,255,.85)"], [2.4, colour]]) {
+          pen.setLineDash(width === 5 ? [] : dashes);
+          pen.lineWidth = width;
+          pen.strokeStyle = ink;
+          pen.beginPath();
+          pen.moveTo(...to(from)); pen.lineTo(...to(until));
+          pen.stroke();
+        }
+        pen.setLineDash([]);
+      };
+      line(ended ? end : start, target, [3, 5]);
+      if (ended) line(start, end, []);
+      this.cross(pen, to(target), 6, colour);
+      this.dot(pen, to(start), 5, colour, true);
+      if (ended) this.dot(pen, to(end), 6, colour);
+    }
+  }
+
+  outlineCell({ pen, to }, cell, width) {
+    if (cell === null) return;
+    pen.beginPath();
+    if (this.outlines) this.outlines[cell].forEach((corner, place) => (place ? pen.lineTo(...to(corner)) : pen.moveTo(...to(corner))));
+    else pen.arc(...to(this.place(cell)), 9, 0, 2 * Math.PI);
+    pen.closePath();
+    for (const [thick, ink] of [[width + 2, "#ffffff"], [width, "#111111"]]) {
+      pen.lineWidth = thick;
+      pen.strokeStyle = ink;
+      pen.stroke();
+    }
+  }
+
+  axis({ pen, to, height, width, left, bottom }, lows, highs, names = null) {
+    pen.fillStyle = jedax.colour("soft");
+    pen.font = "12px system-ui, sans-serif";
+    const { space } = this.data;
+    const [across, up] = names || (this.dimensions === 1 ? [space.names[0], ""] : this.axes.map((axis) => space.names[axis]));
+    const text = (value) => jedax.number(Number(value.toPrecision(3)));
+    pen.textBaseline = "top";
+    pen.textAlign = "left";
+    pen.fillText(text(lows[0]), left, height - bottom + 5);
+    pen.textAlign = "right";
+    pen.fillText(text(highs[0]), width - 6, height - bottom + 5);
+    pen.textAlign = "center";
+    pen.fillText(across, (left + width) / 2, height - bottom + 8);
+    if (!up) return;
+    pen.textAlign = "right";
+    pen.textBaseline = "bottom";
+    pen.fillText(text(lows[1]), left - 5, height - bottom);
+    pen.textBaseline = "top";
+    pen.fillText(text(highs[1]), left - 5, 6);
+    pen.save();
+    pen.translate(11, (height - bottom) / 2);
+    pen.rotate(-Math.PI / 2);
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.fillText(up, 0, 0);
+    pen.restore();
+  }
+
+  drawScale([low, high]) {
+    const { map, reversed } = jedax.LAYERS[this.layer];
+    const scale = document.getElementById("scale"), colours = this.data.maps[map];
+    scale.width = colours.length;
+    const pen = scale.getContext("2d");
+    colours.forEach((colour, place) => {
+      pen.fillStyle = colour;
+      pen.fillRect(reversed ? colours.length - 1 - place : place, 0, 1, 1);
+    });
+    const unit = this.layer === "improved" ? " evaluations" : "";
+    document.getElementById("scale-low").textContent = jedax.number(low);
+    document.getElementById("scale-high").textContent = jedax.number(high) + unit;
+    document.querySelector(".scale .empty").hidden = !this.shown().values.some((value) => !Number.isFinite(value));
+  }
+
+  // What is known of one cell, name by name.
+  facts(cell) {
+    const found = this.data.space.names.map((name, axis) => [name, jedax.number(this.descriptor(axis)[cell], 3)]);
+    const filled = Number.isFinite(this.values("fitness")[cell]);
+    const facts = [["cell", String(cell)], ["fitness", filled ? jedax.number(this.values("fitness")[cell]) : "empty"]];
+    if (filled) facts.push(...found);
+    else facts.push(...this.data.space.names.map((name, axis) => [`centre, ${name}`, jedax.number(this.centroids[axis][cell], 3)]));
+    facts.push(["evaluations here", jedax.number(this.values("counts")[cell] || 0)]);
+    if (this.now.layers.gp_mean) facts.push(["GP mean", jedax.number(this.values("gp_mean")[cell])], ["GP standard deviation", jedax.number(this.values("gp_std")[cell])]);
+    if (this.now.layers.rank) facts.push(["Pareto rank", jedax.number(this.values("rank")[cell] + 1)]);
+    if (filled) facts.push(["last improved at", `${jedax.number(this.values("improved")[cell])} evaluations`]);
+    return facts;
+  }
+
+  descriptor(axis) {
+    const key = `descriptor ${axis} ${this.replica}`;
+    if (!this.cache.has(key)) this.cache.set(key, jedax.unpack(this.now.descriptors[axis]));
+    return this.cache.get(key);
+  }
+
+  // The line of a cell's solution, and how it ended.
+  trace(cell) {
+    const { traces } = this.now;
+    const place = traces ? traces.cells.indexOf(cell) : -1;
+    if (place < 0) return null;
+    const key = `traces ${this.replica}`;
+    if (!this.cache.has(key)) this.cache.set(key, this.split(traces));
+    return { points: this.cache.get(key)[place], end: traces.ends[place] || "", whole: traces.every === 1 || cell === traces.whole };
+  }
+
+  drawDetail() {
+    const cell = this.cell;
+    const list = document.getElementById("values");
+    const title = cell === null ? "No solution yet" : cell === this.now.best.cell ? "The best solution's cell" : `Solution of cell ${cell}`;
+    document.getElementById("detail-title").textContent = title;
+    list.replaceChildren();
+    if (cell === null) return;
+    const trace = this.trace(cell);
+    for (const [name, value] of this.facts(cell)) {
+      const item = jedax.element("div");
+      item.append(jedax.element("dt", name), jedax.element("dd", value));
+      list.append(item);
+    }
+    const drawable = Boolean(this.now.traces);
+    document.getElementById("scene-frame").hidden = !drawable;
+    document.getElementById("scene-legend").hidden = !drawable || !trace;
+    document.getElementById("path-csv").hidden = !trace;
+    if (drawable) this.drawScene(cell, trace);
+  }
+
+  drawScene(cell, trace) {
+    const { task } = this.data;
+    const [lows, highs] = task ? task.limits : this.box();
+    const view = (this.sceneView = this.frame(this.scene, lows, highs));
+    const { pen, to } = view;
+    this.axis(view, lows, highs, ["x", "y"]);
+    if (task) this.drawMaze(view, 2.5, true);
+    const says = { arrived: "reaches the target", collided: "ends at a wall", "time out": "runs out of time" };
+    let label = "This cell is empty: no solution behaved so.";
+    if (!trace && Number.isFinite(this.values("fitness")[cell])) label = "The path of this cell was left out, to keep the page small.";
+    if (trace) {
+      pen.lineJoin = pen.lineCap = "round";
+      pen.strokeStyle = jedax.colour("path");
+      pen.lineWidth = 2.2;
+      pen.beginPath();
+      trace.points.forEach((point, place) => (place ? pen.lineTo(...to(point)) : pen.moveTo(...to(point))));
+      pen.stroke();
+      const last = to(trace.points.at(-1));
+      if (this.now.traces.kind === "links") trace.points.forEach((point) => this.dot(pen, to(point), 3.5, jedax.colour("path")));
+      if (trace.end === "arrived") this.star(pen, last, 9, jedax.colour("stop"));
+      else if (trace.end === "collided") this.cross(pen, last, 5, jedax.colour("stop"));
+      else this.dot(pen, last, 5, jedax.colour("stop"));
+      label = task ? `A robot that ${says[trace.end]}${trace.end === "arrived" ? ` in ${jedax.number(-this.values("fitness")[cell])} steps` : ""}${trace.whole ? "" : ` (drawn from every ${this.now.traces.every}th step)`}, fitness ${jedax.number(this.values("fitness")[cell])}.` : "The arm of this cell, from its shoulder to its tip.";
+    } else {
+      pen.fillStyle = jedax.colour("soft");
+      pen.textAlign = "center";
+      pen.fillText(label, view.width / 2, view.height / 2);
+    }
+    this.scene.setAttribute("aria-label", label);
+    const legend = document.getElementById("scene-legend");
+    legend.replaceChildren(jedax.element("li", label));
+    if (!task) return;
+    const marks = { arrived: "★", collided: "✕", "time out": "●" };
+    const entries = [["●", "path", "start"], ["●", "goal", "target"]];
+    if (trace) entries.push([marks[trace.end], "stop", "end"]);
+    for (const [mark, colour, text] of entries) {
+      const item = jedax.element("li", ` ${text}`);
+      const sign = jedax.element("b", mark, { class: "mark" });
+      sign.style.color = jedax.colour(colour);
+      item.prepend(sign);
+      legend.append(item);
+    }
+    if (task.noisy) legend.append(jedax.element("li", "One of many possible paths: this maze has noise."));
+  }
+
+  drawReplay() {
+    const { loops } = this;
+    document.getElementById("replay").hidden = !loops;
+    if (!loops) return;
+    const slider = document.getElementById("loop"), table = document.getElementById("loop-table");
+    slider.max = loops.evaluations.length;
+    slider.value = this.loop === null ? loops.evaluations.length : this.loop;
+    const output = document.getElementById("loop-label"), guided = loops.pool > 0;
+    table.hidden = this.loop === null || !guided;
+    document.getElementById("loop-legend").hidden = !guided;
+    document.querySelector("[data-csv=loops]").hidden = !guided;
+    if (this.loop === null) {
+      output.textContent = `End of the search: ★ marks the best solution. Move the slider to see ${guided ? `its ${jedax.number(loops.evaluations.length)} loops` : "how the cells filled"}.`;
+      slider.setAttribute("aria-valuetext", "end of the search");
+      return;
+    }
+    if (!guided) {
+      output.textContent = `After ${jedax.number(loops.evaluations[this.loop])} evaluations`;
+      slider.setAttribute("aria-valuetext", output.textContent);
+      return;
+    }
+    const gp = Object.entries(loops.gp).map(([name, values]) => `GP ${name.replaceAll("_", " ")} ${jedax.number(values[this.loop], 3)}`);
+    const number = this.loop * loops.every + 1;
+    const text = [`Loop ${jedax.number(number)}`, `${jedax.number(loops.evaluations[this.loop])} to ${jedax.number(loops.until[this.loop])} evaluations`, `alpha ${jedax.number(loops.alpha[this.loop], 2)}`, ...gp].join(" · ");
+    output.textContent = text;
+    slider.setAttribute("aria-valuetext", text);
+    const head = table.tHead, body = table.tBodies[0];
+    head.replaceChildren(jedax.element("tr"));
+    for (const name of ["ES", "target", "fitness at start", "fitness at end", "distance at start", "distance at end"]) head.rows[0].append(jedax.element("th", name, { scope: "col" }));
+    body.replaceChildren();
+    for (let es = 0; es < loops.pool; es++) {
+      const found = this.es(this.loop, es), row = jedax.element("tr"), first = jedax.element("td", String(es + 1));
+      const sign = jedax.element("i");
+      sign.style.background = jedax.palette[es % jedax.palette.length];
+      first.prepend(sign);
+      const target = this.dimensions === 1 ? jedax.number(found.target[0], 3) : `(${found.target.map((value) => jedax.number(value, 3)).join(", ")})`;
+      row.append(first);
+      for (const value of [target, found.startFitness, found.endFitness, found.before, found.after]) row.append(jedax.element("td", typeof value === "string" ? value : jedax.number(value, 4)));
+      body.append(row);
+    }
+  }
+
+  // Fills the choices of the toolbar.
+  fill() {
+    const layers = document.getElementById("layers"), available = Object.keys(jedax.LAYERS).filter((name) => this.now.layers[name]);
+    if (!available.includes(this.layer)) this.layer = "fitness";
+    layers.querySelectorAll("label").forEach((label) => label.remove());
+    for (const name of available) {
+      const label = jedax.element("label", ` ${jedax.LAYERS[name].name}`);
+      const input = jedax.element("input", null, { type: "radio", name: "layer", value: name });
+      input.checked = name === this.layer;
+      label.prepend(input);
+      layers.append(label);
+    }
+    const option = (value, text) => jedax.element("option", text, { value });
+    const replica = document.getElementById("replica"), { replicas, space } = this.data;
+    document.getElementById("replica-choice").hidden = replicas.length < 2;
+    replica.replaceChildren(...replicas.map((one, place) => option(place, `${one.seed}: best ${jedax.number(one.best.fitness)}`)));
+    replica.value = this.replica;
+    document.getElementById("axes-choice").hidden = this.dimensions < 3;
+    ["axis-x", "axis-y"].forEach((id, place) => {
+      const choice = document.getElementById(id);
+      choice.replaceChildren(...space.names.map((name, axis) => option(axis, name)));
+      choice.value = this.axes[place];
+    });
+  }
+
+  listen(get) {
+    jedax.emptyColour = jedax.colour("empty");
+    const choose = (cell) => { if (cell !== null) { this.cell = cell; this.drawMap(); this.drawDetail(); } };
+    this.map.addEventListener("click", (event) => choose(this.cellAt(event)));
+    this.map.addEventListener("pointermove", (event) => this.tip(this.cellAt(event), event));
+    this.map.addEventListener("pointerleave", () => this.tip(null));
+    this.map.addEventListener("keydown", (event) => {
+      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      if (!way) return;
+      event.preventDefault();
+      choose(this.neighbour(way));
+    });
+    get("layers").addEventListener("change", (event) => { this.layer = event.target.value; this.drawMap(); });
+    get("replica").addEventListener("change", (event) => {
+      this.replica = Number(event.target.value);
+      this.loop = null;
+      this.cell = this.now.best.cell;
+      this.fill();
+      this.draw();
+    });
+    ["axis-x", "axis-y"].forEach((id, place) => get(id).addEventListener("change", (event) => { this.axes[place] = Number(event.target.value); this.draw(); }));
+    get("show-best").addEventListener("click", () => choose(this.now.best.cell));
+    get("loop").addEventListener("input", (event) => this.go(Number(event.target.value)));
+    get("play").addEventListener("click", () => this.play());
+    let width = window.innerWidth;
+    window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; this.draw(); } });
+    jedax.onColours(() => { jedax.emptyColour = jedax.colour("empty"); if (this.data) this.draw(); });
+  }
+
+  go(loop) {
+    this.loop = loop >= this.loops.evaluations.length ? null : loop;
+    this.drawMap();
+    this.drawReplay();
+  }
+
+  play() {
+    const button = document.getElementById("play");
+    if (this.timer) {
+      clearInterval(this.timer);
+      this.timer = null;
+    } else {
+      if (this.loop === null) this.go(0);
+      const pause = Math.max(60, Math.min(700, 20000 / this.loops.evaluations.length));
+      this.timer = setInterval(() => {
+        this.go(this.loop + 1);
+        if (this.loop === null) this.play();
+      }, pause);
+    }
+    button.textContent = this.timer ? "⏸" : "▶";
+    button.setAttribute("aria-label", this.timer ? "Pause" : "Play");
+  }
+
+  // The cell next to the chosen one in a direction.
+  neighbour([x, y]) {
+    if (this.cell === null) return 0;
+    const [lows, highs] = this.box(), here = this.place(this.cell);
+    let best = this.cell, least = Infinity;
+    for (let cell = 0; cell < this.centroids[0].length; cell++) {
+      const there = this.place(cell);
+      const [dx, dy] = [0, 1].map((axis) => (there[axis] - here[axis]) / (highs[axis] - lows[axis]));
+      const along = dx * x + dy * y, aside = Math.abs(dx * y) + Math.abs(dy * x);
+      if (along > 1e-6 && aside <= along && along + 2 * aside < least) { least = along + 2 * aside; best = cell; }
+    }
+    return best;
+  }
+
+  tip(cell, event) {
+    if (cell !== this.hover) { this.hover = cell; this.drawMap(); }
+    const tip = document.getElementById("tip");
+    tip.hidden = cell === null;
+    if (cell === null) return;
+    tip.replaceChildren(...this.facts(cell).map(([name, value]) => jedax.element("div", `${name}: ${value}`)));
+    const box = this.map.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    tip.style.left = `${Math.max(0, x + 14 + tip.offsetWidth > box.width ? x - 14 - tip.offsetWidth : x + 14)}px`;
+    tip.style.top = `${Math.max(0, y + 14 + tip.offsetHeight > box.height ? y - 10 - tip.offsetHeight : y + 14)}px`;
+  }
+
+  cellsCsv() {
+    const columns = { cell: [...this.centroids[0].keys()] };
+    this.data.space.names.forEach((name, axis) => { columns[`centroid ${name}`] = this.centroids[axis]; columns[name] = this.descriptor(axis); });
+    for (const layer of Object.keys(this.now.layers)) columns[layer] = layer === "rank" ? this.values(layer).map((rank) => rank + 1) : this.values(layer);
+    return columns;
+  }
+
+  pathCsv() {
+    const { points } = this.trace(this.cell);
+    return { point: [...points.keys()], x: points.map((point) => point[0]), y: points.map((point) => point[1]) };
+  }
+
+  loopsCsv() {
+    const columns = { loop: [], evaluations: [], until: [], alpha: [], es: [], start_fitness: [], end_fitness: [] };
+    const { loops } = this, { names } = this.data.space;
+    for (const gp of Object.keys(loops.gp)) columns[`gp_${gp}`] = [];
+    for (const what of ["target", "start", "end"]) for (const name of names) columns[`${what} ${name}`] = [];
+    loops.evaluations.forEach((evaluations, loop) => {
+      for (let es = 0; es < loops.pool; es++) {
+        const place = loop * loops.pool + es;
+        const row = { loop: loop * loops.every + 1, evaluations, until: loops.until[loop], alpha: loops.alpha[loop], es: es + 1,
+          start_fitness: this.packed("start_fitness")[place], end_fitness: this.packed("end_fitness")[place] };
+        for (const gp of Object.keys(loops.gp)) row[`gp_${gp}`] = loops.gp[gp][loop];
+        for (const what of ["target", "start", "end"]) names.forEach((name, axis) => (row[`${what} ${name}`] = this.packed(`${what}s`, axis)[place]));
+        for (const [name, value] of Object.entries(row)) columns[name].push(value);
+      }
+    });
+    return columns;
+  }
+};

@@ -1,0 +1,164 @@
+"use strict";
+// The page of one run: its curves, its phases, and following it while it goes on.
+jedax.Curves = class {
+  constructor(data) {
+    this.axis = "evaluations";
+    document.getElementById("curve-axis").addEventListener("change", (event) => { this.axis = event.target.value; this.draw(); });
+    jedax.onColours(() => this.draw());
+    this.update(data);
+  }
+
+  update(data) {
+    this.data = data;
+    this.draw();
+  }
+
+  draw() {
+    const { rows, phases } = this.data;
+    const any = Boolean(rows.evaluations);
+    document.getElementById("curves").hidden = !any;
+    document.getElementById("time").hidden = !Object.keys(phases).length;
+    if (any) this.drawCurves();
+    if (Object.keys(phases).length) this.drawPhases();
+  }
+
+  // What is drawn: title, lines by name, and whether the axis is logarithmic.
+  figures() {
+    const { rows, goal } = this.data;
+    const gp = Object.keys(rows).filter((name) => ["gp_signal", "gp_length_scale", "gp_noise"].includes(name));
+    const found = [
+      { id: "best", title: "best fitness", columns: ["max_fitness"], goal },
+      { id: "coverage", title: "coverage", columns: ["coverage"], percent: true },
+      { id: "qd", title: "QD score", columns: ["qd_score"] },
+    ];
+    if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"] });
+    if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true });
+    if (this.data.replicas.some((replica) => replica.loops?.pool)) found.push({ id: "distance", title: "mean distance to the targets", loops: true });
+    return found;
+  }
+
+  drawCurves() {
+    const place = document.getElementById("charts");
+    const figures = this.figures();
+    // All places first: a chart takes the width that its place has when it is drawn.
+    for (const { id } of figures)
+      if (!document.getElementById(`chart-${id}`)) place.append(jedax.element("div", null, { class: "chart", id: `chart-${id}` }));
+    for (const figure of figures) {
+      const chart = document.getElementById(`chart-${figure.id}`);
+      const traces = figure.loops ? this.distances() : this.lines(figure);
+      const unit = this.axis === "seconds" ? "seconds" : "evaluations";
+      const shapes = figure.goal === null || figure.goal === undefined ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: figure.goal, y1: figure.goal, line: { color: jedax.colour("goal"), dash: "dot", width: 2 } }];
+      const annotations = shapes.length ? [{ xref: "paper", x: 1, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "right", yanchor: "top", font: { color: jedax.colour("goal") } }] : [];
+      const several = figure.columns && figure.columns.length > 1 || figure.loops;
+      const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? ".0%" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined }, shapes, annotations, showlegend: several, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, margin: { l: 56, r: 14, t: several ? 64 : 44, b: 44 } });
+      jedax.chart(chart, traces, layout, `Line chart: ${figure.title} against ${unit}.`);
+    }
+  }
+
+  // Evaluations as they are, or the seconds at which a report was nearest.
+  across(evaluations) {
+    if (this.axis === "evaluations") return evaluations;
+    const { rows } = this.data;
+    return evaluations.map((count) => {
+      const after = rows.evaluations.findIndex((known) => known >= count);
+      if (after <= 0) return rows.seconds[after < 0 ? rows.seconds.length - 1 : 0];
+      let before = after - 1;
+      while (before > 0 && rows.evaluations[before] === rows.evaluations[after]) before--;
+      const share = (count - rows.evaluations[before]) / (rows.evaluations[after] - rows.evaluations[before] || 1);
+      return rows.seconds[before] + share * (rows.seconds[after] - rows.seconds[before]);
+    });
+  }
+
+  lines({ columns }) {
+    const { rows, seed } = this.data;
+    const replicas = [...new Set(rows.replica)];
+    const traces = [];
+    columns.forEach((column, number) => replicas.forEach((replica) => {
+      const mine = rows.replica.map((one, place) => (one === replica ? place : -1)).filter((place) => place >= 0);
+      const several = replicas.length > 1;
+      const name = columns.length > 1 ? column.replace("gp_", "").replaceAll("_", " ") : `seed ${seed + replica}`;
+      traces.push({
+        x: mine.map((place) => rows[this.axis][place]), y: mine.map((place) => rows[column][place]), name, mode: "lines",
+        legendgroup: name, showlegend: columns.length > 1 && replica === replicas[0], opacity: several ? 0.65 : 1,
+        line: { shape: "hv", width: several ? 1.4 : 2.4, color: jedax.palette[columns.length > 1 ? number : replica % jedax.palette.length], dash: columns.length > 1 ? ["solid", "dash", "dot"][number] : "solid" },
+        hovertemplate: `%{x:,.4~s} ${this.axis}<br>%{y:.5~g}<extra>${jedax.plain(columns.length > 1 ? `${name}, seed ${seed + replica}` : name)}</extra>`,
+      });
+    }));
+    return traces;
+  }
+
+  distances() {
+    const { loops } = this.data.replicas[jedax.explorer.replica];
+    const { explorer } = jedax;
+    const mean = (which) => loops.evaluations.map((_, loop) => {
+      let sum = 0, count = 0;
+      for (let es = 0; es < loops.pool; es++) {
+        const value = explorer.es(loop, es)[which];
+        if (Number.isFinite(value)) { sum += value; count += 1; }
+      }
+      return count ? sum / count : null;
+    });
+    const x = this.across(loops.evaluations);
+    return [["before", "at the start of a loop", "dot", 1], ["after", "at its end", "solid", 0]].map(([which, name, dash, colour]) => ({
+      x, y: mean(which), name, mode: "lines", line: { color: jedax.palette[colour], dash, width: 1.8 },
+      hovertemplate: `%{x:,.4~s} ${this.axis}<br>%{y:.3g}<extra>${name}</extra>`,
+    }));
+  }
+
+  drawPhases() {
+    const entries = Object.entries(this.data.phases).filter(([, seconds]) => seconds > 0).sort((one, other) => other[1] - one[1]);
+    const total = entries.reduce((sum, [, seconds]) => sum + seconds, 0);
+    const traces = entries.map(([name, seconds], place) => ({
+      type: "bar", orientation: "h", y: [""], x: [seconds], name: `${jedax.plain(name)} ${jedax.number(seconds, 3)} s`,
+      marker: { color: jedax.palette[place % jedax.palette.length], line: { color: jedax.colour("paper"), width: 1 } },
+      text: seconds / total > 0.08 ? jedax.plain(name) : "", textposition: "inside", insidetextanchor: "middle", textangle: 0, constraintext: "none",
+      insidetextfont: { color: "#ffffff" },
+      hovertemplate: `${jedax.plain(name)}: %{x:.3g} s, ${((100 * seconds) / total).toFixed(1)} %<extra></extra>`,
+    }));
+    const layout = jedax.layout("", { barmode: "stack", showlegend: true, legend: { orientation: "h", traceorder: "normal", x: 0, y: 1.05, yanchor: "bottom" }, xaxis: { title: { text: "seconds", standoff: 4 } }, margin: { l: 10, r: 14, t: 40, b: 40 } });
+    jedax.chart(document.getElementById("phases"), traces, layout, `Bar: ${entries.map(([name, seconds]) => `${name} ${jedax.number(seconds, 3)} seconds`).join(", ")}.`);
+  }
+};
+
+// Asks the server whether the run has gone on, and shows what is new.
+jedax.follow = async (stamp) => {
+  const state = document.getElementById("live");
+  try {
+    const answer = await fetch(`data.json?known=${encodeURIComponent(stamp)}`, { cache: "no-store" });
+    if (answer.status === 200) {
+      const found = await answer.json();
+      stamp = found.stamp;
+      document.getElementById("head").innerHTML = found.head;
+      jedax.show(found.data);
+    }
+    state.textContent = `Following the run; looked at ${new Date().toLocaleTimeString("en-GB")}.`;
+  } catch {
+    state.textContent = "jedax view has stopped; this page shows what it last knew.";
+  }
+  setTimeout(() => jedax.follow(stamp), jedax.pause);
+};
+
+jedax.show = (data) => {
+  jedax.data = data;
+  jedax.explorer.update(data);
+  jedax.curves?.update(data);
+};
+
+jedax.start = () => {
+  const data = (jedax.data = jedax.read());
+  jedax.explorer = new jedax.Explorer(data);
+  jedax.withCharts(() => {
+    jedax.curves = new jedax.Curves(jedax.data);
+    document.getElementById("replica").addEventListener("change", () => jedax.curves.draw());
+  });
+  const files = {
+    cells: () => jedax.explorer.cellsCsv(), path: () => jedax.explorer.pathCsv(), loops: () => jedax.explorer.loopsCsv(),
+    curves: () => jedax.data.rows, phases: () => ({ phase: Object.keys(jedax.data.phases), seconds: Object.values(jedax.data.phases) }),
+  };
+  for (const button of document.querySelectorAll("[data-csv]")) button.addEventListener("click", () => jedax.csv(`${button.dataset.csv}.csv`, files[button.dataset.csv]()));
+  if (data.live) {
+    jedax.pause = data.live.pause;
+    setTimeout(() => jedax.follow(data.live.stamp), jedax.pause);
+  }
+};
+jedax.start();

@@ -1,0 +1,173 @@
+"""`jedax view`: the page of a run, served on this machine alone, which follows the run while it goes on."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from jedax._checks import JedaxError, fail
+from jedax.report import pages
+from jedax.runs.directory import RunDirectory
+from jedax.runs.history import FILE as HISTORY
+
+HOST = "127.0.0.1"
+
+_PAUSE = 2.0  # seconds between two looks of the page
+_IDLE = 3  # between two readings of the run lie so many times what the last one took
+_TRIES = 4
+_WATCHED = ("config.yaml", "metrics.csv", HISTORY, "summary.json", "repertoire.safetensors", "environment.json")
+
+
+class View:
+    """What is shown of a run, read anew when its directory changes.
+
+    Attributes:
+        directory: Of the run.
+    """
+
+    def __init__(self, directory: str | Path):
+        self.directory = RunDirectory.open(directory).path
+        self._lock = threading.Lock()
+        self._stamp = ""
+        self._update: dict[str, Any] = {}
+        self._next = 0.0
+
+    def stamp(self) -> str:
+        """Return what changes whenever the run has written something."""
+        parts = []
+        for path in (*(self.directory / name for name in _WATCHED), *RunDirectory(self.directory).checkpoints()[:1]):
+            try:
+                found = path.stat()
+            except OSError:
+                continue
+            parts.append(f"{path.name}-{found.st_mtime_ns:x}-{found.st_size:x}")
+        return "-".join(parts)
+
+    def page(self) -> str:
+        """Return the page as the run stands now."""
+        with self._lock:
+            stamp = self.stamp()
+            return pages.run_page(self.directory, live={"stamp": stamp, "pause": round(1000 * _PAUSE)})
+
+    def update(self, known: str) -> dict[str, Any] | None:
+        """Return what is new for a page that knows the run as of a stamp; None: nothing is, or not for long enough."""
+        with self._lock:
+            stamp = self.stamp()
+            if stamp == known or (stamp != self._stamp and time.monotonic() < self._next):
+                return None
+            if stamp != self._stamp:
+                began = time.monotonic()
+                self._update = self._read()
+                self._stamp = stamp
+                self._next = time.monotonic() + _IDLE * (time.monotonic() - began)
+            return {"stamp": self._stamp, **self._update}
+
+    def _read(self) -> dict[str, Any]:
+        """Read the run; files can vanish meanwhile, when a checkpoint takes the place of another."""
+        before = self._update.get("data", {}).get("space")
+        found: dict[str, Any] = {}
+        for _ in range(_TRIES):
+            found = pages.run_update(self.directory)
+            if before is None or found["data"]["space"] is not None:
+                break
+            time.sleep(0.2)
+        return found
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, view: View):
+        self.view = view
+        super().__init__((HOST, port), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        """Answer with the page, or with what is new."""
+        # A page from elsewhere could name this machine as its own host.
+        if (self.headers.get("Host") or "").rpartition(":")[0] not in (HOST, "localhost"):
+            self._answer(403, "text/plain", "only for this machine\n")
+            return
+        address = urlsplit(self.path)
+        try:
+            if address.path in ("/", f"/{pages.FILE}"):
+                self._answer(200, "text/html; charset=utf-8", self.server.view.page())
+            elif address.path == "/data.json":
+                found = self.server.view.update(parse_qs(address.query).get("known", [""])[0])
+                if found is None:
+                    self._answer(204, "application/json", "")
+                else:
+                    self._answer(200, "application/json", json.dumps(found, allow_nan=False))
+            else:
+                self._answer(404, "text/plain", "not here\n")
+        except JedaxError as error:
+            self._answer(503, "text/plain; charset=utf-8", f"{error}\n")
+
+    def _answer(self, status: int, kind: str, text: str) -> None:
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if status != 204:
+            self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing of each request."""
+
+
+def server(directory: str | Path, port: int = 0) -> _Server:
+    """Return a server of a run's page that listens on this machine and has not begun to answer.
+
+    Args:
+        directory: Of the run.
+        port: 0: any that is free.
+
+    Raises:
+        JedaxError: There is no run, the extra `report` is not installed, or the port is taken.
+    """
+    pages.plotly_source()
+    view = View(directory)
+    try:
+        return _Server(port, view)
+    except OSError as error:
+        received = f"{port} ({error.strerror})"
+        raise fail("port", expected="one that is free", received=received, remedy="choose another") from None
+
+
+def serve(directory: str | Path, *, port: int = 0, browser: bool = False, say: Callable[[str], None]) -> None:
+    """Serve the page of a run until Ctrl-C.
+
+    Args:
+        directory: Of the run, which may still go on, or be killed and resumed meanwhile.
+        port: As in `server`.
+        browser: Open a browser.
+        say: What shows where the page is.
+
+    Raises:
+        JedaxError: As in `server`.
+    """
+    found = server(directory, port)
+    address = f"http://{HOST}:{found.server_address[1]}/"
+    say(f"{directory} is shown at {address} (Ctrl-C stops it)")
+    if browser:
+        import webbrowser
+
+        webbrowser.open(address)
+    try:
+        found.serve_forever()
+    except KeyboardInterrupt:
+        say("stopped")
+    finally:
+        found.server_close()

@@ -1,0 +1,375 @@
+"""The page of a run, in a real browser."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import yaml
+from tests.report.pages import opened, saved
+
+import jedax
+import jedax.config.methods
+from jedax.report.pages import run_page, write_report
+from jedax.runs import history
+from jedax.runs.directory import RunDirectory
+
+
+@pytest.fixture(scope="module")
+def report(maze_run, tmp_path_factory):
+    return write_report(maze_run, out=tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def run(maze_run):
+    return jedax.load(maze_run)
+
+
+@pytest.fixture(scope="module")
+def page(browser, report):
+    """The page of one window, for the tests that leave it as they found it."""
+    with opened(browser, report.as_uri()) as page:
+        yield page
+
+
+def hover(page, cell):
+    page.evaluate("document.getElementById('map').scrollIntoView({ block: 'center', behavior: 'instant' })")
+    x, y = page.evaluate(f"jedax.explorer.screen({cell})")
+    page.mouse.move(x, y)
+    return x, y
+
+
+def choose(page, cell):
+    page.mouse.click(*hover(page, cell))
+    page.mouse.move(2, 2)
+
+
+def shown(page):
+    return dict(zip(page.locator("#values dt").all_inner_texts(), page.locator("#values dd").all_inner_texts(),
+                    strict=True))  # fmt: skip
+
+
+def number(text):
+    return float(text.split(" ")[0].replace(",", "").replace("−", "-"))
+
+
+def test_it_is_one_file_that_opens_quickly(report, page):
+    assert report.stat().st_size < 8e6
+    assert page.evaluate("performance.timing.domInteractive - performance.timing.navigationStart") < 5000
+    assert page.title() == "maze-a, jedi-paper, seed 4"
+
+
+def test_the_header_says_what_came_out(page, run):
+    text = page.inner_text("#head")
+    best = run.repertoire.best_fitness.max()
+    assert f"{best:.1f}" in text
+    assert "did not reach the goal" in text
+    assert "320 of 320 each" in " ".join(text.split())
+    assert "4 to 5" in text
+    coverage = np.median(np.isfinite(run.repertoire.fitness).mean(axis=1))
+    assert f"{coverage:.0%}" in text
+
+
+@pytest.mark.parametrize("replica", [0, 1])
+def test_pointing_at_a_cell_shows_its_values(page, run, replica):
+    page.select_option("#replica", str(replica))
+    fitness, counts = run.repertoire.fitness[replica], run.repertoire.counts[replica]
+    for cell in np.flatnonzero(np.isfinite(fitness))[:4]:
+        hover(page, cell)
+        lines = dict(line.split(": ") for line in page.inner_text("#tip").splitlines())
+        assert lines["cell"] == str(cell)
+        assert number(lines["fitness"]) == pytest.approx(fitness[cell], abs=0.06)
+        assert number(lines["evaluations here"]) == counts[cell]
+        assert number(lines["x"]) == pytest.approx(run.repertoire.descriptors[replica][cell][0], abs=1e-3)
+        assert number(lines["GP mean"]) == pytest.approx(run.gp_mean[replica][cell], abs=0.06)
+        assert number(lines["GP standard deviation"]) == pytest.approx(run.gp_std[replica][cell], rel=2e-3)
+        assert number(lines["last improved at"]) == run.repertoire.improved_at[replica][cell]
+    page.mouse.move(2, 2)
+    assert page.is_hidden("#tip")
+
+
+def test_choosing_a_cell_draws_the_path_that_ends_at_its_descriptor(page, run):
+    page.select_option("#replica", "0")
+    fitness = run.repertoire.fitness[0]
+    for cell in np.flatnonzero(np.isfinite(fitness))[:5].tolist():
+        choose(page, cell)
+        assert number(shown(page)["fitness"]) == pytest.approx(fitness[cell], abs=0.06)
+        points = np.array(page.evaluate("jedax.explorer.trace(jedax.explorer.cell).points"))
+        descriptor = run.repertoire.descriptors[0][cell]
+        assert np.abs(points[-2:] - descriptor).max(axis=1).min() < 2e-5
+        rows = saved(page, "#path-csv")
+        assert rows[0] == "point,x,y"
+        np.testing.assert_allclose([float(v) for v in rows[1].split(",")[1:]], [0.15, 0.15], atol=2e-5)
+        assert len(rows) == len(points) + 1
+    # The longest path is painted where it leads.
+    longest = max(np.flatnonzero(np.isfinite(fitness)).tolist(), key=lambda cell: len(
+        page.evaluate(f"jedax.explorer.trace({cell}).points")))  # fmt: skip
+    choose(page, longest)
+    colour = page.evaluate("""() => {
+        const { points } = jedax.explorer.trace(jedax.explorer.cell), scale = devicePixelRatio;
+        const [x, y] = jedax.explorer.sceneView.to(points[Math.floor(points.length / 2)]);
+        return [...jedax.explorer.scene.getContext("2d").getImageData(x * scale, y * scale, 1, 1).data];
+    }""")
+    np.testing.assert_allclose(colour[:3], [0, 0x72, 0xB2], atol=60)
+
+
+def test_an_empty_cell_says_so(page, run):
+    page.select_option("#replica", "0")
+    empty = int(np.flatnonzero(~np.isfinite(run.repertoire.fitness[0]))[0])
+    choose(page, empty)
+    assert shown(page)["fitness"] == "empty"
+    assert page.is_hidden("#path-csv")
+    assert "empty" in page.get_attribute("#scene", "aria-label")
+
+
+def test_layers(page, run):
+    pictures = set()
+    for layer, title in [("counts", "evaluations (log)"), ("gp_mean", "GP mean"), ("gp_std", "GP standard deviation"),
+                         ("rank", "Pareto rank"), ("improved", "last improved"), ("fitness", "fitness")]:  # fmt: skip
+        page.check(f"input[value={layer}]", force=True)
+        assert page.inner_text("#map-title") == f"Behaviour space: {title}"
+        pictures.add(page.evaluate("jedax.explorer.map.toDataURL()"))
+    assert len(pictures) == 6
+
+
+def test_pareto_ranks_against_their_definition(page, run):
+    mean, std = run.gp_mean[0].astype(float), run.gp_std[0].astype(float)
+    dominated = [((mean >= mean[c]) & (std >= std[c]) & ((mean > mean[c]) | (std > std[c]))).any() for c in range(64)]
+    ranks = page.evaluate("jedax.data.replicas[0].layers.rank")
+    assert [rank > 0 for rank in ranks] == dominated
+
+
+def test_the_slider_plays_the_search_back(page, maze_run, run):
+    page.select_option("#replica", "1")
+    loops = history.read(maze_run / history.FILE, run.cells.bounds).loops
+    assert page.get_attribute("#loop", "max") == str(len(loops)) == "8"
+    pictures = set()
+    for place, loop in enumerate(loops):
+        page.locator("#loop").fill(str(place))
+        label = page.inner_text("#loop-label")
+        assert f"Loop {place + 1} · {loop.evaluations:,} to {loop.until:,} evaluations" in label
+        assert "GP length scale" in label
+        rows = page.locator("#loop-table tbody tr").all_inner_texts()
+        assert len(rows) == 2
+        for es, row in enumerate(rows):
+            x, y = (float(part) for part in row.split("\t")[1].strip("()").split(", "))
+            np.testing.assert_allclose([x, y], loop.targets[1, es], atol=6e-4)
+            assert number(row.split("\t")[2]) == pytest.approx(loop.start_fitness[1, es], abs=0.06)
+            assert number(row.split("\t")[3]) == pytest.approx(loop.end_fitness[1, es], abs=0.06)
+        pictures.add(page.evaluate("jedax.explorer.map.toDataURL()"))
+    assert len(pictures) == len(loops)
+    page.evaluate("jedax.explorer.go(99)")
+    assert page.is_hidden("#loop-table")
+
+
+def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm):
+    config = jedax.config.methods.MapElitesConfig(offspring=8, cells=16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+        run = jedax.run(config, arm, evaluations=80, out=tmp_path / "run", report_every=3)
+    with opened(browser, write_report(run.path).as_uri()) as page:
+        assert page.get_attribute("#loop", "max") == "4"
+        page.locator("#loop").fill("0")
+        assert page.inner_text("#loop-label") == "After 8 evaluations"
+        shown = page.evaluate("[...jedax.explorer.shown().values].map((v) => Number.isFinite(v))")
+        assert 0 < sum(shown) <= 8
+        assert page.is_hidden("#loop-table")
+        # An arm, from its shoulder to its tip.
+        points = np.array(page.evaluate("jedax.explorer.trace(jedax.explorer.cell).points"))
+        np.testing.assert_allclose(points[0], 0, atol=1e-4)
+        np.testing.assert_allclose(points[-1], run.best().descriptor, atol=1e-4)
+
+
+def test_arrow_keys_move_from_cell_to_cell(page):
+    page.focus("#map")
+    centroids = page.evaluate("jedax.explorer.centroids.map((axis) => [...axis])")
+    page.evaluate("jedax.explorer.cell = 0; jedax.explorer.draw()")
+    for key, axis, sign in [("ArrowRight", 0, 1), ("ArrowUp", 1, 1), ("ArrowLeft", 0, -1), ("ArrowDown", 1, -1)]:
+        before = page.evaluate("jedax.explorer.cell")
+        page.keyboard.press(key)
+        after = page.evaluate("jedax.explorer.cell")
+        assert after == before or sign * (centroids[axis][after] - centroids[axis][before]) > 0
+    assert shown(page)["cell"] == str(after)
+
+
+def test_curves_and_their_numbers(page, run):
+    page.wait_for_selector("#chart-distance .main-svg")
+    drawn = page.evaluate("document.getElementById('chart-best').data.map((line) => [...line.y])")
+    metrics = run.metrics
+    for replica in range(2):
+        np.testing.assert_allclose(drawn[replica], metrics[metrics.replica == replica].max_fitness, rtol=1e-6)
+    page.check("input[value=seconds]", force=True)
+    across = page.evaluate("[...document.getElementById('chart-best').data[0].x]")
+    np.testing.assert_allclose(across, metrics[metrics.replica == 0].seconds)
+    page.check("input[value=evaluations]", force=True)
+    rows = saved(page, "[data-csv=curves]")
+    assert rows[0].split(",") == list(metrics.columns)
+    assert len(rows) == len(metrics) + 1
+    assert [float(v) for v in rows[1].split(",")] == pytest.approx(metrics.iloc[0].tolist())
+
+
+def test_numbers_of_all_cells(page, run):
+    page.select_option("#replica", "0")
+    head, *rows = [line.split(",") for line in saved(page, "[data-csv=cells]")]
+    assert len(rows) == 64
+    fitness = np.array([float(row[head.index("fitness")] or "nan") for row in rows])
+    expected = np.where(np.isfinite(run.repertoire.fitness[0]), run.repertoire.fitness[0], np.nan)
+    np.testing.assert_allclose(fitness, expected, atol=2e-3)
+    np.testing.assert_allclose([float(row[1]) for row in rows], run.cells.centroids[:, 0], atol=2e-5)
+
+
+def test_numbers_of_all_loops(page):
+    head, *rows = saved(page, "[data-csv=loops]")
+    assert head.startswith("loop,evaluations,until,alpha,es,start_fitness,end_fitness,gp_signal")
+    assert len(rows) == 8 * 2
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
+def test_it_fits_the_screen(browser, report, width, scheme):
+    with opened(browser, report.as_uri(), viewport={"width": width, "height": 800}, color_scheme=scheme) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert paper == {"dark": "rgb(20, 23, 27)", "light": "rgb(255, 255, 255)"}[scheme]
+
+
+def test_an_address_names_a_seed(browser, report):
+    with opened(browser, f"{report.as_uri()}#seed=5&layer=gp_std&cell=7") as page:
+        explorer = page.evaluate("[jedax.explorer.replica, jedax.explorer.layer, jedax.explorer.cell]")
+        assert explorer == [1, "gp_std", 7]
+
+
+NASTY = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def copy(maze_run, tmp_path):
+    shutil.copytree(maze_run, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_names_show_as_they_are(browser, copy):
+    config = yaml.safe_load((copy / "config.yaml").read_text())
+    config |= {"task": f"maze:{NASTY}", "label": "<b>&amp;</b>"}
+    config["task_config"]["name"] = NASTY
+    (copy / "config.yaml").write_text(yaml.safe_dump(config))
+    (copy / "environment.json").write_text(json.dumps({"command": "run '</script><img src=x onerror=alert(2)>'"}))
+    with opened(browser, write_report(copy).as_uri()) as page:
+        page.on("dialog", lambda dialog: pytest.fail("a script of a name ran"))
+        assert page.inner_text("h1") == f"{NASTY} <b>&amp;</b>"
+        assert page.inner_text(".command code") == "run '</script><img src=x onerror=alert(2)>'"
+        assert page.locator("h1 script, h1 b, img").count() == 0
+        assert NASTY in page.title()
+
+
+def test_a_half_written_run_shows_what_is_there(browser, copy):
+    for name in ("repertoire.safetensors", "summary.json", "environment.json", history.FILE):
+        (copy / name).unlink()
+    with opened(browser, write_report(copy).as_uri()) as page:
+        text = page.inner_text(".notice")
+        for name in ("summary.json", "environment.json", "history.jsonl"):
+            assert f"there is no {name}" in text
+        # The solutions of the checkpoint.
+        assert page.is_visible("#map")
+        assert page.is_hidden("#replay")
+        assert page.evaluate("Object.keys(jedax.data.replicas[0].layers)") == ["fitness", "counts", "improved"]
+
+
+def test_only_curves(browser, copy):
+    (copy / "repertoire.safetensors").unlink()
+    shutil.rmtree(copy / "checkpoint")
+    with opened(browser, write_report(copy).as_uri()) as page:
+        assert "No solutions: run directory: expected a run that has saved something" in page.inner_text(".notice")
+        assert page.is_hidden("#explorer")
+        assert page.is_visible("#chart-best")
+
+
+def test_only_settings(copy):
+    for path in copy.iterdir():
+        if path.name != "config.yaml":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    text = run_page(copy)
+    assert "No curves: metrics.csv is missing or empty." in text
+    assert "maze-a" in text
+
+
+@pytest.mark.parametrize(("name", "damage", "said"), [
+    ("summary.json", "{", "summary.json cannot be read"),
+    ("summary.json", "[]", "summary.json does not hold names and values"),
+    ("metrics.csv", "evaluations\nx\n", "No curves: "),
+    ("repertoire.safetensors", "nonsense", "expected arrays as safetensors"),
+    (history.FILE, '{"at":"header","format":2}\n', "format: expected the number 1, got 2"),
+])  # fmt: skip
+def test_damaged_files_are_said(copy, name, damage, said):
+    (copy / name).write_text(damage)
+    assert said in run_page(copy)
+
+
+def test_a_run_of_a_newer_format_is_refused(copy):
+    text = (copy / "config.yaml").read_text()
+    (copy / "config.yaml").write_text(text.replace("format: 1", "format: 2"))
+    with pytest.raises(jedax.JedaxError, match=r"format: expected the number 1, got 2; read it with the version"):
+        write_report(copy)
+
+
+def test_no_run(tmp_path):
+    with pytest.raises(jedax.JedaxError, match=r"report: expected the directory of a run or of several, got no run in"):
+        write_report(tmp_path)
+    with pytest.raises(jedax.JedaxError, match=r"no run in .*missing"):
+        write_report(tmp_path / "missing")
+
+
+def test_a_page_that_cannot_be_written(maze_run, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(jedax.JedaxError, match=r"out: expected a file that can be written, got .*report.html"):
+        write_report(maze_run, out=tmp_path / "file" / "report.html")
+
+
+def test_a_missing_extra_is_said(maze_run, monkeypatch):
+    from jedax.report import pages
+
+    pages.plotly_source.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "plotly", None)
+    with pytest.raises(jedax.JedaxError, match=r"got no plotly; install them with: pip install \"jedax\[report\]\""):
+        write_report(maze_run)
+    pages.plotly_source.cache_clear()
+
+
+def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path):
+    import jax
+    import jax.numpy as jnp
+
+    class Plain(jedax.tasks.Task):
+        name = "plain"
+        num_params = 4
+        descriptor_bounds = ((0.0,) * 3, (1.0,) * 3)
+        descriptor_names = ("first", "second", "third")
+        qd_offset = 0.0
+
+        def init(self, key):
+            return jax.random.uniform(key, (4,))
+
+        def evaluate(self, key, genotype):
+            return jedax.Evaluation(-jnp.sum(genotype**2), genotype[:3])
+
+    config = jedax.JediConfig(population=4, pool=2, generations=5, cells=27, gp_max_steps=2)
+    run = jedax.run(config, Plain(), evaluations=8 * 12, out=tmp_path / "run")
+    with opened(browser, write_report(run.path, task=Plain()).as_uri()) as page:
+        page.select_option("#axis-y", "2")
+        cell = page.evaluate("jedax.explorer.cell")
+        assert page.evaluate("jedax.explorer.place(jedax.explorer.cell)") == pytest.approx(
+            run.cells.centroids[cell][[0, 2]].tolist(), abs=1e-4)  # fmt: skip
+        assert page.is_hidden("#scene-frame")
+        assert "third" in page.inner_text("#values")
+    # Without the task the cells are there, and what is not is said.
+    with opened(browser, write_report(run.path).as_uri()) as page:
+        assert "jedax.write_report(directory, task=...)" in page.inner_text(".notice")
+        hover(page, 3)
+        assert "cell: 3" in page.inner_text("#tip")
+
+
+def test_a_directory_is_still_a_runs(maze_run, copy):
+    write_report(copy, share=True)
+    assert (copy / "plotly.min.js").is_file()
+    assert (copy / "report.html").stat().st_size < 1e6
+    RunDirectory.create(copy, overwrite=True)
+    assert list(copy.iterdir()) == []

@@ -1,0 +1,154 @@
+"""`jedax view` follows a run, through its being killed and resumed."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+import jedax
+from jedax.report import viewer
+from jedax.runs import history
+from jedax.runs.directory import RunDirectory
+
+
+@pytest.fixture
+def copy(maze_run, tmp_path):
+    shutil.copytree(maze_run, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def serving():
+    """Start servers that stop with the test."""
+    started = []
+
+    def start(directory):
+        server = viewer.server(directory)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        started.append(server)
+        return f"http://{viewer.HOST}:{server.server_address[1]}"
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+def cut(path, generations):
+    """Bring a directory to what it was after some generations, killed on the way."""
+    at = 8 * (1 + generations)
+    for name in ("summary.json", "repertoire.safetensors"):
+        (path / name).unlink(missing_ok=True)
+    RunDirectory(path).cut_metrics(at)
+    history.cut(path / history.FILE, at)
+
+
+def ask(address, **headers):
+    request = urllib.request.Request(address, headers=headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.status, answer.read()
+
+
+def test_a_page_follows_a_run_that_grows(browser, serving, copy, maze_run, monkeypatch):
+    monkeypatch.setattr(viewer, "_PAUSE", 0.2)
+    cut(copy, 16)
+    address = serving(copy)
+    page = browser.new_page()
+    trouble, asked = [], []
+    page.on("console", lambda message: trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    page.wait_for_selector("#chart-best .main-svg")
+    assert "136 of 320 each" in " ".join(page.inner_text(".facts").split())
+    assert page.get_attribute("#loop", "max") == "4"
+    page.evaluate("window.kept = true; jedax.explorer.go(1)")
+    # The run goes on: more rows, more loops, and then its end.
+    for name in ("metrics.csv", history.FILE, "repertoire.safetensors", "summary.json"):
+        shutil.copy(maze_run / name, copy / name)
+    page.wait_for_selector("#loop[max='8']", timeout=30_000)
+    assert "320 of 320 each" in " ".join(page.inner_text(".facts").split())
+    assert page.evaluate("window.kept") is True  # it was not loaded anew
+    assert page.evaluate("jedax.explorer.loop") == 1
+    assert page.evaluate("document.getElementById('chart-best').data[0].x.at(-1)") == 320
+    # Killed and resumed: what came after the checkpoint is gone again.
+    cut(copy, 24)
+    page.wait_for_selector("#loop[max='5']", timeout=30_000)
+    assert page.locator("#map").is_visible()
+    page.close()
+    assert trouble == []
+    assert all(url.startswith((address, "data:")) for url in asked)
+
+
+def test_a_run_that_has_saved_nothing_yet(browser, serving, copy, maze_run):
+    for path in copy.iterdir():
+        if path.name != "config.yaml":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    address = serving(copy)
+    _, found = ask(f"{address}/data.json?known=")
+    before = json.loads(found)
+    assert before["data"]["space"] is None
+    shutil.copy(maze_run / "repertoire.safetensors", copy)
+    deadline = time.monotonic() + 30
+    status, found = 204, b""
+    while status == 204 and time.monotonic() < deadline:
+        status, found = ask(f"{address}/data.json?known={before['stamp']}")
+        time.sleep(0.1)
+    assert json.loads(found)["data"]["space"] is not None
+
+
+def test_nothing_new_is_nothing(serving, copy):
+    address = serving(copy)
+    stamp = json.loads(ask(f"{address}/data.json?known=")[1])["stamp"]
+    assert ask(f"{address}/data.json?known={stamp}") == (204, b"")
+
+
+def test_it_answers_this_machine_and_its_own_files_only(serving, copy):
+    address = serving(copy)
+    for path in ("config.yaml", "../run/config.yaml", "x"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            ask(f"{address}/{path}")
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        ask(address, Host="example.org:80")
+
+
+def test_a_port_that_is_taken(serving, copy):
+    port = int(serving(copy).rpartition(":")[2])
+    with pytest.raises(jedax.JedaxError, match=rf"port: expected one that is free, got {port} \(.*\); choose another"):
+        viewer.server(copy, port)
+
+
+def test_no_run(tmp_path):
+    with pytest.raises(jedax.JedaxError, match=r"run directory: expected a directory with a config.yaml"):
+        viewer.server(tmp_path)
+
+
+def test_the_commands(copy):
+    command = [sys.executable, "-m", "jedax"]
+    done = subprocess.run([*command, "report", str(copy)], capture_output=True, text=True, timeout=200)
+    assert done.stdout == f"the report is in {copy / 'report.html'}\n"
+    wrong = subprocess.run([*command, "report"], capture_output=True, text=True, timeout=100)
+    assert (wrong.returncode, wrong.stderr) == (
+        2, "jedax: jedax report: expected one directory, got none; try: jedax report runs/maze-a-jedi-seed0.\n"
+    )  # fmt: skip
+    wrong = subprocess.run([*command, "view", str(copy), "--port", "x"], capture_output=True, text=True, timeout=100)
+    assert (wrong.returncode, wrong.stderr) == (
+        2, "jedax: port: expected a number from 0 to 65535, got 'x'; change it.\n"
+    )  # fmt: skip
+    process = subprocess.Popen([*command, "view", str(copy)], stdout=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", line).group()
+        assert b"<title>maze-a, jedi-paper, seed 4</title>" in ask(address)[1]
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "stopped\n"
+    finally:
+        process.kill()
