@@ -15,7 +15,8 @@ from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.runs import search as search_module
-from jedax.runs.programs import Programs, programs_for
+from jedax.runs.compiled import Programs
+from jedax.runs.programs import programs_for
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 
