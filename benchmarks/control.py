@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.config.presets import method_defaults
-from jedax.runs.programs import programs_for, replica_roots
+from jedax.runs.compiled import replica_roots
+from jedax.runs.programs import programs_for
 from jedax.runs.results import make_algorithm
 from jedax.tasks import make, policy
 

@@ -1,6 +1,7 @@
 """The paper's comparison on its mazes, and its ablations of alpha and of the choice of targets.
 
     python results/paper_mazes.py [--runs runs/results] [--only paper-mazes ablation-alpha ablation-targets]
+                                  [--without pga-me]
 
 For each of these grids it does what two commands do,
 
@@ -17,6 +18,7 @@ import argparse
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -52,11 +54,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=Path, default=Path("runs/results"))
     parser.add_argument("--only", nargs="+", choices=FOLDERS, default=list(FOLDERS))
+    parser.add_argument("--without", nargs="+", default=[], metavar="LABEL", help="methods to leave for another time")
     arguments = parser.parse_args()
     environment.keep_compiled_programs()
     for name in arguments.only:
         runs = arguments.runs / name
-        outcome = bench(grid_named(name), runs, progress=BenchProgress(sys.stderr))
+        grid = grid_named(name)
+        entries = tuple(entry for entry in grid.entries if entry.label not in arguments.without)
+        outcome = bench(replace(grid, entries=entries), runs, progress=BenchProgress(sys.stderr))
         for path, message in outcome.failed:
             print(f"failed: {path}: {message}")
         keep(name, runs)

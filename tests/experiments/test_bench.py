@@ -12,7 +12,7 @@ import jedax
 from jedax.experiments import bench as bench_module
 from jedax.experiments.bench import bench, is_finished, replicas_that_fit
 from jedax.experiments.grids import Entry, Grid
-from jedax.runs.programs import Programs
+from jedax.runs.compiled import Programs
 from jedax.runs.search import Interrupted, Search
 
 ENTRIES = (

@@ -7,7 +7,8 @@ from PIL import Image
 import jedax
 from jedax import cli
 from jedax._checks import JedaxError
-from jedax.report.replay import every, in_cell, replay
+from jedax.report.films import every
+from jedax.report.replay import in_cell, replay
 from jedax.tasks import Maze
 
 

@@ -325,13 +325,13 @@ def test_a_page_that_cannot_be_written(maze_run, tmp_path):
 
 
 def test_a_missing_extra_is_said(maze_run, monkeypatch):
-    from jedax.report import pages
+    from jedax.report import html
 
-    pages.plotly_source.cache_clear()
+    html.plotly_source.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
     with pytest.raises(jedax.JedaxError, match=r"got no plotly; install them with: pip install \"jedax\[report\]\""):
         write_report(maze_run)
-    pages.plotly_source.cache_clear()
+    html.plotly_source.cache_clear()
 
 
 def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path):

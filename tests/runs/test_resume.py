@@ -72,7 +72,7 @@ def wait_for(condition, process, seconds=120):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", [1, 2, 3])
+@pytest.mark.parametrize("moment", [1, *[pytest.param(moment, marks=pytest.mark.nightly) for moment in (2, 3)]])
 def test_killed_at_random_moments(tmp_path, expected, moment):
     path = tmp_path / "run"
     chance = random.Random(moment)

@@ -26,9 +26,10 @@ from jedax.config.tasks import is_elsewhere, is_maze_file, task_entry
 from jedax.experiments.grids import Entry, Grid, slug
 from jedax.experiments.progress import BenchProgress
 from jedax.runs import api, host, results
+from jedax.runs.compiled import replica_roots
 from jedax.runs.directory import RunDirectory
 from jedax.runs.files import write_atomic
-from jedax.runs.programs import programs_for, replica_roots
+from jedax.runs.programs import programs_for
 
 # A run needs its state about three times: donated buffers, a checkpoint, the final arrays.
 _COPIES_OF_STATE = 3

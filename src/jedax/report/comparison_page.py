@@ -15,8 +15,8 @@ from jedax.experiments.records import Record
 from jedax.experiments.statistics import median_band
 from jedax.report import tables
 from jedax.report.comparisons import styles
+from jedax.report.html import FILE, render
 from jedax.report.numbers import decimals_for, fitness_text, p_text, share_text
-from jedax.report.pages import FILE, render
 
 _DASHES = ("solid", "dash", "dot")
 

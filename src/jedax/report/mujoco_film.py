@@ -47,7 +47,7 @@ def render(model: Any, q: np.ndarray, film: Path, seconds_per_frame: float) -> s
 def _main(stored: str, postures: str, film: str, seconds_per_frame: str) -> None:
     import mujoco as _mujoco
 
-    from jedax.report.replay import write_film
+    from jedax.report.films import write_film
 
     mujoco: Any = _mujoco  # its stubs lack most of it
     model = mujoco.MjModel.from_binary_path(stored)

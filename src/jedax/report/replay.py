@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jedax._checks import fail
-from jedax.runs.files import write_atomic
+from jedax.report.films import Replay
 from jedax.runs.results import Run, Solution, load
 from jedax.tasks import Maze
 from jedax.tasks.control.base import ControlTask
 
 FOLDER = "replay"
 """Where in a run's directory pictures go."""
-
-
-@dataclass(frozen=True)
-class Replay:
-    """What a replay left.
-
-    Attributes:
-        solution: The solution that was replayed, as the run recorded it.
-        fitness: What it achieved now.
-        files: What was written, in the order in which one would look at it.
-        remarks: A sentence for each thing that is worth knowing, such as a renderer that is missing.
-    """
-
-    solution: Solution
-    fitness: float
-    files: tuple[Path, ...]
-    remarks: tuple[str, ...] = field(default=())
 
 
 def replay(
@@ -135,35 +114,3 @@ def _folder(run: Run, out: str | Path | None) -> Path:
             remedy="choose another with --out",
         ) from None
     return folder
-
-
-def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
-    """Write arrays as a compressed .npz file, and return its path."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    write_atomic(path, buffer.getvalue())
-    return path
-
-
-def write_film(path: Path, frames: list[np.ndarray], seconds_per_frame: float) -> Path:
-    """Write frames, each `(height, width, 3)` bytes, as an endless GIF, and return its path."""
-    from PIL import Image
-
-    images = [Image.fromarray(frame).quantize(64) for frame in frames]
-    buffer = io.BytesIO()
-    milliseconds = max(20, round(1000 * seconds_per_frame, -1))  # a GIF counts hundredths of seconds
-    images[0].save(
-        buffer, "GIF", save_all=True, append_images=images[1:], duration=int(milliseconds), loop=0, optimize=True
-    )
-    write_atomic(path, buffer.getvalue())
-    return path
-
-
-def every(length: int, most: int) -> np.ndarray:
-    """Return the numbers of at most `most` frames of `length`, evenly spread, the first and last among them."""
-    return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
-
-
-def jitted(function: Any, *args: Any) -> Any:
-    """Compile a function and return what it gives, as NumPy arrays."""
-    return jax.tree.map(np.asarray, jax.jit(function)(*args))

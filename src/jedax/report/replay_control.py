@@ -15,8 +15,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jedax.report import plots, sticks
+from jedax.report.films import Replay, every, jitted, write_arrays, write_film
 from jedax.report.mujoco_film import render
-from jedax.report.replay import Replay, every, jitted, write_arrays, write_film
 from jedax.runs.files import write_atomic
 from jedax.runs.results import Solution
 from jedax.tasks.control import AntMaze

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from jedax.report import plots
-from jedax.report.replay import Replay, every, jitted, write_arrays, write_film
+from jedax.report.films import Replay, every, jitted, write_arrays, write_film
 from jedax.runs.files import write_atomic
 from jedax.runs.results import Solution
 from jedax.tasks import Maze

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from jedax._checks import JedaxError, fail
-from jedax.report import pages
+from jedax.report import html, pages
 from jedax.runs.directory import RunDirectory
 from jedax.runs.history import FILE as HISTORY
 
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         address = urlsplit(self.path)
         try:
-            if address.path in ("/", f"/{pages.FILE}"):
+            if address.path in ("/", f"/{html.FILE}"):
                 self._answer(200, "text/html; charset=utf-8", self.server.view.page())
             elif address.path == "/data.json":
                 found = self.server.view.update(parse_qs(address.query).get("known", [""])[0])
@@ -137,7 +137,7 @@ def server(directory: str | Path, port: int = 0) -> _Server:
     Raises:
         JedaxError: There is no run, the extra `report` is not installed, or the port is taken.
     """
-    pages.plotly_source()
+    html.plotly_source()
     view = View(directory)
     try:
         return _Server(port, view)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.config.run import FullConfig, RunConfig
-from jedax.runs.programs import Programs
+from jedax.runs.compiled import Programs
 from jedax.tasks.base import Task
 from jedax.tasks.host import HostTask
 from jedax.tasks.measured import MeasuredTask

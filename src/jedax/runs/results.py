@@ -19,8 +19,9 @@ from jedax.config.tasks import MAZE, TASKS, is_elsewhere
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.runs import files
+from jedax.runs.compiled import replica_roots
 from jedax.runs.directory import RunDirectory
-from jedax.runs.programs import programs_for, replica_roots
+from jedax.runs.programs import programs_for
 from jedax.tasks import Maze, make
 from jedax.tasks.base import ConfiguredTask, Task, check_task
 

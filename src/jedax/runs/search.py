@@ -20,8 +20,9 @@ from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi
 from jedax.config.run import FullConfig
 from jedax.runs import environment, history
+from jedax.runs.compiled import Programs, replica_roots
 from jedax.runs.directory import RunDirectory
-from jedax.runs.programs import Programs, programs_for, replica_roots
+from jedax.runs.programs import programs_for
 from jedax.runs.progress import Progress
 from jedax.tasks.base import Task
 

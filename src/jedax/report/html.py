@@ -1,0 +1,89 @@
+"""How a page is put together: templates, scripts, and the library that draws charts."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jedax._checks import fail
+from jedax._version import __version__
+
+FILE = "report.html"
+PLOTLY = "plotly.min.js"
+
+
+def render(
+    template: str, *, title: str, data: Mapping[str, Any], scripts: Sequence[str], plotly_path: str | None, **texts: Any
+) -> str:
+    """Return a page; all texts are escaped.
+
+    Args:
+        template: Its file.
+        title: Of the page.
+        data: JSON values for its scripts.
+        scripts: Files of scripts, in order.
+        plotly_path: Where the page finds the library that draws charts; None: inside itself.
+        **texts: What else the template shows.
+    """
+    from markupsafe import Markup
+
+    # Neither the end of a script nor a comment can stand in JSON written so.
+    packed = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return templates().get_template(template).render(
+        title=title,
+        version=__version__,
+        style=Markup(_static("style.css")),
+        data=Markup(packed),
+        scripts=[Markup(_static(name)) for name in scripts],
+        plotly=Markup("" if plotly_path else plotly_source().replace("</script", "<\\/script")),
+        plotly_path=plotly_path,
+        **{"live": False, **texts},
+    )  # fmt: skip
+
+
+def _static(name: str) -> str:
+    return resources.files("jedax.report").joinpath("static", name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def templates() -> Any:
+    """Return the templates; what they show is escaped.
+
+    Raises:
+        JedaxError: The extra `report` is not installed.
+    """
+    jinja2 = _needed("jinja2")
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("jedax.report", "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+
+
+@functools.cache
+def plotly_source() -> str:
+    """Return the library that draws charts.
+
+    Raises:
+        JedaxError: The extra `report` is not installed.
+    """
+    _needed("jinja2")
+    # The file alone: importing the package takes a second.
+    folder = Path(_needed("plotly").__file__).parent
+    return (folder / "package_data" / PLOTLY).read_text(encoding="utf-8")
+
+
+def _needed(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise fail(
+            "report",
+            expected="the packages of the extra 'report'",
+            received=f"no {name}",
+            remedy='install them with: pip install "jedax[report]"',
+        ) from None

@@ -1,0 +1,152 @@
+"""The compiled programs of a search: R replicas side by side, all work on the device.
+
+A replica's random numbers depend on its seed and on counters alone, so a run can be cut into chunks of any
+length, and resumed, without changing a bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jedax import native
+from jedax.algorithms import Algorithm
+from jedax.algorithms.jedi import JEDi, JEDiState
+from jedax.config.run import RunConfig
+from jedax.gp import Posterior, Prediction
+from jedax.tasks.base import Task
+from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
+
+# What a random stream is for; each purpose counts for itself.
+_INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION = range(5)
+
+
+def _stream(root: PRNGKeyArray, purpose: int, count: int | Int[Array, ""] = 0) -> PRNGKeyArray:
+    """Return the key for one purpose and one count of one replica."""
+    return jax.random.fold_in(jax.random.fold_in(root, purpose), count)
+
+
+class Programs:
+    """Programs for one algorithm, task and number of replicas; each is compiled when first called.
+
+    Arrays have a leading replica axis. A state that is passed in is used up (its buffers are donated).
+
+    Attributes:
+        compile_seconds: Time spent compiling so far.
+        first_chunk: Generations to run before it is known how long one takes.
+    """
+
+    first_chunk = 16
+
+    def __init__(self, algorithm: Algorithm, task: Task, replicas: int):
+        self.algorithm, self.task, self.replicas = algorithm, task, replicas
+        self.compile_seconds = 0.0
+        self._compiled: dict[Any, Callable] = {}
+        # One object for both that need it, so that it is traced once.
+        self._jitted_begin = jax.jit(self._begin)
+
+    def opened(self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool]) -> Any:
+        """Return a context manager in which the programs may be called.
+
+        Args:
+            settings: Those of the run.
+            note: Told what goes wrong on the way, in a sentence.
+            should_stop: Asked, where a generation takes long, whether to leave it undone.
+        """
+        return contextlib.nullcontext()
+
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
+        return self._call("begin", self._jitted_begin, (roots, start_genotypes))
+
+    def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
+        """Return shapes and types of the state, without computing anything.
+
+        Raises:
+            JedaxError: Something in the settings or in the task does not fit; so it is worth a call early on.
+        """
+        return self._jitted_begin.eval_shape(roots, start_genotypes)
+
+    def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, at: Any = None) -> Any:
+        """Begin a loop: see `Algorithm.start_loop`; `at` is what `learn_gp` predicts, where the choice needs it."""
+        return self._call("start_loop", self._start_loop, (roots, state, jnp.float32(progress), at), donate=(1,))
+
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
+        """Run that many generations, at least 1; return also where the last one got to: see `Algorithm.ends`."""
+        return self._call("advance", self._advance, (roots, state, jnp.int32(generations)), donate=(1,))
+
+    def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
+        """Let the GP learn from the filled cells, and predict for all: see `JEDi.learn_gp`; JEDi only."""
+        assert isinstance(self.algorithm, JEDi)
+        return self._call("learn_gp", jax.vmap(self.algorithm.learn_gp), (state,), donate=(0,))
+
+    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+        def begin(root: PRNGKeyArray) -> Any:
+            genotypes = self.draw(root, start_genotypes)
+            evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
+            return self.init(root, genotypes, evaluation)
+
+        return jax.vmap(begin)(roots)
+
+    def draw(self, root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Float[Array, "batch params"]:
+        """Return the initial batch of one replica, traced."""
+        batch = self.algorithm.num_initial
+        keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
+        return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(native.drawn_by_jax(keys))])[:batch]
+
+    def init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
+        """Return the state of one replica after its initial batch, traced."""
+        return self.algorithm.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
+
+    def generation_keys(self, root: PRNGKeyArray, state: Any) -> PRNGKeyArray:
+        """Return the keys for asking, evaluating and telling of one replica's next generation, traced."""
+        return jax.random.split(_stream(root, _GENERATION, state.generation), 3)
+
+    def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        key = native.drawn_by_jax(key)
+        if self.algorithm.needs_transitions:
+            return self.task.evaluate_with_transitions(key, genotypes)
+        return self.task.evaluate_batch(key, genotypes)
+
+    def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], at: Any) -> Any:
+        def start(root: PRNGKeyArray, state: Any, at: Any) -> Any:
+            key = _stream(root, _LOOP, state.generation)
+            learnt = () if at is None else (at,)
+            return self.algorithm.start_loop(key, state, progress, *learnt)
+
+        return jax.vmap(start)(roots, state, at)
+
+    def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> tuple[Any, dict[str, Array]]:
+        def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
+            ask_key, evaluate_key, tell_key = self.generation_keys(root, state)
+            genotypes, state = self.algorithm.ask(ask_key, state)
+            evaluation = self._evaluate(evaluate_key, genotypes)
+            state = self.algorithm.tell(tell_key, state, genotypes, evaluation)[0]
+            fitness, descriptor = evaluation.fitness, evaluation.descriptor
+            return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
+
+        batch = self.replicas, self.algorithm.config.batch
+        none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
+        state, last = jax.lax.fori_loop(
+            0, generations, lambda _, carry: jax.vmap(generation)(roots, carry[0]), (state, none)
+        )
+        return state, jax.vmap(self.algorithm.ends)(state, last)
+
+    def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:
+        """Call a program, compiled ahead of time so that compilation can be told from work."""
+        shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(args))
+        if (name, shapes) not in self._compiled:
+            began = time.perf_counter()
+            self._compiled[name, shapes] = jax.jit(function, donate_argnums=donate).lower(*args).compile()
+            self.compile_seconds += time.perf_counter() - began
+        return self._compiled[name, shapes](*args)
+
+
+def replica_roots(seed: int, replicas: int) -> PRNGKeyArray:
+    """Return the keys from which all randomness of each replica comes: those of seeds `seed + r`."""
+    return native.drawn_natively(jax.vmap(jax.random.key)(jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed)))
