@@ -9,7 +9,7 @@ _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jedax
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Threads of the BLAS spin while they wait for each other, which with two processes on two cores they do most of the time.
+# Threads of the BLAS spin while they wait for each other: with two processes on two cores, most of the time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Most of the time of the tests is compilation; unoptimised code takes less than half of it.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
