@@ -143,7 +143,9 @@ def test_the_commands(copy):
     assert (wrong.returncode, wrong.stderr) == (
         2, "jedax: port: expected a number from 0 to 65535, got 'x'; change it.\n"
     )  # fmt: skip
-    process = subprocess.Popen([*command, "view", str(copy)], stdout=subprocess.PIPE, text=True)
+    # A shell's background jobs ignore the signal.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import jedax.cli as c; c.main()"
+    process = subprocess.Popen([sys.executable, "-c", heeding, "view", str(copy)], stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
         address = re.search(r"http://127\.0\.0\.1:\d+/", line).group()
