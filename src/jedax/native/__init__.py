@@ -45,14 +45,14 @@ def available() -> bool:
     return True
 
 
-def choose(*args: Any, natively: Callable, in_jax: Callable) -> Any:
-    """Return `natively(*args)` on a CPU and `in_jax(*args)` on accelerators.
+def choose(*args: Any, on_cpu: Callable, elsewhere: Callable) -> Any:
+    """Return `on_cpu(*args)` on a CPU and `elsewhere(*args)` on accelerators.
 
-    Where JAX knows no accelerator, `in_jax` is not even traced: for a simulator that takes most of a second.
+    Where JAX knows no accelerator, `elsewhere` is not even traced: for a simulator that takes most of a second.
     """
     if jax.default_backend() == "cpu":
-        return natively(*args)
-    return jax.lax.platform_dependent(*args, cpu=natively, default=in_jax)
+        return on_cpu(*args)
+    return jax.lax.platform_dependent(*args, cpu=on_cpu, default=elsewhere)
 
 
 def nearest(

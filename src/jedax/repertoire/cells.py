@@ -68,7 +68,7 @@ class Cells:
             return nearest_of_all(self.centroids, descriptors)
         # Accelerators look at all centroids in less time than it takes to see whether a descriptor is outside.
         on_cpu = self._assign_natively if native.available() else self._assign_by_tiles
-        return native.choose(descriptors, natively=on_cpu, in_jax=lambda d: nearest_of_all(self.centroids, d))
+        return native.choose(descriptors, on_cpu=on_cpu, elsewhere=lambda d: nearest_of_all(self.centroids, d))
 
     def _assign_natively(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         assert self._tiles is not None

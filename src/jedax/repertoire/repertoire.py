@@ -154,8 +154,8 @@ class Repertoire:
         evaluation = Evaluation(evaluation.fitness, evaluation.descriptor)
         return native.choose(
             self, genotypes, evaluation, jnp.asarray(when, jnp.int32),
-            natively=lambda self, *batch: self._add_natively(cells, *batch),
-            in_jax=lambda self, *batch: self.add_in_jax(cells, *batch, acceptance),
+            on_cpu=lambda self, *batch: self._add_natively(cells, *batch),
+            elsewhere=lambda self, *batch: self.add_in_jax(cells, *batch, acceptance),
         )  # fmt: skip
 
     def _add_natively(

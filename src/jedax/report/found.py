@@ -13,7 +13,7 @@ from jedax._checks import JedaxError
 from jedax.config.run import CUSTOM, FullConfig
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
-from jedax.runs import files, history, results
+from jedax.runs import history, results
 from jedax.runs.directory import RunDirectory
 from jedax.runs.history import History
 from jedax.tasks.base import Task
@@ -113,17 +113,12 @@ def _saved(directory: RunDirectory, config: FullConfig, task: Task | None) -> tu
     if task is not None:
         run = results.load_arrays(directory, config, task)
         return run[:4]
-    path = directory.path / "repertoire.safetensors"
-    arrays = files.read_tensors(path)
-    names = Repertoire.__dataclass_fields__
-    if lacking := [name for name in [*names, "centroids"] if name not in arrays]:
-        raise files.CorruptError(f"{path}: expected the arrays of a repertoire, got none of {lacking}; restore it.")
+    arrays, repertoire = results.read_arrays(directory.path / "repertoire.safetensors")
     centroids = arrays["centroids"]
     # The box of a task that is not there: half a cell around the outermost centroids, about.
     margin = np.ptp(centroids, axis=0) / (2 * len(centroids) ** (1 / centroids.shape[1]))
     bounds = tuple(tuple(side.tolist()) for side in (centroids.min(axis=0) - margin, centroids.max(axis=0) + margin))
     cells = Cells(centroids, bounds, None)  # type: ignore[arg-type]
-    repertoire = Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
     return cells, repertoire, arrays.get("gp_mean"), arrays.get("gp_std")
 
 

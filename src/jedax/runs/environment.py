@@ -37,7 +37,7 @@ def describe() -> dict[str, Any]:
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "system": platform.platform(),
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": num_cores(),
         "devices": [f"{device.platform}: {device.device_kind}" for device in jax.devices()],
         "native_maze": str(native.status()),
     }
@@ -69,6 +69,11 @@ def one_blas_thread() -> Iterator[None]:
 
     with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
         yield
+
+
+def num_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _version(package: str) -> str | None:

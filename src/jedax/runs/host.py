@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.config.run import FullConfig, RunConfig
+from jedax.runs import environment
 from jedax.runs.compiled import Programs
 from jedax.tasks.base import Task
 from jedax.tasks.host import HostTask
@@ -28,7 +28,7 @@ def open_pool(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Pool:
     """Return the workers that a run's settings ask for; close them after use."""
-    size = settings.workers or _cores()
+    size = settings.workers or environment.num_cores()
     return Pool(task.work, size, settings.evaluation_timeout, note, should_stop)
 
 
@@ -102,17 +102,18 @@ class HostPrograms(Programs):
     def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
         """Run that many generations, or as many as there is time for before the search is to stop."""
         assert self._pool is not None
-        ends = {}
+        evaluation = None
         self._pool.should_stop = self._should_stop
         try:
             for _ in range(generations):
                 genotypes, asked = self._call("ask", jax.vmap(self._ask), (roots, state))
                 evaluation = self._evaluate_all(genotypes)
                 state = self._call("tell", jax.vmap(self._tell), (roots, asked, genotypes, evaluation))
-                ends = self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation))
         except Stopped:
             pass
-        return state, ends
+        if evaluation is None:
+            return state, {}
+        return state, self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation))
 
     def _ask(self, root: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
         return self.algorithm.ask(self.generation_keys(root, state)[0], state)
@@ -134,7 +135,3 @@ class HostPrograms(Programs):
 
     def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:
         return super()._call(name, function, args)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jedax._arrays import numbers
 from jedax._checks import JedaxError, fail
 from jedax.algorithms import Algorithm, make_algorithm
 from jedax.config.methods import MethodConfig
@@ -25,6 +26,7 @@ from jedax.runs.results import Solution
 from jedax.types import Evaluation
 
 _FORMAT = "jedax optimizer 1"
+_REMEDIES = ("give one entry per genotype of the batch", "give one entry per genotype of the batch, in its order")
 
 
 @dataclass(frozen=True)
@@ -184,8 +186,8 @@ class Optimizer:
         if self._pending is None:
             raise fail("tell", expected="a batch from ask() first", received="none", remedy="call ask(), then tell()")
         batch, num_descriptors = len(self._pending), self.cells.centroids.shape[1]
-        fitness = _numbers("fitness", fitness, (batch,))
-        descriptors = _numbers("descriptors", descriptors, (batch, num_descriptors))
+        fitness = numbers("fitness", fitness, (batch,), *_REMEDIES)
+        descriptors = numbers("descriptors", descriptors, (batch, num_descriptors), *_REMEDIES)
         evaluation = Evaluation(jnp.asarray(-fitness if self.minimise else fitness), jnp.asarray(descriptors))
         genotypes = jnp.asarray(self._pending)
         if self._state is None:
@@ -312,26 +314,6 @@ def _ask(algorithm: Algorithm, key: Any, state: Any) -> tuple[Any, Any]:
 @functools.partial(jax.jit, static_argnums=0)
 def _tell(algorithm: Algorithm, key: Any, state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
     return algorithm.tell(key, state, genotypes, evaluation)[0]
-
-
-def _numbers(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    try:
-        array = np.asarray(values, np.float32)
-    except (TypeError, ValueError):
-        raise fail(
-            name,
-            expected=f"numbers of shape {shape}",
-            received=type(values).__name__,
-            remedy="give one entry per genotype of the batch",
-        ) from None
-    if array.shape != shape:
-        raise fail(
-            name,
-            expected=f"shape {shape}",
-            received=array.shape,
-            remedy="give one entry per genotype of the batch, in its order",
-        )
-    return array
 
 
 def _digest(arrays: dict[str, np.ndarray]) -> str:

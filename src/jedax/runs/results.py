@@ -173,14 +173,23 @@ def load_arrays(
     if not final.exists():
         state = _checkpoint_state(directory, config, task, algorithm)
         return cells, state.repertoire, None, None, getattr(state, "targets", None)
-    arrays = files.read_tensors(final)
+    arrays, repertoire = read_arrays(final)
+    cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
+    return cells, repertoire, arrays.get("gp_mean"), arrays.get("gp_std"), arrays.get("targets")
+
+
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], Repertoire]:
+    """Return all that `save_arrays` wrote, and the repertoire that is in it.
+
+    Raises:
+        JedaxError: A damaged file.
+    """
+    arrays = files.read_tensors(path)
     names = Repertoire.__dataclass_fields__
     missing = [name for name in [*names, "centroids"] if name not in arrays]
     if missing:
-        raise files.CorruptError(f"{final}: expected the arrays of a repertoire, got none of {missing}; restore it.")
-    cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
-    repertoire = Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
-    return cells, repertoire, arrays.get("gp_mean"), arrays.get("gp_std"), arrays.get("targets")
+        raise files.CorruptError(f"{path}: expected the arrays of a repertoire, got none of {missing}; restore it.")
+    return arrays, Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
 
 
 def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, algorithm: Algorithm) -> Any:

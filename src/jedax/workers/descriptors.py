@@ -12,9 +12,6 @@ from jedax._checks import fail
 from jedax._imports import load_object
 from jedax.workers.functions import checked
 
-NAMES = ("feet-contact", "final-xy")
-"""Descriptors that come with jedax."""
-
 
 @dataclass
 class Episode:

@@ -83,7 +83,7 @@ class Episodes:
         sizes: Layers of the policies.
         activation: Of their hidden layers.
         actions: Arguments of `Actions`.
-        descriptor: One of `NAMES` of `jedax.workers.descriptors`, or `module:function`.
+        descriptor: `feet-contact`, `final-xy` or `module:function`.
         feet: Names of geoms; see `jedax.workers.descriptors.feet_of`.
         num_descriptors: Numbers in a descriptor; None: any.
     """

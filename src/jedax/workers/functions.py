@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jedax._arrays import numbers
 from jedax._checks import fail
 from jedax._imports import load_object
 
@@ -41,30 +42,7 @@ def make(function: str, num_descriptors: int | None) -> Callable[[np.ndarray], t
 
 
 def checked(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return numbers as float32 if they have that shape, where None stands for any size but 0.
-
-    Raises:
-        JedaxError: They have not, or are no numbers.
-    """
-    wanted = "(" + ", ".join("d" if size is None else str(size) for size in shape) + ",)"[len(shape) > 1 :]
-    try:
-        array = np.asarray(values, np.float32)
-    except (TypeError, ValueError):
-        raise fail(
-            name,
-            expected=f"numbers of shape {wanted}",
-            received=type(values).__name__,
-            remedy="return one row per genotype",
-        ) from None
-    fits = array.ndim == len(shape) and all(
-        size == (1 if wish is None else wish) or (wish is None and size > 0)
-        for size, wish in zip(array.shape, shape, strict=False)
+    """Return what a function of the user's gave, as float32 of that shape; errors as in `jedax._arrays.numbers`."""
+    return numbers(
+        name, values, shape, "return one row per genotype", "return one row per genotype, in the order of the batch"
     )
-    if not fits:
-        raise fail(
-            name,
-            expected=f"shape {wanted}",
-            received=array.shape,
-            remedy="return one row per genotype, in the order of the batch",
-        )
-    return array

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from jedax._checks import JedaxError, fail
 from jedax.config.control import ControlConfig
+from jedax.native import choose
 from jedax.tasks import policy
 from jedax.tasks.base import ConfiguredTask
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
@@ -301,7 +302,7 @@ def _in_parts(evaluate: Any, genotypes: Float[Array, "batch params"]) -> Evaluat
     def parts(genotypes: Float[Array, "batch params"]) -> Evaluation:
         return jax.lax.map(evaluate, genotypes, batch_size=_PART)
 
-    return jax.lax.platform_dependent(genotypes, cpu=parts, default=whole)
+    return choose(genotypes, on_cpu=parts, elsewhere=whole)
 
 
 def missing_extra(task: str, error: ImportError) -> JedaxError:

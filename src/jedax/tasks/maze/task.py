@@ -143,7 +143,7 @@ class Maze(ConfiguredTask):
         if not native.fits(self.config, genotypes.shape[0]):
             return self.evaluate_in_jax(keys, genotypes)
         natively = partial(native.evaluate, self.config, self.layer_sizes)
-        return choose(keys, genotypes, natively=natively, in_jax=self.evaluate_in_jax)
+        return choose(keys, genotypes, on_cpu=natively, elsewhere=self.evaluate_in_jax)
 
     def evaluate_in_jax(self, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch, each member with its own key, without native code.
@@ -234,7 +234,7 @@ class Maze(ConfiguredTask):
         def natively(keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
             return Trajectory(*native.record(self.config, self.layer_sizes, keys, genotypes))
 
-        return choose(keys, genotypes, natively=natively, in_jax=jax.vmap(self.rollout))
+        return choose(keys, genotypes, on_cpu=natively, elsewhere=jax.vmap(self.rollout))
 
     def _begin(self, key: PRNGKeyArray) -> Episode:
         x, y, heading = (jnp.float32(v) for v in self.config.start)
