@@ -93,12 +93,22 @@ class LMMAES(Strategy):
         # for j <- 1, ..., min(t, m): a direction stretches from its own generation on.
         used = jnp.where(jnp.arange(c_d.shape[0]) < state.generation, c_d, 0.0)
 
-        def stretch(d, direction):
-            c, m = direction
-            return (1 - c) * d + c * jnp.outer(precise_dot(d, m), m), None  # d <- (1 - c_d) d + c_d m (m^T d)
-
         z = _normals(key, jnp.arange(self.population), num_params)  # z ~ N(0, I)
-        d, _ = jax.lax.scan(stretch, z, (used, state.directions))
+        m = state.directions
+        # Whatever has stretched it, d is a share of z plus shares of the directions: it is enough to follow these,
+        # so that the long arrays are read once and not once per direction.
+
+        def stretch(shares, direction):
+            of_z, of_m = shares
+            c, itself, m_z, m_m = direction
+            m_d = of_z * m_z + precise_dot(m_m, of_m)
+            # d <- (1 - c_d) d + c_d m (m^T d)
+            return ((1 - c) * of_z, (1 - c) * of_m + c * jnp.outer(itself, m_d)), None
+
+        unstretched = jnp.ones(()), jnp.zeros((len(c_d), self.population))
+        products = precise_dot(m, z.T), precise_dot(m, m.T)
+        (of_z, of_m), _ = jax.lax.scan(stretch, unstretched, (used, jnp.eye(len(c_d)), *products))
+        d = of_z * z + precise_dot(of_m.T, m)
         return state.mean + state.sigma * d, dataclasses.replace(state, sample_key=key)  # x = y + sigma d
 
     def tell(
