@@ -23,7 +23,7 @@ struct Search {
   int64_t cells, dimensions, slots;
 };
 
-// A block of points side by side: lanes of one vector, without a branch that depends on one of them.
+// The tiles of a block of points are found side by side, as lanes of one vector, and fetched meanwhile.
 constexpr int64_t kBlock = 16;
 
 // XLA fuses the multiplications with the additions where the processor can, and nearly equal distances depend on it.
@@ -51,31 +51,34 @@ inline __attribute__((always_inline)) int32_t nearest_of_all(const Search& searc
 template <bool fused, int dimensions>
 inline __attribute__((always_inline)) void nearest_of_block(const Search& search, const float* points, int32_t* cells) {
   int32_t row[kBlock], outside[kBlock], found[kBlock], any = 0;
-  float least[kBlock];
   for (int64_t j = 0; j < kBlock; ++j) {
     int32_t tile = 0, out = 0;
     for (int i = 0; i < dimensions; ++i) {
       const float at = points[j * dimensions + i], low = search.lows[i], high = search.highs[i];
       out |= int32_t(at < low) | int32_t(at > high);
-      const float last = float(search.shape[i] - 1), place = (at - low) / (high - low) * float(search.shape[i]);
+      const float end = float(search.shape[i] - 1), place = (at - low) / (high - low) * float(search.shape[i]);
       // What is not a number goes to the first tile.
       const float above = place > 0 ? place : 0;
-      tile = tile * search.shape[i] + int32_t(above < last ? above : last);
+      tile = tile * search.shape[i] + int32_t(above < end ? above : end);
     }
     row[j] = tile * int32_t(search.slots);
+    __builtin_prefetch(search.candidates + row[j]);
     outside[j] = out;
     any |= out;
-    found[j] = search.candidates[row[j]];
-    least[j] = std::numeric_limits<float>::infinity();
   }
-  for (int32_t slot = 0; slot < search.slots; ++slot) {
-    for (int64_t j = 0; j < kBlock; ++j) {
-      const int32_t index = search.candidates[row[j] + slot];
-      const float squared =
-          squared_distance<fused, dimensions>(points + j * dimensions, search.centroids + index * dimensions);
-      found[j] = squared < least[j] ? index : found[j];
-      least[j] = squared < least[j] ? squared : least[j];
+  for (int64_t j = 0; j < kBlock; ++j) {
+    const int32_t* candidates = search.candidates + row[j];
+    const float* point = points + j * dimensions;
+    int32_t last = candidates[0], nearest = last;
+    float least = squared_distance<fused, dimensions>(point, search.centroids + last * dimensions);
+    // A tile repeats its last candidate.
+    for (int32_t slot = 1; slot < search.slots && candidates[slot] != last; ++slot) {
+      last = candidates[slot];
+      const float squared = squared_distance<fused, dimensions>(point, search.centroids + last * dimensions);
+      nearest = squared < least ? last : nearest;
+      least = squared < least ? squared : least;
     }
+    found[j] = nearest;
   }
   if (any != 0) {
     for (int64_t j = 0; j < kBlock; ++j) {
@@ -211,12 +214,25 @@ int64_t judge(const Insertion& of, std::vector<int32_t>& winner_of, std::vector<
   return best;
 }
 
+// Solutions to look ahead, so that the first bytes of a genotype and of where it goes are there when they are wanted.
+constexpr size_t kAhead = 4;
+constexpr int64_t kFetched = 512 / sizeof(float), kLine = 64 / sizeof(float);
+
+inline void fetch(const Insertion& of, int64_t cell, int64_t i) {
+  for (int64_t k = 0; k < of.params && k < kFetched; k += kLine) {
+    __builtin_prefetch(of.genotypes + i * of.params + k, 0);
+    __builtin_prefetch(of.stored_genotypes + cell * of.params + k, 1);
+  }
+}
+
 void insert(const Insertion& of, std::vector<int32_t>& winner, std::vector<int32_t>& touched) {
-  winner.resize(size_t(of.cells), -1);
+  if (winner.size() < size_t(of.cells)) winner.resize(size_t(of.cells), -1);
   touched.clear();
   std::memset(of.stored, 0, size_t(of.batch));
   const int64_t best = of.dimensions == 2 ? judge<2>(of, winner, touched) : judge<0>(of, winner, touched);
-  for (const int32_t cell : touched) {
+  for (size_t k = 0; k < touched.size(); ++k) {
+    if (k + kAhead < touched.size()) fetch(of, touched[k + kAhead], winner[size_t(touched[k + kAhead])]);
+    const int32_t cell = touched[k];
     const int64_t i = winner[size_t(cell)];
     winner[size_t(cell)] = -1;
     of.stored[i] = true;
@@ -251,7 +267,8 @@ ffi::Error add(ffi::RemainingArgs inputs, ffi::Span<const float> lows, ffi::Span
   of.lows = lows.begin();
   of.highs = highs.begin();
   const int64_t groups = int64_t(inputs.get<Ints>(4)->element_count());
-  std::vector<int32_t> winner, touched;
+  // Kept from call to call: filling it anew would take as long as the rest where cells are many.
+  static thread_local std::vector<int32_t> winner, touched;
   for (int64_t g = 0; g < groups; ++g) {
     of.cell = ints(0) + g * of.batch;
     of.fitness = floats(1) + g * of.batch;
