@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -150,8 +150,8 @@ def start(
             directory.write_start_genotypes(start_genotypes)
         directory.write_config(config)
         with directory.writing():
-            files.write_json(directory.path / "environment.json", environment.describe())
-        directory.log(f"Started {config.method} on {config.task}.")
+            files.write_json(directory.path / "environment.json", search.environment())
+        directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
     return _carry_out(search, figures)
 
 
@@ -159,6 +159,7 @@ def resume(
     path: str | Path,
     *,
     task: Task | None = None,
+    devices: int | Literal["all"] | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     began: float | None = None,
@@ -169,6 +170,7 @@ def resume(
     Args:
         path: Its directory.
         task: The task, where it is an object of your own.
+        devices: How many of JAX's devices to go on with; None: as many as it began with.
         callbacks: As in `run`.
         progress: As in `run`.
         began: As in `start`.
@@ -180,14 +182,16 @@ def resume(
     """
     directory = RunDirectory.open(path)
     config = directory.read_config()
+    if devices is not None:
+        config = config.replace(run=config.run.replace(devices=devices))
     task = results.task_of(config, task)
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
+    search = _search(config, task, given, directory, progress, callbacks, began)
     if not (directory.path / "environment.json").exists():
         with directory.writing():
-            files.write_json(directory.path / "environment.json", environment.describe())
-    search = _search(config, task, given, directory, progress, callbacks, began)
-    directory.log("Resumed.")
+            files.write_json(directory.path / "environment.json", search.environment())
+    directory.log(f"Resumed{search.on_devices}.")
     return _carry_out(search, figures)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import hashlib
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from jedax._checks import fail
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi
 from jedax.config.run import FullConfig
-from jedax.runs import environment, history
+from jedax.runs import devices, environment, history
 from jedax.runs.compiled import Programs, replica_roots
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import programs_for
@@ -105,7 +105,7 @@ class Search:
         self.generations = (run.evaluations - least) // self.batch
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
-        self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas)
+        self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas, run.devices)
         self._affordable = self.programs.first_chunk  # generations that fit a chunk; grows from a careful start
         self.state: Any
         self.rows: list[dict[str, Any]] = []
@@ -126,6 +126,18 @@ class Search:
     def seconds(self) -> float:
         """Duration so far, those of earlier processes included."""
         return self.seconds_before + time.perf_counter() - self.began
+
+    @property
+    def on_devices(self) -> str:
+        """Words for the log where several devices share the work."""
+        shares = devices.describe(self.programs.mesh)
+        number = math.prod(shares.values())
+        words = f" on {number} devices, {shares[devices.REPLICAS]} for replicas by {shares[devices.POPULATION]}"
+        return f"{words} for the population" if number > 1 else ""
+
+    def environment(self) -> dict[str, Any]:
+        """Return what the run's environment.json holds."""
+        return {**environment.describe(), "devices_used": devices.describe(self.programs.mesh)}
 
     @functools.cached_property
     def recorder(self) -> history.Recorder | None:
@@ -179,7 +191,7 @@ class Search:
             return False
         self.state, facts = restored
         assert self.directory is not None
-        if facts["config"] != self._config_digest():
+        if facts["config"] != self.config.digest():
             raise fail(
                 str(self.directory.path),
                 expected="a checkpoint of the run in config.yaml",
@@ -337,12 +349,9 @@ class Search:
                 "seconds": self.seconds,
                 "phases": self.phases,
                 "status": self.status,
-                "config": self._config_digest(),
+                "config": self.config.digest(),
             }
             self.directory.save_checkpoint(self.state, facts)
-
-    def _config_digest(self) -> str:
-        return hashlib.sha256(self.config.dump().encode()).hexdigest()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
