@@ -17,6 +17,7 @@ from jedax.config.presets import METHODS, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.config.tasks import task_entry
 from jedax.runs import environment, files, host, results
+from jedax.runs.devices import own_copy
 from jedax.runs.directory import RunDirectory
 from jedax.runs.progress import Progress, Silent
 from jedax.runs.results import Run
@@ -144,7 +145,7 @@ def start(
             remedy="give fewer or raise the population",
         )
     search.programs.shapes(search.roots, start_genotypes)  # whatever does not fit shows before anything is written
-    if out is not None:
+    if out is not None and search.leads:
         search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
         if len(start_genotypes):
             directory.write_start_genotypes(start_genotypes)
@@ -188,10 +189,11 @@ def resume(
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
     search = _search(config, task, given, directory, progress, callbacks, began)
-    if not (directory.path / "environment.json").exists():
-        with directory.writing():
-            files.write_json(directory.path / "environment.json", search.environment())
-    directory.log(f"Resumed{search.on_devices}.")
+    if search.leads:
+        if not (directory.path / "environment.json").exists():
+            with directory.writing():
+                files.write_json(directory.path / "environment.json", search.environment())
+        directory.log(f"Resumed{search.on_devices}.")
     return _carry_out(search, figures)
 
 
@@ -230,7 +232,7 @@ def _finish(search: Search, figures: bool) -> Run:
         with search.phase("gp"), environment.one_blas_thread():
             search.state, at = search.programs.learn_gp(search.state)
             mean, std = np.asarray(at.mean), np.sqrt(np.asarray(at.variance))
-    state = jax.device_get(search.state)
+    state = jax.device_get(own_copy(search.state, search.programs.mesh))
     directory = search.directory
     found = Run(
         config=search.config, task=search.task, cells=search.algorithm.cells, repertoire=state.repertoire,
