@@ -26,7 +26,7 @@ from jedax.tasks import Maze, PlanarArm
 
 # Ten genotypes a generation: eight devices take two each, and the last three have nothing to do.
 ODD = jedax.JediConfig(population=5, pool=2, generations=10, cells=64, gp_max_steps=5)
-NOISY = Maze(MazeConfig(steps=30, laser_noise=0.05, wheel_noise=0.05))
+MAZE = Maze(MazeConfig(steps=30))
 BUDGET = 10 * 40
 
 
@@ -63,7 +63,7 @@ def donated():
 def resumed(folder):
     """Return the checksum of a search that goes on, after each chunk, on another number of devices."""
     settings = RunConfig(evaluations=BUDGET, devices=8, max_seconds=1e-6)
-    config = FullConfig(task="maze-a", task_config=NOISY.config, method_config=ODD, run=settings)
+    config = FullConfig(task="maze-a", task_config=MAZE.config, method_config=ODD, run=settings)
     run = api.start(config, out=folder, figures=False)
     used = [8]
     while (status := json.loads((folder / "summary.json").read_text())["status"]) == "time":
@@ -81,7 +81,7 @@ def main():
     found = {
         "devices": len(jax.devices()),
         "meshes": meshes(),
-        "population": [search(ODD, NOISY, devices) for devices in (1, "all")],
+        "population": [search(ODD, MAZE, devices) for devices in (1, "all")],
         "replicas": [search("map-elites", PlanarArm(joints=4), devices, offspring=10, cells=64, replicas=4)
                      for devices in (1, 8, 4)],
         "donated": donated(),
