@@ -49,7 +49,7 @@ def meshes():
 
 
 def donated():
-    """Return whether a program on several devices uses up the state that it is given, and where the new one lies."""
+    """Return whether programs on several devices use up the repertoire they are given, and where the new one lies."""
     task = PlanarArm(joints=4)
     programs = programs_for(JEDi(ODD, make_cells(task.descriptor_bounds, 64)), task, 4, "all")
     roots = replica_roots(0, 4)
@@ -57,7 +57,7 @@ def donated():
     after, _ = programs.advance(roots, programs.start_loop(roots, state, 0.0), 2)
     genotypes = after.repertoire.genotypes
     parts = sorted((shard.index[0].start, shard.data.shape[0]) for shard in genotypes.addressable_shards)
-    return {"used": all(leaf.is_deleted() for leaf in jax.tree.leaves(state)), "parts": parts}
+    return {"used": all(leaf.is_deleted() for leaf in jax.tree.leaves(state.repertoire)), "parts": parts}
 
 
 def resumed(folder):

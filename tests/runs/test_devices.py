@@ -66,7 +66,7 @@ def test_replicas_apart_are_the_same_up_to_rounding(eight):
     np.testing.assert_allclose(four, one, rtol=1e-4)
 
 
-def test_states_are_used_up_and_stay_with_their_replicas(eight):
+def test_repertoires_are_used_up_and_stay_with_their_replicas(eight):
     assert eight["donated"]["used"]
     assert eight["donated"]["parts"] == [[r, 1] for r in range(4) for _ in range(2)]
 

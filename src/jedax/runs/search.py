@@ -178,6 +178,7 @@ class Search:
                     self._chunk()
                     self._end_of_chunk(caught)
                 self._save_checkpoint()
+                devices.wait_for_all(self.programs.mesh, "the last checkpoint is written")
             finally:
                 self.progress.close()
         if self.status == "interrupted":
