@@ -4,6 +4,7 @@ Run: python on_two_processes.py PORT PROCESS FOLDER
 """
 
 import hashlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -32,14 +33,16 @@ def main():
     port, process, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     jax.distributed.initialize(f"localhost:{port}", num_processes=2, process_id=process)
     task = PlanarArm(joints=4)
-    settings = {"evaluations": 310, "replicas": 2, "seed": 4}
+    settings = {"evaluations": 310, "replicas": 2, "seed": 4, "report_every": 15}
     run = RunConfig(**settings, devices="all", max_seconds=1e-6)
     config = FullConfig(task="arm", task_config=task.config, method_config=METHOD, run=run)
     together = api.start(config, out=folder, figures=False)
     while together.summary["status"] == "time":
         together = api.resume(folder, figures=False)
     alone = jedax.run(METHOD, task, **settings)
-    sys.stdout.write(f"{together.path} {found(together)} {found(alone)}")
+    best = [run.summary["max_fitness"] for run in (together, alone)]
+    told = json.dumps({"path": str(together.path), "digest": found(together), "best": best})
+    sys.stdout.write(f"\n{told}\n")  # on a line of its own: Gloo writes too
 
 
 if __name__ == "__main__":
