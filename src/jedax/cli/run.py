@@ -20,7 +20,7 @@ _COMMAND = {
     "out": Option("Directory for results, new or empty. Default: runs/TASK-METHOD-seedS.", str),
     "overwrite": Option("Replace what an earlier run left in --out.", bool, False),
     "config": Option("Settings as in a run's config.yaml; options given here win.", str),
-    "resume": Option("Directory of a run to go on with; takes no other option.", str),
+    "resume": Option("Directory of a run to go on with; takes no other option but --devices.", str),
 }
 # Settings that no flag changes: they come with the task.
 _HIDDEN = {"walls", "name"}
@@ -61,15 +61,15 @@ def run(arguments: list[str]) -> None:
     options = {option: taken for option, (_, taken) in _options(config).items()}
     values = parse(arguments, options, prog=f"jedax run {name}", description="Search for the best solution of a task.")
     if "resume" in values:
-        others = sorted(set(values) - {"resume"})
+        others = sorted(set(values) - {"resume", "devices"})
         if others or task or given_config:
             raise fail(
                 "resume",
-                expected="no other option, for a run goes on as it began",
+                expected="no other option but --devices, for a run goes on as it began",
                 received=", ".join(["TASK"] * bool(task) + others),
                 remedy="leave them out",
             )
-        _carry_out(resume=values["resume"])
+        _carry_out(resume=values["resume"], devices=values.get("devices"))
         return
     if task is None and given_config is None:
         raise fail(
@@ -100,7 +100,9 @@ def _take_task(arguments: list[str]) -> str | None:
     return None
 
 
-def _carry_out(*, config: Any = None, out: Any = None, overwrite: bool = False, resume: str | None = None) -> None:
+def _carry_out(
+    *, config: Any = None, out: Any = None, overwrite: bool = False, resume: str | None = None, devices: Any = None
+) -> None:
     """Import what does the work, and do it."""
     with nothing_to_save():
         from jedax.runs import api, progress
@@ -114,7 +116,7 @@ def _carry_out(*, config: Any = None, out: Any = None, overwrite: bool = False, 
     shown = progress.make(config.run.evaluations)
     try:
         if resume is not None:
-            found = api.resume(resume, progress=shown, began=BEGAN)
+            found = api.resume(resume, devices=devices, progress=shown, began=BEGAN)
         else:
             found = api.start(config, out=out, overwrite=overwrite, progress=shown, began=BEGAN)
     finally:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import hashlib
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny
 
@@ -28,6 +29,9 @@ class RunConfig(Config):
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
     replicas: int = Field(default=1, ge=1, description="Independent searches that run side by side in one program.")
+    devices: Literal["all"] | Annotated[int, Field(ge=1)] = Field(
+        default=1, description="How many of JAX's devices share the replicas and their populations: a number, or all."
+    )
     stop_fitness: float | None = Field(
         default=None, description="Stop at the first report at which every replica has reached this."
     )
@@ -73,9 +77,12 @@ class FullConfig(Config):
 
     def dump(self) -> str:
         """Return the settings as YAML."""
-        import yaml
+        return _as_yaml(self.model_dump(mode="json"))
 
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    def digest(self) -> str:
+        """Return a checksum of all settings that a search must be resumed with: all but the number of devices."""
+        settings = self.model_dump(mode="json", exclude={"run": {"devices"}})
+        return hashlib.sha256(_as_yaml(settings).encode()).hexdigest()
 
     @classmethod
     def parse(cls, text: str, where: str) -> FullConfig:
@@ -120,6 +127,12 @@ class FullConfig(Config):
             "run": RunConfig.build(_section(values, "run", where), where=where),
         }
         return cls.build({**values, **sections}, where=where)
+
+
+def _as_yaml(values: dict[str, Any]) -> str:
+    import yaml
+
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
 def _section(values: dict[str, Any], name: str, where: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from jedax.runs import api, host, results
 from jedax.runs.compiled import replica_roots
 from jedax.runs.directory import RunDirectory
 from jedax.runs.files import write_atomic
-from jedax.runs.programs import programs_for
+from jedax.runs.programs import forget_programs, programs_for
 
 # A run needs its state about three times: donated buffers, a checkpoint, the final arrays.
 _COPIES_OF_STATE = 3
@@ -284,7 +284,7 @@ def _carry_out(job: Job, shown: BenchProgress, figures: bool) -> str | None:
         return message
     finally:
         # Programs of one cell serve no other; kept, they would add up.
-        programs_for.cache_clear()
+        forget_programs()
         jax.clear_caches()
         gc.collect()
         _give_back_memory()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from jedax.config.presets import METHODS, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.config.tasks import task_entry
 from jedax.runs import environment, files, host, results
+from jedax.runs.devices import own_copy
 from jedax.runs.directory import RunDirectory
 from jedax.runs.progress import Progress, Silent
 from jedax.runs.results import Run
@@ -144,14 +145,14 @@ def start(
             remedy="give fewer or raise the population",
         )
     search.programs.shapes(search.roots, start_genotypes)  # whatever does not fit shows before anything is written
-    if out is not None:
+    if out is not None and search.leads:
         search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
         if len(start_genotypes):
             directory.write_start_genotypes(start_genotypes)
         directory.write_config(config)
         with directory.writing():
-            files.write_json(directory.path / "environment.json", environment.describe())
-        directory.log(f"Started {config.method} on {config.task}.")
+            files.write_json(directory.path / "environment.json", search.environment())
+        directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
     return _carry_out(search, figures)
 
 
@@ -159,6 +160,7 @@ def resume(
     path: str | Path,
     *,
     task: Task | None = None,
+    devices: int | Literal["all"] | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     began: float | None = None,
@@ -169,6 +171,7 @@ def resume(
     Args:
         path: Its directory.
         task: The task, where it is an object of your own.
+        devices: How many of JAX's devices to go on with; None: as many as it began with.
         callbacks: As in `run`.
         progress: As in `run`.
         began: As in `start`.
@@ -180,14 +183,17 @@ def resume(
     """
     directory = RunDirectory.open(path)
     config = directory.read_config()
+    if devices is not None:
+        config = config.replace(run=config.run.replace(devices=devices))
     task = results.task_of(config, task)
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
-    if not (directory.path / "environment.json").exists():
-        with directory.writing():
-            files.write_json(directory.path / "environment.json", environment.describe())
     search = _search(config, task, given, directory, progress, callbacks, began)
-    directory.log("Resumed.")
+    if search.leads:
+        if not (directory.path / "environment.json").exists():
+            with directory.writing():
+                files.write_json(directory.path / "environment.json", search.environment())
+        directory.log(f"Resumed{search.on_devices}.")
     return _carry_out(search, figures)
 
 
@@ -226,7 +232,7 @@ def _finish(search: Search, figures: bool) -> Run:
         with search.phase("gp"), environment.one_blas_thread():
             search.state, at = search.programs.learn_gp(search.state)
             mean, std = np.asarray(at.mean), np.sqrt(np.asarray(at.variance))
-    state = jax.device_get(search.state)
+    state = jax.device_get(own_copy(search.state, search.programs.mesh))
     directory = search.directory
     found = Run(
         config=search.config, task=search.task, cells=search.algorithm.cells, repertoire=state.repertoire,

@@ -1,4 +1,4 @@
-"""The compiled programs of a search: R replicas side by side, all work on the device.
+"""The compiled programs of a search: R replicas side by side, all work on the device, or on several.
 
 A replica's random numbers depend on its seed and on counters alone, so a run can be cut into chunks of any
 length, and resumed, without changing a bit.
@@ -13,12 +13,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from jedax import native
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.run import RunConfig
 from jedax.gp import Posterior, Prediction
+from jedax.runs import devices
 from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
@@ -37,14 +39,15 @@ class Programs:
     Arrays have a leading replica axis. A state that is passed in is used up (its buffers are donated).
 
     Attributes:
+        mesh: The devices that share the work, see `jedax.runs.devices`; None: one does it all.
         compile_seconds: Time spent compiling so far.
         first_chunk: Generations to run before it is known how long one takes.
     """
 
     first_chunk = 16
 
-    def __init__(self, algorithm: Algorithm, task: Task, replicas: int):
-        self.algorithm, self.task, self.replicas = algorithm, task, replicas
+    def __init__(self, algorithm: Algorithm, task: Task, replicas: int, mesh: Mesh | None = None):
+        self.algorithm, self.task, self.replicas, self.mesh = algorithm, task, replicas, mesh
         self.compile_seconds = 0.0
         self._compiled: dict[Any, Callable] = {}
         # One object for both that need it, so that it is traced once.
@@ -62,7 +65,7 @@ class Programs:
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
         """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
-        return self._call("begin", self._jitted_begin, (roots, start_genotypes))
+        return self._call("begin", self._jitted_begin, (roots, start_genotypes), shared=(1,))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state, without computing anything.
@@ -70,15 +73,18 @@ class Programs:
         Raises:
             JedaxError: Something in the settings or in the task does not fit; so it is worth a call early on.
         """
-        return self._jitted_begin.eval_shape(roots, start_genotypes)
+        begin = devices.spread(self._jitted_begin, self.mesh, 2, shared=(1,))
+        return jax.eval_shape(begin, roots, start_genotypes)
 
     def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, at: Any = None) -> Any:
         """Begin a loop: see `Algorithm.start_loop`; `at` is what `learn_gp` predicts, where the choice needs it."""
-        return self._call("start_loop", self._start_loop, (roots, state, jnp.float32(progress), at), donate=(1,))
+        args = roots, state, jnp.float32(progress), at
+        return self._call("start_loop", self._start_loop, args, donate=(1,), shared=(2,))
 
     def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
         """Run that many generations, at least 1; return also where the last one got to: see `Algorithm.ends`."""
-        return self._call("advance", self._advance, (roots, state, jnp.int32(generations)), donate=(1,))
+        args = roots, state, jnp.int32(generations)
+        return self._call("advance", self._advance, args, donate=(1,), shared=(2,))
 
     def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
         """Let the GP learn from the filled cells, and predict for all: see `JEDi.learn_gp`; JEDi only."""
@@ -109,9 +115,13 @@ class Programs:
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         key = native.drawn_by_jax(key)
+        evaluate = self.task.evaluate_batch
         if self.algorithm.needs_transitions:
-            return self.task.evaluate_with_transitions(key, genotypes)
-        return self.task.evaluate_batch(key, genotypes)
+            evaluate = self.task.evaluate_with_transitions
+        num_shares = devices.describe(self.mesh)[devices.POPULATION]
+        if num_shares > 1:
+            return devices.evaluate_in_shares(evaluate, num_shares, key, genotypes)
+        return evaluate(key, genotypes)
 
     def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], at: Any) -> Any:
         def start(root: PRNGKeyArray, state: Any, at: Any) -> Any:
@@ -130,19 +140,36 @@ class Programs:
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
             return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
-        batch = self.replicas, self.algorithm.config.batch
+        batch = *roots.shape, self.algorithm.config.batch
         none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
         state, last = jax.lax.fori_loop(
             0, generations, lambda _, carry: jax.vmap(generation)(roots, carry[0]), (state, none)
         )
         return state, jax.vmap(self.algorithm.ends)(state, last)
 
-    def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:
-        """Call a program, compiled ahead of time so that compilation can be told from work."""
+    def _call(
+        self,
+        name: Any,
+        function: Callable,
+        args: tuple,
+        donate: tuple[int, ...] = (),
+        shared: tuple[int, ...] = (),
+    ) -> Any:
+        """Call a program, compiled ahead of time so that compilation can be told from work.
+
+        Args:
+            name: The program's.
+            function: What it does.
+            args: Its arguments, with a leading replica axis.
+            donate: Places of those that are used up.
+            shared: Places of those without a replica axis.
+        """
+        args = devices.place(args, self.mesh, shared)
         shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(args))
         if (name, shapes) not in self._compiled:
             began = time.perf_counter()
-            self._compiled[name, shapes] = jax.jit(function, donate_argnums=donate).lower(*args).compile()
+            program = devices.spread(function, self.mesh, len(args), shared)
+            self._compiled[name, shapes] = jax.jit(program, donate_argnums=donate).lower(*args).compile()
             self.compile_seconds += time.perf_counter() - began
         return self._compiled[name, shapes](*args)
 

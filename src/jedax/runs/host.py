@@ -133,5 +133,12 @@ class HostPrograms(Programs):
             jnp.asarray(fitness.reshape(replicas, batch)), jnp.asarray(descriptors.reshape(replicas, batch, -1))
         )
 
-    def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:
+    def _call(
+        self,
+        name: Any,
+        function: Callable,
+        args: tuple,
+        donate: tuple[int, ...] = (),
+        shared: tuple[int, ...] = (),
+    ) -> Any:
         return super()._call(name, function, args)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -19,13 +20,14 @@ from jedax._checks import fail
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi
 from jedax.config.run import FullConfig
-from jedax.runs import environment, history
+from jedax.runs import devices, environment, history
 from jedax.runs.compiled import Programs, replica_roots
 from jedax.runs.directory import RunDirectory
 from jedax.runs.programs import programs_for
-from jedax.runs.progress import Progress
+from jedax.runs.progress import Progress, Silent
 from jedax.tasks.base import Task
 
+_STATUSES = ("running", "callback", "finished", "goal", "time", "interrupted")
 # Reports of a run that does not say how often.
 _REPORTS = 50
 # A chunk, the work between two looks at the clock and at Ctrl-C, lasts about this long.
@@ -79,6 +81,7 @@ class Search:
         callbacks: Called at each report; one that returns True stops the search.
         began: `time.perf_counter()` when this process took it up.
         phases: Seconds by phase, those of earlier processes included.
+        source: Where an earlier process left its checkpoints; None: in `directory`.
     """
 
     config: FullConfig
@@ -90,6 +93,7 @@ class Search:
     callbacks: Sequence[Callback] = ()
     began: float = field(default_factory=time.perf_counter)
     phases: dict[str, float] = field(default_factory=dict)
+    source: RunDirectory | None = None
 
     def __post_init__(self) -> None:
         run = self.config.run
@@ -105,7 +109,9 @@ class Search:
         self.generations = (run.evaluations - least) // self.batch
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
-        self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas)
+        self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas, run.devices)
+        if not self.leads:
+            self.source, self.directory, self.progress = self.source or self.directory, None, Silent()
         self._affordable = self.programs.first_chunk  # generations that fit a chunk; grows from a careful start
         self.state: Any
         self.rows: list[dict[str, Any]] = []
@@ -126,6 +132,23 @@ class Search:
     def seconds(self) -> float:
         """Duration so far, those of earlier processes included."""
         return self.seconds_before + time.perf_counter() - self.began
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes what there is to write: of several that search together, the first."""
+        return devices.leads(self.programs.mesh)
+
+    @property
+    def on_devices(self) -> str:
+        """Words for the log where several devices share the work."""
+        shares = devices.describe(self.programs.mesh)
+        number = math.prod(shares.values())
+        words = f" on {number} devices, {shares[devices.REPLICAS]} for replicas by {shares[devices.POPULATION]}"
+        return f"{words} for the population" if number > 1 else ""
+
+    def environment(self) -> dict[str, Any]:
+        """Return what the run's environment.json holds."""
+        return {**environment.describe(), "devices_used": devices.describe(self.programs.mesh)}
 
     @functools.cached_property
     def recorder(self) -> history.Recorder | None:
@@ -155,10 +178,12 @@ class Search:
                     self._chunk()
                     self._end_of_chunk(caught)
                 self._save_checkpoint()
+                devices.wait_for_all(self.programs.mesh, "the last checkpoint is written")
             finally:
                 self.progress.close()
         if self.status == "interrupted":
-            raise Interrupted(_farewell(self.directory, self.evaluations), signal=caught[0])
+            number = caught[0] if caught else signal.SIGINT  # caught by the process that leads
+            raise Interrupted(_farewell(self.directory, self.evaluations), signal=number)
 
     def _begin(self) -> None:
         """Evaluate the initial batch."""
@@ -171,17 +196,17 @@ class Search:
 
     def _restored(self) -> bool:
         """Go back to the newest checkpoint, if there is one."""
+        source = self.source or self.directory
+        if source is None or not source.checkpoints():
+            return False
         given = jax.numpy.asarray(self.start_genotypes)
-        restored = None
-        if self.directory is not None and self.directory.checkpoints():
-            restored = self.directory.load_checkpoint(self.programs.shapes(self.roots, given))
+        restored = source.load_checkpoint(self.programs.shapes(self.roots, given))
         if restored is None:
             return False
         self.state, facts = restored
-        assert self.directory is not None
-        if facts["config"] != self._config_digest():
+        if facts["config"] != self.config.digest():
             raise fail(
-                str(self.directory.path),
+                str(source.path),
                 expected="a checkpoint of the run in config.yaml",
                 received="one of other settings",
                 remedy="restore config.yaml or start anew with --overwrite",
@@ -191,17 +216,23 @@ class Search:
         self.generation = (int(facts["evaluations"]) - self.algorithm.num_initial) // self.batch
         self._reported_at = self.generation
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
-        self.directory.cut_metrics(self.evaluations)
-        history.cut(self.directory.path / history.FILE, self.evaluations)
-        self.rows = list(self.directory.read_metrics())
         self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
         if self.status == "finished":
             self.progress.note("This run had ended already; its pictures and its summary are made anew.")
-        for folder in facts["damaged"]:
-            self.directory.set_aside(folder)
-        if self.status == "running":
-            self.directory.remove_outcome()
+        devices.wait_for_all(self.programs.mesh, "the checkpoint is read")
+        if self.directory is not None:
+            self._tidy(self.directory, facts["damaged"])
         return True
+
+    def _tidy(self, directory: RunDirectory, damaged: list[Path]) -> None:
+        """Remove from a run's directory what comes after its checkpoint."""
+        directory.cut_metrics(self.evaluations)
+        history.cut(directory.path / history.FILE, self.evaluations)
+        self.rows = list(directory.read_metrics())
+        for folder in damaged:
+            directory.set_aside(folder)
+        if self.status == "running":
+            directory.remove_outcome()
 
     def _chunk(self) -> None:
         """Choose targets where a loop begins, then run generations up to the next mark."""
@@ -226,7 +257,8 @@ class Search:
             with self.phase("io"):
                 self.recorder.end(self.generation, self.evaluations, reached)
         per_generation = seconds / (self.generation - before)
-        self._affordable = max(1, min(round(_CHUNK_SECONDS / per_generation), 2 * self._affordable))
+        affordable = max(1, min(round(_CHUNK_SECONDS / per_generation), 2 * self._affordable))
+        self._affordable = devices.as_leader_says(self.programs.mesh, affordable)
 
     def _start_loop(self) -> None:
         with self.phase("gp" if self._gp_guides else "simulate+es"):
@@ -258,6 +290,7 @@ class Search:
             self.status = "time"
         if caught and self.status == "running":
             self.status = "interrupted"
+        self.status = _STATUSES[devices.as_leader_says(self.programs.mesh, _STATUSES.index(self.status))]
         worked = sum(self.phases.get(name, 0) for name in ("simulate+es", "gp", "io"))
         rate = self.config.run.replicas * self.evaluations / worked if worked > 0 else 0.0
         left = (self.generations - self.generation) * self.batch * self.config.run.replicas / rate if rate > 0 else 0.0
@@ -287,7 +320,7 @@ class Search:
                     self.recorder.cells(self.generation, self.evaluations, np.asarray(self.state.repertoire.fitness))
                     with self.directory.writing():
                         self.recorder.flush()
-        report = Report(self.evaluations, rows, self.state)
+        report = Report(self.evaluations, rows, devices.own_copy(self.state, self.programs.mesh))
         wishes = [callback(report) is True for callback in self.callbacks]  # every callback hears of it
         return any(wishes)
 
@@ -337,12 +370,9 @@ class Search:
                 "seconds": self.seconds,
                 "phases": self.phases,
                 "status": self.status,
-                "config": self._config_digest(),
+                "config": self.config.digest(),
             }
-            self.directory.save_checkpoint(self.state, facts)
-
-    def _config_digest(self) -> str:
-        return hashlib.sha256(self.config.dump().encode()).hexdigest()
+            self.directory.save_checkpoint(devices.own_copy(self.state, self.programs.mesh), facts)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

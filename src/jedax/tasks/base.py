@@ -54,14 +54,22 @@ class Task(abc.ABC):
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch, each member with a key of its own.
 
+        Args:
+            key: One, to be split for the members, or `(batch,)` keys, one for each: see `member_keys`.
+            genotypes: The batch.
+
         Returns:
             An `Evaluation` with `fitness (batch,)` and `descriptor (batch, d)`.
         """
         self._check_batch(genotypes)
-        return jax.vmap(self.evaluate)(jax.random.split(key, genotypes.shape[0]), genotypes)
+        return jax.vmap(self.evaluate)(member_keys(key, genotypes.shape[0]), genotypes)
 
     def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch like `evaluate_batch`, and return every step of it as well.
+
+        Args:
+            key: One, or one per member.
+            genotypes: The batch.
 
         Returns:
             The same fitness and descriptors, and `transitions` of shape `(batch, steps, ...)`.
@@ -103,6 +111,14 @@ class Task(abc.ABC):
     def num_descriptors(self) -> int:
         """Number of descriptor dimensions."""
         return len(self.descriptor_bounds[0])
+
+
+def member_keys(key: PRNGKeyArray, batch: int) -> PRNGKeyArray:
+    """Return one key for each member of a batch: `key` split, or `key` itself if it is one for each already.
+
+    So a part of a batch can be evaluated apart, on another device, with the random numbers that it has in the whole.
+    """
+    return key if key.ndim else jax.random.split(key, batch)
 
 
 def check_task(task: Task) -> Task:

@@ -15,7 +15,7 @@ from jedax._checks import fail
 from jedax.config.maze import MazeConfig
 from jedax.native import choose
 from jedax.tasks import policy
-from jedax.tasks.base import ConfiguredTask
+from jedax.tasks.base import ConfiguredTask, member_keys
 from jedax.tasks.maze import native, robot
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
 
@@ -139,7 +139,7 @@ class Maze(ConfiguredTask):
         way: a few robots that graze a wall may end elsewhere than those of `evaluate`.
         """
         self._check_batch(genotypes)
-        keys = jax.random.split(key, genotypes.shape[0])
+        keys = member_keys(key, genotypes.shape[0])
         if not native.fits(self.config, genotypes.shape[0]):
             return self.evaluate_in_jax(keys, genotypes)
         natively = partial(native.evaluate, self.config, self.layer_sizes)
@@ -227,7 +227,7 @@ class Maze(ConfiguredTask):
     def rollout_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
         """Return every step of one episode of each genotype, batch first; `key` as in `evaluate_batch`."""
         self._check_batch(genotypes)
-        keys = jax.random.split(key, genotypes.shape[0])
+        keys = member_keys(key, genotypes.shape[0])
         if not native.fits(self.config, genotypes.shape[0]):
             return jax.vmap(self.rollout)(keys, genotypes)
 
