@@ -244,8 +244,9 @@ jedax.Explorer = class {
     }
   }
 
-  drawMaze({ pen, to }, width, filled) {
-    const { walls, start, target, target_radius: radius } = this.data.task;
+  drawMaze({ pen, to }, thin, filled) {
+    const { walls, wall_width: thick, start, target, target_radius: radius } = this.data.task;
+    const width = Math.max(thin, to([thick, 0])[0] - to([0, 0])[0]);
     pen.lineCap = "round";
     pen.beginPath();
     for (const [x1, y1, x2, y2] of walls) { pen.moveTo(...to([x1, y1])); pen.lineTo(...to([x2, y2])); }
@@ -259,7 +260,7 @@ jedax.Explorer = class {
     pen.stroke();
     const [x, y] = to(target), edge = to([target[0] + radius, target[1]]);
     pen.beginPath();
-    pen.arc(x, y, edge[0] - x, 0, 2 * Math.PI);
+    pen.arc(x, y, Math.max(5, edge[0] - x), 0, 2 * Math.PI);
     pen.strokeStyle = pen.fillStyle = jedax.colour("goal");
     pen.lineWidth = 2;
     if (filled) pen.fill();
@@ -442,6 +443,15 @@ jedax.Explorer = class {
     return { points: this.cache.get(key)[place], end: traces.ends[place] || "", whole: traces.every === 1 || cell === traces.whole };
   }
 
+  // The episode of a cell's solution.
+  episode(cell) {
+    const { episodes } = this.now;
+    const key = `episodes ${this.replica}`;
+    if (!episodes) return null;
+    if (!this.cache.has(key)) this.cache.set(key, jedax.episodes(episodes, this.data.episodes));
+    return this.cache.get(key).get(cell) || null;
+  }
+
   drawDetail() {
     const cell = this.cell;
     const list = document.getElementById("values");
@@ -455,23 +465,62 @@ jedax.Explorer = class {
       item.append(jedax.element("dt", name), jedax.element("dd", value));
       list.append(item);
     }
-    const drawable = Boolean(this.now.traces);
+    const drawable = Boolean(this.now.traces), episode = this.episode(cell), csv = document.getElementById("path-csv");
     document.getElementById("scene-frame").hidden = !drawable;
     document.getElementById("scene-legend").hidden = !drawable || !trace;
-    document.getElementById("path-csv").hidden = !trace;
-    if (drawable) this.drawScene(cell, trace);
+    csv.hidden = !trace && !episode;
+    csv.textContent = `CSV of this ${episode ? "episode" : "path"}`;
+    this.drawEpisode(cell, episode);
+    if (drawable) this.drawScene(cell, trace, episode);
+    this.writeCommand(cell);
   }
 
-  drawScene(cell, trace) {
+  drawEpisode(cell, episode) {
+    const about = this.data.episodes;
+    const frame = document.getElementById("episode-frame"), note = document.getElementById("episode-note");
+    frame.hidden = !episode;
+    note.hidden = !about;
+    if (!about) return;
+    if (!Number.isFinite(this.values("fitness")[cell])) note.textContent = "This cell is empty: no solution behaved so.";
+    else if (about.missing) note.textContent = `Its solution cannot act again here: ${about.missing}`;
+    else if (!episode) note.textContent = `Its solution has not acted again, to keep this page quick to make and small. ${this.data.replay ? "The command below shows it." : "A higher --trace-seconds of jedax report may bring it."}`;
+    else {
+      const text = (note.textContent = jedax.episodeText(episode, about, this.values("fitness")[cell]));
+      const canvas = document.getElementById("episode");
+      jedax.drawEpisode(canvas, episode, about);
+      canvas.setAttribute("aria-label", `Line of the return over the steps of the episode${about.feet.length ? ", and bars that show when each foot is on the floor" : ""}. ${text}`);
+    }
+  }
+
+  // The command that films the solution of a cell.
+  writeCommand(cell) {
+    const line = document.getElementById("replay-line"), { replay, replicas, best_replica: first } = this.data;
+    line.hidden = !replay || !Number.isFinite(this.values("fitness")[cell]);
+    if (line.hidden) return;
+    const best = cell === this.now.best.cell;
+    const seed = replicas.length > 1 && !(best && this.replica === first) ? ` --seed ${this.now.seed}` : "";
+    const place = best ? "" : ` --cell ${this.centroids.map((axis) => Number(axis[cell].toPrecision(5))).join(" ")}`;
+    document.getElementById("replay-command").textContent = replay + place + seed;
+  }
+
+  // The box that a scene shows: all of a maze, or of the descriptors and of the line.
+  sceneBox(trace) {
+    if (this.data.task) return this.data.task.limits;
+    const [lows, highs] = this.box();
+    if (!trace || this.now.traces.kind === "links") return [lows, highs];
+    return [lows.map((low, axis) => Math.min(low, ...trace.points.map((point) => point[axis]))), highs.map((high, axis) => Math.max(high, ...trace.points.map((point) => point[axis])))];
+  }
+
+  drawScene(cell, trace, episode) {
     const { task } = this.data;
-    const [lows, highs] = task ? task.limits : this.box();
+    const [lows, highs] = this.sceneBox(trace), names = this.now.traces.kind === "way" ? this.data.space.names : ["x", "y"];
     const view = (this.sceneView = this.frame(this.scene, lows, highs));
     const { pen, to } = view;
-    this.axis(view, lows, highs, ["x", "y"]);
+    this.axis(view, lows, highs, names);
     if (task) this.drawMaze(view, 2.5, true);
     const says = { arrived: "reaches the target", collided: "ends at a wall", "time out": "runs out of time" };
     let label = "This cell is empty: no solution behaved so.";
-    if (!trace && Number.isFinite(this.values("fitness")[cell])) label = "The path of this cell was left out, to keep the page small.";
+    if (!trace && Number.isFinite(this.values("fitness")[cell])) label = this.data.episodes ? "not shown" : "The path of this cell was left out, to keep the page small.";
     if (trace) {
       pen.lineJoin = pen.lineCap = "round";
       pen.strokeStyle = jedax.colour("path");
@@ -484,7 +533,8 @@ jedax.Explorer = class {
       if (trace.end === "arrived") this.star(pen, last, 9, jedax.colour("stop"));
       else if (trace.end === "collided") this.cross(pen, last, 5, jedax.colour("stop"));
       else this.dot(pen, last, 5, jedax.colour("stop"));
-      label = task ? `A robot that ${says[trace.end]}${trace.end === "arrived" ? ` in ${jedax.number(-this.values("fitness")[cell])} steps` : ""}${trace.whole ? "" : ` (drawn from every ${this.now.traces.every}th step)`}, fitness ${jedax.number(this.values("fitness")[cell])}.` : "The arm of this cell, from its shoulder to its tip.";
+      if (episode) label = `The way of the robot${episode.steps.length < episode.length ? `, drawn from every ${episode.steps[0]}th step` : ""}.`;
+      else label = task ? `A robot that ${says[trace.end]}${trace.end === "arrived" ? ` in ${jedax.number(-this.values("fitness")[cell])} steps` : ""}${trace.whole ? "" : ` (drawn from every ${this.now.traces.every}th step)`}, fitness ${jedax.number(this.values("fitness")[cell])}.` : "The arm of this cell, from its shoulder to its tip.";
     } else {
       pen.fillStyle = jedax.colour("soft");
       pen.textAlign = "center";
@@ -494,9 +544,9 @@ jedax.Explorer = class {
     const legend = document.getElementById("scene-legend");
     legend.replaceChildren(jedax.element("li", label));
     if (!task) return;
-    const marks = { arrived: "★", collided: "✕", "time out": "●" };
+    const marks = { arrived: "★", collided: "✕" };
     const entries = [["●", "path", "start"], ["●", "goal", "target"]];
-    if (trace) entries.push([marks[trace.end], "stop", "end"]);
+    if (trace) entries.push([marks[trace.end] || "●", "stop", "end"]);
     for (const [mark, colour, text] of entries) {
       const item = jedax.element("li", ` ${text}`);
       const sign = jedax.element("b", mark, { class: "mark" });
@@ -519,7 +569,7 @@ jedax.Explorer = class {
     document.getElementById("loop-legend").hidden = !guided;
     document.querySelector("[data-csv=loops]").hidden = !guided;
     if (this.loop === null) {
-      output.textContent = `End of the search: ★ marks the best solution. Move the slider to see ${guided ? `its ${jedax.number(loops.evaluations.length)} loops` : "how the cells filled"}.`;
+      output.textContent = `End of the search: ★ marks the best solution. Move the slider to see ${guided ? (loops.evaluations.length === 1 ? "its loop" : `its ${jedax.number(loops.evaluations.length)} loops`) : "how the cells filled"}.`;
       slider.setAttribute("aria-valuetext", "end of the search");
       return;
     }
@@ -660,8 +710,22 @@ jedax.Explorer = class {
   }
 
   pathCsv() {
-    const { points } = this.trace(this.cell);
+    const { points } = this.trace(this.cell) || { points: [] }, episode = this.episode(this.cell);
+    if (episode) return this.episodeCsv(episode, points);
     return { point: [...points.keys()], x: points.map((point) => point[0]), y: points.map((point) => point[1]) };
+  }
+
+  // A row for each step; the return, and the place, only where this page holds them.
+  episodeCsv(episode, points) {
+    const columns = { step: [...Array(episode.length).keys()].map((step) => step + 1), return: Array(episode.length).fill(null) };
+    const ways = points.length ? this.data.space.names.map((name) => (columns[name] = Array(episode.length).fill(null))) : [];
+    episode.steps.forEach((step, place) => {
+      columns.return[step - 1] = episode.returns[place];
+      // A way may begin with where the robot started.
+      ways.forEach((way, axis) => { way[step - 1] = points[points.length - episode.steps.length + place][axis]; });
+    });
+    this.data.episodes.feet.forEach((foot, place) => (columns[foot] = [...episode.contacts[place]]));
+    return columns;
   }
 
   loopsCsv() {
