@@ -111,7 +111,7 @@ def run_page(
         JedaxError: As in `write_report`.
     """
     from jedax.report.found import find
-    from jedax.report.head import head_of, how_to_read, words
+    from jedax.report.head import head_of, how_it_searched, how_to_read, words
     from jedax.report.run_data import run_data
 
     found = find(directory, task)
@@ -120,11 +120,12 @@ def run_page(
         "run.html",
         title=f"{head.task}, {head.method}, seed {found.config.run.seed}",
         data={**run_data(found, trace_seconds, say), "live": live},
-        scripts=("common.js", "episodes.js", "explorer.js", "run.js"),
+        scripts=("common.js", "episodes.js", "strip.js", "explorer.js", "run.js"),
         plotly_path=plotly_path,
         live=bool(live),
         head=head,
         how=how_to_read(found),
+        loops=how_it_searched(found),
         words=words(found),
         settings=found.config.dump(),
         environment=json.dumps(found.environment, indent=2, ensure_ascii=False) if found.environment else "",

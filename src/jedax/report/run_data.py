@@ -45,6 +45,7 @@ def run_data(
     data: dict[str, Any] = {
         "task": _task(found.task),
         "budget": found.config.run.evaluations,
+        "evaluations": found.evaluations,
         "seed": found.config.run.seed,
         "goal": None if found.task is None else found.task.goal_fitness,
         "rows": _columns(found.rows),

@@ -1,12 +1,12 @@
 "use strict";
 // The behaviour space with its cells, the solution of one of them, and the search played back.
 jedax.LAYERS = {
-  fitness: { name: "fitness", map: "viridis" },
-  counts: { name: "evaluations (log)", map: "magma", log: true },
-  gp_mean: { name: "GP mean", map: "viridis" },
-  gp_std: { name: "GP standard deviation", map: "cividis" },
-  rank: { name: "Pareto rank", map: "viridis", reversed: true },
-  improved: { name: "last improved", map: "cividis" },
+  fitness: { name: "fitness", map: "viridis", says: "How good the best solution of each cell is." },
+  counts: { name: "evaluations (log)", map: "magma", log: true, says: "How many of the solutions that were tried fell into each cell." },
+  gp_mean: { name: "GP mean", map: "viridis", says: "The fitness that a Gaussian process, fitted to all cells, expects of each." },
+  gp_std: { name: "GP standard deviation", map: "cividis", says: "How unsure the Gaussian process is: bright cells are little known." },
+  rank: { name: "Pareto rank", map: "viridis", reversed: true, says: "Rank 1 (bright): no other cell is both more promising and less known." },
+  improved: { name: "last improved", map: "cividis", says: "When the solution of each cell was found: bright is late." },
 };
 
 jedax.Explorer = class {
@@ -84,21 +84,21 @@ jedax.Explorer = class {
     return this.cache.get(key);
   }
 
-  shown() {
-    const values = this.values(this.layer);
-    if (this.loop === null) return { values, note: "" };
-    const at = this.loops.until[this.loop] ?? this.loops.evaluations[this.loop];
-    if (this.layer === "fitness") {
+  shown(layer = this.layer, loop = this.loop) {
+    const values = this.values(layer);
+    if (loop === null) return { values, note: "", at: this.data.evaluations };
+    const at = this.loops.until[loop] ?? this.loops.evaluations[loop];
+    if (layer === "fitness") {
       const before = this.now.snapshots.filter((snapshot) => snapshot.evaluations <= at).at(-1);
-      if (before) return { values: this.unpacked(before, "fitness"), note: `Cells as they were after ${jedax.number(before.evaluations)} evaluations.` };
+      if (before) return { values: this.unpacked(before, "fitness"), note: `Cells as they were after ${jedax.number(before.evaluations)} evaluations.`, at: before.evaluations };
     }
-    if (this.layer === "improved" || this.layer === "fitness") {
+    if (layer === "improved" || layer === "fitness") {
       const improved = this.values("improved");
-      return { values: values.map((value, cell) => (improved[cell] <= at ? value : NaN)), note: "Cells that have not changed since." };
+      return { values: values.map((value, cell) => (improved[cell] <= at ? value : NaN)), note: "Cells that have not changed since.", at };
     }
-    if (this.layer.startsWith("gp_")) {
-      const before = this.now.gp_snapshots.filter((snapshot) => snapshot.evaluations <= this.loops.evaluations[this.loop]).at(-1);
-      if (before) return { values: this.unpacked(before, this.layer), note: `The GP as it was after ${jedax.number(before.evaluations)} evaluations.` };
+    if (layer.startsWith("gp_")) {
+      const before = this.now.gp_snapshots.filter((snapshot) => snapshot.evaluations <= this.loops.evaluations[loop]).at(-1);
+      if (before) return { values: this.unpacked(before, layer), note: `The GP as it was after ${jedax.number(before.evaluations)} evaluations.` };
     }
     return { values, note: "As it was at the end: this was not kept for every loop." };
   }
@@ -109,16 +109,16 @@ jedax.Explorer = class {
     return this.cache.get(key);
   }
 
-  limits() {
+  limits(layer = this.layer) {
     let low = Infinity, high = -Infinity;
     // The GP changes so much from loop to loop that only what is shown sets its scale.
-    const values = this.layer.startsWith("gp_") ? this.shown().values : this.values(this.layer);
+    const values = layer.startsWith("gp_") ? this.shown().values : this.values(layer);
     for (const value of values) if (Number.isFinite(value)) { if (value < low) low = value; if (value > high) high = value; }
     return low <= high ? [low, high] : [0, 1];
   }
 
-  shade(value, [low, high]) {
-    const { map, log, reversed } = jedax.LAYERS[this.layer];
+  shade(value, [low, high], layer = this.layer) {
+    const { map, log, reversed } = jedax.LAYERS[layer];
     const colours = this.data.maps[map];
     let share = log ? Math.log(value / low) / Math.log(high / low || 1) : (value - low) / (high - low);
     if (!Number.isFinite(share)) share = 1;
@@ -127,10 +127,10 @@ jedax.Explorer = class {
   }
 
   // Sizes a canvas for a box of the descriptor space, and returns how to get from there to pixels.
-  frame(canvas, lows, highs) {
+  frame(canvas, lows, highs, { left, bottom, gap } = { left: 34, bottom: 30, gap: 6 }) {
     const width = Math.max(160, canvas.parentElement.clientWidth);
     const [across, up] = [highs[0] - lows[0], highs[1] - lows[1]];
-    const ratio = this.dimensions === 1 && canvas === this.map ? 0.3 : up / across;
+    const ratio = this.dimensions === 1 && canvas !== this.scene ? 0.3 : up / across;
     const height = Math.round(width * (ratio > 0.4 && ratio < 1.6 ? ratio : this.dimensions === 1 ? 0.3 : 0.8));
     const scale = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * scale);
@@ -139,7 +139,6 @@ jedax.Explorer = class {
     const pen = canvas.getContext("2d");
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, width, height);
-    const left = 34, bottom = 30, gap = 6;
     const to = ([x, y]) => [left + ((x - lows[0]) / across) * (width - left - gap), height - bottom - ((y - lows[1]) / up) * (height - bottom - gap)];
     return { pen, to, width, height, left, bottom };
   }
@@ -185,6 +184,7 @@ jedax.Explorer = class {
     this.drawMap();
     this.drawDetail();
     this.drawReplay();
+    jedax.drawStrip(this);
   }
 
   drawMap() {
@@ -194,27 +194,33 @@ jedax.Explorer = class {
     const { values, note } = this.shown();
     const limits = this.limits();
     this.axis(view, lows, highs);
-    pen.fillStyle = jedax.colour("empty");
-    const [a, b] = [to([lows[0], highs[1]]), to([highs[0], lows[1]])];
-    pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
-    if (this.outlines) this.drawCells(view, values, limits);
-    else this.drawDots(view, values, limits);
-    if (this.data.task) this.drawMaze(view, 2.2, false);
+    this.drawSpace(view, values, limits, this.layer);
     if (this.loop === null) this.drawBest(view);
-    else this.drawLoop(view);
+    else this.drawLoop(view, this.loop);
     this.outlineCell(view, this.hover, 1.5);
     this.outlineCell(view, this.cell, 3);
     this.drawScale(limits);
     const title = jedax.LAYERS[this.layer].name;
     document.getElementById("map-title").textContent = `Behaviour space: ${title}`;
-    const line = document.getElementById("map-note");
-    line.hidden = !note;
-    line.textContent = note;
+    document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says} ${note}`;
+    document.getElementById("map-legend").hidden = this.loop !== null;
+    document.querySelectorAll("#map-legend .of-maze").forEach((item) => (item.hidden = !this.data.task));
     const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0);
     this.map.setAttribute("aria-label", `Map of the behaviour space, coloured by ${title}: ${filled} of ${values.length} cells have a value, from ${jedax.number(limits[0])} to ${jedax.number(limits[1])}. Arrow keys move from cell to cell.`);
   }
 
-  drawCells({ pen, to }, values, limits) {
+  // The cells of the space, and the maze over them.
+  drawSpace(view, values, limits, layer) {
+    const { pen, to } = view, [lows, highs] = this.box();
+    const [a, b] = [to([lows[0], highs[1]]), to([highs[0], lows[1]])];
+    pen.fillStyle = jedax.colour("empty");
+    pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
+    if (this.outlines) this.drawCells(view, values, limits, layer);
+    else this.drawDots(view, values, limits, layer);
+    if (this.data.task) this.drawMaze(view, 2.2, false);
+  }
+
+  drawCells({ pen, to }, values, limits, layer) {
     const edge = jedax.colour("edge");
     const fine = values.length > 3000;
     pen.lineWidth = 0.6;
@@ -223,7 +229,7 @@ jedax.Explorer = class {
       pen.beginPath();
       this.outlines[cell].forEach((corner, place) => (place ? pen.lineTo(...to(corner)) : pen.moveTo(...to(corner))));
       pen.closePath();
-      pen.fillStyle = known ? this.shade(values[cell], limits) : jedax.emptyColour;
+      pen.fillStyle = known ? this.shade(values[cell], limits, layer) : jedax.emptyColour;
       pen.fill();
       pen.strokeStyle = fine ? pen.fillStyle : edge;
       pen.stroke();
@@ -231,7 +237,7 @@ jedax.Explorer = class {
   }
 
   // Of more than two descriptors two are shown: cells lie over each other, the highest value on top.
-  drawDots({ pen, to, width }, values, limits) {
+  drawDots({ pen, to, width }, values, limits, layer) {
     const size = Math.max(2.5, Math.min(9, (width * 0.42) / Math.sqrt(values.length)));
     const order = [...values.keys()].sort((one, other) => (Number.isFinite(values[one]) ? values[one] : -Infinity) - (Number.isFinite(values[other]) ? values[other] : -Infinity) || 0);
     for (const cell of order) {
@@ -239,7 +245,7 @@ jedax.Explorer = class {
       const [x, y] = to(this.place(cell));
       pen.beginPath();
       pen.arc(x, y, known ? size : size / 2, 0, 2 * Math.PI);
-      pen.fillStyle = known ? this.shade(values[cell], limits) : jedax.colour("line");
+      pen.fillStyle = known ? this.shade(values[cell], limits, layer) : jedax.colour("line");
       pen.fill();
     }
   }
@@ -333,9 +339,9 @@ jedax.Explorer = class {
     return this.cache.get(key);
   }
 
-  drawLoop({ pen, to }) {
+  drawLoop({ pen, to }, loop) {
     for (let number = 0; number < this.loops.pool; number++) {
-      const { target, start, end } = this.es(this.loop, number);
+      const { target, start, end } = this.es(loop, number);
       const colour = jedax.palette[number % jedax.palette.length];
       const ended = Number.isFinite(end[0]);
       const line = (from, until, dashes) => {
@@ -518,7 +524,7 @@ jedax.Explorer = class {
     const { pen, to } = view;
     this.axis(view, lows, highs, names);
     if (task) this.drawMaze(view, 2.5, true);
-    const says = { arrived: "reaches the target", collided: "ends at a wall", "time out": "runs out of time" };
+    const says = { arrived: "reaches the goal", collided: "ends at a wall", "time out": "runs out of time" };
     let label = "This cell is empty: no solution behaved so.";
     if (!trace && Number.isFinite(this.values("fitness")[cell])) label = this.data.episodes ? "not shown" : "The path of this cell was left out, to keep the page small.";
     if (trace) {
@@ -545,7 +551,7 @@ jedax.Explorer = class {
     legend.replaceChildren(jedax.element("li", label));
     if (!task) return;
     const marks = { arrived: "★", collided: "✕" };
-    const entries = [["●", "path", "start"], ["●", "goal", "target"]];
+    const entries = [["●", "path", "start"], ["●", "goal", "goal"]];
     if (trace) entries.push([marks[trace.end] || "●", "stop", "end"]);
     for (const [mark, colour, text] of entries) {
       const item = jedax.element("li", ` ${text}`);
