@@ -13,7 +13,9 @@ _REPORT = {
     "share": Option("Put the library that draws charts beside the page, not into it.", bool, False),
     "runs": Option("Of a directory of runs: write the page of each run as well.", bool, False),
     "trace_seconds": Option(
-        "Of robots' episodes: how long policies may act again, so that the page shows what they do. 0: none.", float, 60.0
+        "Of robots' episodes: how long policies may act again, so that the page shows what they do. 0: none.",
+        float,
+        60.0,
     ),
 }
 _VIEW = {

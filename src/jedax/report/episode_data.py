@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from jedax._checks import JedaxError
+from jedax.config.run import CUSTOM
 from jedax.report.found import Found
 from jedax.report.rollouts import FEET, MOST_POINTS, WAY, Rollout, kind_of, rollouts, spread
 from jedax.runs.packing import pack
@@ -59,7 +60,8 @@ def episodes(found: Found, seconds: float, say: Callable[[str], None] | None) ->
 
 def replay_command(found: Found) -> str:
     """Return the command that shows a solution of a run, but for the cell; empty: there is none for its task."""
-    return f"jedax replay {shlex.quote(str(found.path))}" if isinstance(found.task, Maze | ControlTask) else ""
+    known = isinstance(found.task, Maze | ControlTask) and not found.config.task.startswith(CUSTOM)
+    return f"jedax replay {shlex.quote(str(found.path))}" if known else ""
 
 
 def _feet(task: Task) -> list[str]:

@@ -219,8 +219,8 @@ def how_it_searched(found: Found) -> str:
     place = "places in the maze" if isinstance(found.task, Maze | AntMaze) else "behaviours, places on this map"
     several = f"{method.pool} targets" if method.pool > 1 else "one target"
     return (
-        f"JEDi goes in loops. At the start of each it picks {several}: {place}, {_CHOICES[method.targets]}. For each an "
-        f"evolution strategy sets out from the stored {thing} that behaved most like it, and breeds {thing}s that come "
+        f"JEDi goes in loops. At the start of each it picks {several}: {place}, {_CHOICES[method.targets]}. For each "
+        f"an evolution strategy sets out from the stored {thing} that behaved most like it, and breeds {thing}s that come "
         "nearer to the target and are better. All that is tried on the way fills the map, so that later loops set out "
         "from farther on."
     )
@@ -240,7 +240,7 @@ def words(found: Found) -> list[tuple[str, str]]:
     if isinstance(found.config.method_config, JediConfig):
         listed += [
             ("target", "A behaviour that an evolution strategy is sent towards; it need not be one that is known yet."),
-            ("evolution strategy, ES", "Tries variations of a solution, generation by generation, and moves to the better."),
+            ("evolution strategy, ES", "Tries variations of a solution and moves to the better, again and again."),
             ("GP mean, GP standard deviation", "What a Gaussian process expects of a cell, and how unsure it is."),
             ("Pareto rank", "1: no other cell is both more promising and less known; 2: once those are taken away."),
             ("alpha", "What counts for the evolution strategies: 1 nearness to the target alone, 0 fitness alone."),

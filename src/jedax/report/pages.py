@@ -13,7 +13,6 @@ from jedax.report.html import FILE, PLOTLY, plotly_source, render, templates
 from jedax.runs.files import write_atomic
 from jedax.tasks.base import Task
 
-
 TRACE_SECONDS = 60.0
 """How long policies may act again for a page, unless another time is asked for."""
 

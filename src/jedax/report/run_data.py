@@ -32,9 +32,7 @@ _ANT_LIMITS = ((-6.0, -6.0), (41.0, 41.0))  # with the walls around
 _MAPS = ("viridis", "magma", "cividis")
 
 
-def run_data(
-    found: Found, trace_seconds: float = 0.0, say: Callable[[str], None] | None = None
-) -> dict[str, Any]:
+def run_data(found: Found, trace_seconds: float = 0.0, say: Callable[[str], None] | None = None) -> dict[str, Any]:
     """Return what the scripts of a run's page need; nothing is searched.
 
     Args:
