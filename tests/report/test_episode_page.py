@@ -1,6 +1,9 @@
 """The page of a run whose solutions are episodes, in a real browser."""
 
 import shlex
+import threading
+import urllib.error
+import urllib.request
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ from tests.report.pages import opened, saved
 import jedax
 from jedax import cli
 from jedax._checks import JedaxError
-from jedax.report import episode_data, rollouts
+from jedax.report import episode_data, rollouts, viewer
 from jedax.report.found import find
 from jedax.report.pages import run_page, write_report
 from jedax.tasks import make
@@ -128,6 +131,29 @@ def test_the_way_of_an_ant_among_its_walls(browser, ant, tmp_path):
         np.testing.assert_allclose(colours[0][:3], [0, 0x72, 0xB2], atol=60)  # the way
         np.testing.assert_allclose(colours[1], [0x20, 0x24, 0x2A, 255], atol=1)  # in the wall x = 20
         assert colours[2][3] == 0  # above it
+
+
+def test_a_page_that_follows_a_run_lets_solutions_act_when_asked(browser, hopper):
+    server = viewer.server(hopper.path)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://{viewer.HOST}:{server.server_address[1]}/"
+    cell = filled(hopper)[1]
+    with opened(browser, address) as page:
+        page.evaluate(f"jedax.explorer.cell = {cell}; jedax.explorer.draw()")
+        assert page.is_hidden("#episode")
+        assert page.inner_text("#episode-note").endswith("solutions act when they are asked to.")
+        page.click("#act")
+        page.wait_for_selector("#episode", state="visible")
+        final = page.evaluate("jedax.explorer.episode(jedax.explorer.cell).returns.at(-1)")
+        assert final == pytest.approx(hopper.repertoire.fitness[0][cell], abs=0.01)
+        assert page.is_hidden("#act")
+        page.evaluate("jedax.explorer.update(jedax.data)")
+        assert page.is_visible("#episode")
+    for query, status in [("replica=0&cell=x", "404"), ("replica=0&cell=999", "503"), ("", "503")]:
+        with pytest.raises(urllib.error.HTTPError, match=status):
+            urllib.request.urlopen(f"{address}episode.json?{query}", timeout=60)
+    server.shutdown()
+    server.server_close()
 
 
 def test_what_is_missing_is_said(browser, hopper, tmp_path, monkeypatch):

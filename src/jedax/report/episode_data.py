@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from jedax._checks import JedaxError
+from jedax._checks import JedaxError, fail
 from jedax.config.run import CUSTOM
 from jedax.report.found import Found
 from jedax.report.rollouts import FEET, MOST_POINTS, WAY, Rollout, kind_of, rollouts, spread
@@ -51,17 +51,34 @@ def episodes(found: Found, seconds: float, say: Callable[[str], None] | None) ->
         acted = rollouts(found.task, stored.genotypes, orders, seconds=seconds, most_bytes=_MOST_BYTES, say=say)
     except JedaxError as error:
         return {**about, "missing": str(error)}, nothing
-    start = (0.0, 0.0) if isinstance(found.task, AntMaze) else None
-    return about, [
-        {"episodes": _packed(mine, kind, its_fitness), "traces": _ways(mine, start) if kind == WAY else None}
-        for mine, its_fitness in zip(acted, fitness, strict=True)
-    ]
+    return about, [_shown(found.task, mine, kind, its) for mine, its in zip(acted, fitness, strict=True)]
+
+
+def episode(found: Found, replica: int, cell: int) -> dict[str, Any]:
+    """Return what a page shows of the episode of one solution, as `episodes` does of many.
+
+    Raises:
+        JedaxError: There is no such solution, or no way to let it act.
+    """
+    kind, stored = kind_of(found.task), found.repertoire
+    known = stored is not None and 0 <= replica < found.replicas and 0 <= cell < stored.fitness.shape[1]
+    if kind is None or stored is None or not known or not np.isfinite(stored.fitness[replica, cell]):
+        raise fail("episode", expected="a cell with a policy", received=f"cell {cell}", remedy="choose another")
+    assert found.task is not None
+    genotypes = stored.genotypes[replica : replica + 1]
+    (acted,) = rollouts(found.task, genotypes, [np.array([cell])], seconds=0, most_bytes=np.inf)
+    return _shown(found.task, acted, kind, np.asarray(stored.fitness[replica], float))
 
 
 def replay_command(found: Found) -> str:
     """Return the command that shows a solution of a run, but for the cell; empty: there is none for its task."""
     known = isinstance(found.task, Maze | ControlTask) and not found.config.task.startswith(CUSTOM)
     return f"jedax replay {shlex.quote(str(found.path))}" if known else ""
+
+
+def _shown(task: Task, acted: Sequence[Rollout], kind: str, fitness: Float[np.ndarray, " cells"]) -> dict[str, Any]:
+    start = (0.0, 0.0) if isinstance(task, AntMaze) else None
+    return {"episodes": _packed(acted, kind, fitness), "traces": _ways(acted, start) if kind == WAY else None}
 
 
 def _feet(task: Task) -> list[str]:

@@ -220,9 +220,9 @@ def how_it_searched(found: Found) -> str:
     several = f"{method.pool} targets" if method.pool > 1 else "one target"
     return (
         f"JEDi goes in loops. At the start of each it picks {several}: {place}, {_CHOICES[method.targets]}. For each "
-        f"an evolution strategy sets out from the stored {thing} that behaved most like it, and breeds {thing}s that come "
-        "nearer to the target and are better. All that is tried on the way fills the map, so that later loops set out "
-        "from farther on."
+        f"an evolution strategy sets out from the stored {thing} that behaved most like it, and breeds {thing}s that "
+        "come nearer to the target and are better. All that is tried on the way fills the map, so that later loops "
+        "set out from farther on."
     )
 
 

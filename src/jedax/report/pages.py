@@ -131,6 +131,18 @@ def run_page(
     )
 
 
+def run_episode(directory: Path, replica: int, cell: int) -> dict[str, Any]:
+    """Let the solution of a cell act, and return what a page shows of it.
+
+    Raises:
+        JedaxError: There is no such solution, or no way to let it act.
+    """
+    from jedax.report.episode_data import episode
+    from jedax.report.found import find
+
+    return episode(find(directory), replica, cell)
+
+
 def run_update(directory: Path, task: Task | None = None) -> dict[str, Any]:
     """Return what a page that follows a run shows anew: its top as HTML, and its data."""
     from jedax.report.found import find

@@ -18,6 +18,7 @@ jedax.Explorer = class {
     this.cell = null;
     this.hover = null;
     this.cache = new Map();
+    this.asked = new Map();
     const get = (id) => document.getElementById(id);
     this.map = get("map");
     this.scene = get("scene");
@@ -441,6 +442,8 @@ jedax.Explorer = class {
 
   // The line of a cell's solution, and how it ended.
   trace(cell) {
+    const asked = this.asked.get(this.solution(cell))?.traces;
+    if (asked) return { points: this.split(asked)[0], end: "", whole: true };
     const { traces } = this.now;
     const place = traces ? traces.cells.indexOf(cell) : -1;
     if (place < 0) return null;
@@ -452,10 +455,28 @@ jedax.Explorer = class {
   // The episode of a cell's solution.
   episode(cell) {
     const { episodes } = this.now;
-    const key = `episodes ${this.replica}`;
+    const key = `episodes ${this.replica}`, asked = this.asked.get(this.solution(cell));
+    if (asked) return jedax.episodes(asked.episodes, this.data.episodes).get(cell);
     if (!episodes) return null;
     if (!this.cache.has(key)) this.cache.set(key, jedax.episodes(episodes, this.data.episodes));
     return this.cache.get(key).get(cell) || null;
+  }
+
+  // What tells the solution of a cell from one that takes its place while the run goes on.
+  solution(cell) {
+    return `${this.replica} ${cell} ${this.values("fitness")[cell]} ${this.values("improved")[cell]}`;
+  }
+
+  // Lets the solution of the chosen cell act, where `jedax view` serves the page.
+  async act() {
+    const { cell, replica } = this, solution = this.solution(cell), note = document.getElementById("episode-note");
+    document.getElementById("act").hidden = true;
+    note.textContent = "It acts; the first time takes longest …";
+    const answer = await fetch(`episode.json?replica=${replica}&cell=${cell}`).catch(() => null);
+    if (answer?.ok) this.asked.set(solution, await answer.json());
+    const trouble = answer?.ok ? "" : answer ? await answer.text() : "jedax view has stopped.";
+    if (this.cell === cell && this.replica === replica) this.drawDetail();
+    if (trouble) note.textContent = trouble;
   }
 
   drawDetail() {
@@ -471,7 +492,7 @@ jedax.Explorer = class {
       item.append(jedax.element("dt", name), jedax.element("dd", value));
       list.append(item);
     }
-    const drawable = Boolean(this.now.traces), episode = this.episode(cell), csv = document.getElementById("path-csv");
+    const drawable = Boolean(this.now.traces) || this.data.episodes?.kind === "way", episode = this.episode(cell), csv = document.getElementById("path-csv");
     document.getElementById("scene-frame").hidden = !drawable;
     document.getElementById("scene-legend").hidden = !drawable || !trace;
     csv.hidden = !trace && !episode;
@@ -487,8 +508,11 @@ jedax.Explorer = class {
     frame.hidden = !episode;
     note.hidden = !about;
     if (!about) return;
-    if (!Number.isFinite(this.values("fitness")[cell])) note.textContent = "This cell is empty: no solution behaved so.";
+    const live = Boolean(jedax.live), filled = Number.isFinite(this.values("fitness")[cell]);
+    document.getElementById("act").hidden = !live || !filled || Boolean(episode) || Boolean(about.missing);
+    if (!filled) note.textContent = "This cell is empty: no solution behaved so.";
     else if (about.missing) note.textContent = `Its solution cannot act again here: ${about.missing}`;
+    else if (!episode && live) note.textContent = "While this page follows the run, solutions act when they are asked to.";
     else if (!episode) note.textContent = `Its solution has not acted again, to keep this page quick to make and small. ${this.data.replay ? "The command below shows it." : "A higher --trace-seconds of jedax report may bring it."}`;
     else {
       const text = (note.textContent = jedax.episodeText(episode, about, this.values("fitness")[cell]));
@@ -513,13 +537,13 @@ jedax.Explorer = class {
   sceneBox(trace) {
     if (this.data.task) return this.data.task.limits;
     const [lows, highs] = this.box();
-    if (!trace || this.now.traces.kind === "links") return [lows, highs];
+    if (!trace || this.now.traces?.kind === "links") return [lows, highs];
     return [lows.map((low, axis) => Math.min(low, ...trace.points.map((point) => point[axis]))), highs.map((high, axis) => Math.max(high, ...trace.points.map((point) => point[axis])))];
   }
 
   drawScene(cell, trace, episode) {
     const { task } = this.data;
-    const [lows, highs] = this.sceneBox(trace), names = this.now.traces.kind === "way" ? this.data.space.names : ["x", "y"];
+    const [lows, highs] = this.sceneBox(trace), kind = this.data.episodes ? "way" : this.now.traces.kind, names = kind === "way" ? this.data.space.names : ["x", "y"];
     const view = (this.sceneView = this.frame(this.scene, lows, highs));
     const { pen, to } = view;
     this.axis(view, lows, highs, names);
@@ -535,7 +559,7 @@ jedax.Explorer = class {
       trace.points.forEach((point, place) => (place ? pen.lineTo(...to(point)) : pen.moveTo(...to(point))));
       pen.stroke();
       const last = to(trace.points.at(-1));
-      if (this.now.traces.kind === "links") trace.points.forEach((point) => this.dot(pen, to(point), 3.5, jedax.colour("path")));
+      if (kind === "links") trace.points.forEach((point) => this.dot(pen, to(point), 3.5, jedax.colour("path")));
       if (trace.end === "arrived") this.star(pen, last, 9, jedax.colour("stop"));
       else if (trace.end === "collided") this.cross(pen, last, 5, jedax.colour("stop"));
       else this.dot(pen, last, 5, jedax.colour("stop"));
@@ -651,6 +675,7 @@ jedax.Explorer = class {
       this.draw();
     });
     ["axis-x", "axis-y"].forEach((id, place) => get(id).addEventListener("change", (event) => { this.axes[place] = Number(event.target.value); this.draw(); }));
+    get("act").addEventListener("click", () => this.act());
     get("show-best").addEventListener("click", () => choose(this.now.best.cell));
     get("loop").addEventListener("input", (event) => this.go(Number(event.target.value)));
     get("play").addEventListener("click", () => this.play());

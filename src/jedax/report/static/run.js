@@ -150,6 +150,7 @@ jedax.show = (data) => {
 
 jedax.start = () => {
   const data = (jedax.data = jedax.read());
+  jedax.live = data.live;
   jedax.explorer = new jedax.Explorer(data);
   jedax.withCharts(() => {
     jedax.curves = new jedax.Curves(jedax.data);
