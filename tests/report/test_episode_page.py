@@ -13,7 +13,6 @@ import jedax
 from jedax import cli
 from jedax._checks import JedaxError
 from jedax.report import episode_data, rollouts, viewer
-from jedax.report.found import find
 from jedax.report.pages import run_page, write_report
 from jedax.tasks import make
 
@@ -197,16 +196,3 @@ def test_a_time_that_is_none(text, capsys, maze_run):
     with pytest.raises(SystemExit, match="2"):
         cli.main(["report", str(maze_run), "--trace-seconds", text])
     assert f"trace-seconds: expected a number of seconds from 0 on, got '{text}'" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_hopper_of_brax(tmp_path):
-    """Its episodes are those that the search saw."""
-    pytest.importorskip("brax")
-    run = searched(make("hopper", steps=9, hidden=(4,)), tmp_path / "run", 12)
-    said = []
-    about, (replica,) = episode_data.episodes(find(run.path), 60.0, said.append)
-    assert said[-1].startswith(f"episodes of {len(filled(run))} of {len(filled(run))} solutions acted again in ")
-    assert about["feet"] == ["foot"]
-    assert sorted(replica["episodes"]["cells"]) == filled(run)
-    assert replica["episodes"]["departs"] == []

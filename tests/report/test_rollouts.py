@@ -120,6 +120,18 @@ class TestRobots:
         assert cells(most_bytes=0)[0] == [[4], []]
 
 
+@pytest.mark.slow
+def test_a_hopper_of_brax_acts_as_in_the_search():
+    pytest.importorskip("brax")
+    task = make("hopper", steps=9, hidden=(4,))
+    genotypes = np.array(3 * jax.vmap(task.init)(jax.random.split(jax.random.key(1), module._BRAX)))
+    expected = jax.jit(task.evaluate_batch)(jax.random.key(0), jnp.asarray(genotypes))
+    (found,) = rollouts(task, genotypes[None], [np.arange(module._BRAX)], seconds=0, most_bytes=1e9)
+    sums = [one.rewards.sum(dtype=np.float64) for one in found]
+    np.testing.assert_allclose(sums, expected.fitness, rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose([one.seen.mean(axis=0) for one in found], expected.descriptor, atol=1e-6)
+
+
 class TestGym:
     """The episode step by step, by gymnasium itself."""
 
