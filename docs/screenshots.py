@@ -13,7 +13,7 @@ here, page_file = Path(__file__).parent, Path(sys.argv[1]).resolve() / "report.h
 
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-    for name, width, height, scheme in (("report", 1400, 1560, "light"), ("report-phone", 390, 1110, "dark")):
+    for name, width, height, scheme in (("report", 1400, 1880, "light"), ("report-phone", 390, 1420, "dark")):
         page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
         page.goto(page_file.as_uri())
         page.wait_for_selector(".main-svg", state="attached")

@@ -20,6 +20,7 @@ def chromium():
 def opened(browser, address, **options):
     """Open a page; it must neither complain nor ask for anything but itself and what lies beside it."""
     page = browser.new_page(**{"viewport": {"width": 1400, "height": 900}, **options})
+    page.set_default_timeout(120_000)  # other processes may have the machine
     trouble, asked = [], []
     page.on("console", lambda message: trouble.append(message.text))
     page.on("pageerror", lambda error: trouble.append(str(error)))

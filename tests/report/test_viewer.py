@@ -88,6 +88,75 @@ def test_a_page_follows_a_run_that_grows(browser, serving, copy, maze_run, monke
     assert all(url.startswith((address, "data:")) for url in asked)
 
 
+@pytest.fixture
+def started():
+    """Start commands, which end with the test."""
+    processes = []
+
+    def start(*arguments, code="from jedax.cli import main; main()"):
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def wait_for(condition, process=None, seconds=200):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert process is None or process.poll() is None
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def recorded(path):
+    rows = RunDirectory(path).read_metrics() if (path / "metrics.csv").exists() else []
+    return int(rows[-1]["evaluations"]) if rows else 0
+
+
+@pytest.mark.parametrize("view", [pytest.param("here", marks=pytest.mark.slow),
+                                  pytest.param("its own process", marks=pytest.mark.nightly)])  # fmt: skip
+def test_a_real_run_is_killed_and_resumed(browser, started, serving, tmp_path, monkeypatch, view):
+    """The page goes on with it, and is never loaded anew."""
+    path = tmp_path / "run"
+    small = ("--cells", 16, "--population", 4, "--pool", 2, "--generations", 5, "--hidden", 2, "--gp-max-steps", 2)
+    running = started("run", "maze-a", *small, "--evaluations", 200_000_000, "--report-every", 200,
+                      "--checkpoint-seconds", 0.5, "--out", path)  # fmt: skip
+    wait_for((path / "checkpoint").is_dir, running)
+    if view == "here":
+        monkeypatch.setattr(viewer, "_PAUSE", 0.2)
+        address = serving(path)
+    else:
+        line = started("view", path).stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", line).group()
+    page = browser.new_page()
+    trouble = []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.goto(address, timeout=200_000)
+    page.evaluate("window.kept = true")
+
+    def shown():
+        return page.evaluate("jedax.data.evaluations")
+
+    first = shown()
+    wait_for(lambda: shown() > first, running)
+    running.kill()
+    running.wait()
+    before = recorded(path)
+    wait_for(lambda: shown() == before)
+    again = started("run", "--resume", path)
+    wait_for(lambda: shown() > before, again)
+    assert page.evaluate("window.kept") is True
+    assert page.is_visible("#map")
+    assert "Following the run" in page.inner_text("#live")
+    page.close()
+    assert trouble == []
+
+
 def test_a_run_that_has_saved_nothing_yet(browser, serving, copy, maze_run):
     for path in copy.iterdir():
         if path.name != "config.yaml":

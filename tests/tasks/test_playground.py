@@ -39,6 +39,17 @@ def test_a_search_is_the_episode_step_by_step(tmp_path, mass):
     np.testing.assert_allclose(best.descriptor, state.data.qpos[:2], atol=1e-5)
 
 
+def test_a_record_is_the_episode(mass):
+    genotype = 3 * mass.init(jax.random.key(4))
+    rewards, length, places = jax.jit(mass.record)(genotype)
+    evaluation = jax.jit(mass.evaluate)(jax.random.key(0), genotype)
+    assert int(length) == len(rewards) == 6
+    assert float(rewards.sum()) == pytest.approx(float(evaluation.fitness), abs=1e-5)
+    np.testing.assert_allclose(places[-1], evaluation.descriptor, atol=1e-5)
+    assert places.shape == (6, 2)
+    assert np.ptp(np.asarray(places), axis=0).max() > 0
+
+
 def test_what_it_is(mass):
     assert mass.name == "playground:PointMass"
     assert isinstance(mass.config, PlaygroundConfig)

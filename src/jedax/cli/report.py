@@ -12,6 +12,11 @@ _REPORT = {
     "out": Option("The page; default: report.html in the directory.", str),
     "share": Option("Put the library that draws charts beside the page, not into it.", bool, False),
     "runs": Option("Of a directory of runs: write the page of each run as well.", bool, False),
+    "trace_seconds": Option(
+        "Of robots' episodes: how long policies may act again, so that the page shows what they do. 0: none.",
+        float,
+        60.0,
+    ),
 }
 _VIEW = {
     "port": Option("Port on this machine; default: any that is free.", int),
@@ -30,8 +35,9 @@ def report(arguments: list[str]) -> None:
 
         keep_compiled_programs()
         page = write_report(
-            directory, out=values.get("out"), share=values.get("share", False), runs=values.get("runs", False)
-        )
+            directory, out=values.get("out"), share=values.get("share", False), runs=values.get("runs", False),
+            trace_seconds=_seconds(values.get("trace_seconds", "60")), say=_say,
+        )  # fmt: skip
     print(f"the report is in {page}")
 
 
@@ -65,6 +71,16 @@ def _parsed(command: str, arguments: list[str], options: dict[str, Option], summ
             remedy=f"try: jedax {command} runs/maze-a-jedi-seed0",
         )
     return words[0], values
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if seconds >= 0:
+        return seconds
+    raise JedaxError(f"trace-seconds: expected a number of seconds from 0 on, got {text!r}; change it.")
 
 
 def _port(text: str) -> int:

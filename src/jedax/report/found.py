@@ -26,7 +26,7 @@ class Found:
     Attributes:
         path: Its directory.
         config: All settings.
-        task: What was searched on; None: only its owner's Python can make it.
+        task: What was searched on; None: it cannot be made here, as `missing` says.
         cells: How the descriptor space is cut; None: nothing was saved yet.
         repertoire: NumPy arrays with a leading replica axis; None with `cells`.
         gp_mean: `(replicas, cells)`; None: not there.
@@ -86,6 +86,11 @@ def find(path: str | Path, task: Task | None = None) -> Found:
             "The task is an object of its owner's Python: solutions are not drawn. "
             "jedax.write_report(directory, task=...) draws them."
         )
+    elif task is None:
+        try:
+            task = results.task_of(config)
+        except JedaxError as error:
+            missing.append(f"Solutions are not drawn: {error}")
     else:
         task = results.task_of(config, task)
     cells = repertoire = mean = std = None

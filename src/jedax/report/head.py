@@ -12,6 +12,7 @@ from jedax.config.methods import JediConfig
 from jedax.experiments.reading import task_name
 from jedax.report.found import Found
 from jedax.report.numbers import decimals_for, fitness_text, share_text
+from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.maze import Maze
 
 _STATUS = {
@@ -23,7 +24,7 @@ _STATUS = {
     "callback": "stopped by a callback",
 }
 _CHOICES = {
-    "uniform": "any cell with equal chance",
+    "uniform": "any of the map's cells with equal chance",
     "pareto": "cells that a Gaussian process promises to be good or knows little about (its Pareto front)",
     "gp-ucb": "cells where a Gaussian process hopes for most (upper confidence bound)",
     "gp-bucb": "cells where a Gaussian process hopes for most (upper confidence bound, chosen as a batch)",
@@ -54,7 +55,7 @@ class Head:
         method: Its label or name.
         badge: Whether it reached its goal, in a few words.
         badge_kind: "good", "warn" or "".
-        lead: What happened, in three sentences.
+        lead: What was wanted, how it was looked for, and what came out.
         facts: Numbers.
         command: What made the run; empty: unknown.
         missing: What is not there.
@@ -159,45 +160,70 @@ def _command(environment: dict[str, Any]) -> str:
 
 def _lead(found: Found, reached: bool | None) -> str:
     method = found.config.method_config
-    wanted = "the robot that drives to the target in the fewest steps" if isinstance(found.task, Maze) else (
-        "the solution with the highest fitness"
-    )  # fmt: skip
-    parts = [f"The search was for {wanted}."]
-    if isinstance(method, JediConfig):
-        several = f"{method.pool} evolution strategies" if method.pool > 1 else "one evolution strategy"
-        parts.append(
-            f"JEDi sent {several} at a time towards target behaviours, {_CHOICES[method.targets]}; each set out from "
-            "the stored solution that behaved most like its target, and all that was tried filled the map below."
-        )
+    parts = [f"Wanted: {_wanted(found)}."]
     best = _best(found)
     if best:
         parts.append(_outcome(found, max(best), reached))
+    if isinstance(method, JediConfig):
+        parts.append(
+            "JEDi looked for it by sending searches towards many different behaviours, not uphill in fitness alone, "
+            "so that a dead end does not stop it."
+        )
     return " ".join(parts)
 
 
+def _wanted(found: Found) -> str:
+    if isinstance(found.task, Maze):
+        return "a robot that drives from the start to the goal in as few steps as it can"
+    if isinstance(found.task, AntMaze):
+        return "an ant that walks around the walls and gets near the goal soon"
+    return "the solution with the highest fitness"
+
+
 def _outcome(found: Found, best: float, reached: bool | None) -> str:
-    seeds = f" The best of {found.replicas} seeds" if found.replicas > 1 else " The best solution"
-    after = f"After {found.evaluations:,} evaluations:"
+    seeds = f" the best of {found.replicas} seeds" if found.replicas > 1 else " the best solution"
+    after = f"After {found.evaluations:,} evaluations (solutions that were tried),"
     if isinstance(found.task, Maze):
         robot = f" the best robot{f' of {found.replicas} seeds' if found.replicas > 1 else ''}"
         if reached:
-            return f"{after}{robot} reaches the target in {-best:.0f} steps."
+            return f"{after}{robot} reaches the goal in {-best:.0f} steps."
         config = found.task.config
         left = (-best - config.steps) / config.distance_weight if config.distance_weight else math.nan
-        return f"{after}{robot} never reaches the target and ends {left:.2f} away from it."
+        return f"{after}{robot} does not reach the goal and ends {left:.2f} away from it."
     ending = "" if reached is None else ", which is the goal" if reached else ", short of the goal"
-    return f"{after}{seeds.lower()} has fitness {_fitness(best)}{ending}."
+    return f"{after}{seeds} has fitness {_fitness(best)}{ending}."
 
 
 def how_to_read(found: Found) -> str:
     """Return how the map is read, in a few sentences."""
     parts = ["Each cell of the map stands for one way to behave and holds the best solution that behaved so."]
     if isinstance(found.task, Maze):
-        parts = ["Each cell of the map is a place where robots ended up, and holds the best robot that ended there."]
-    parts.append("Brighter is better. Point at a cell to see its values, choose it to see its solution.")
-    if found.history is not None:
-        parts.append("Below the map, the slider plays the search back.")
+        config = found.task.config
+        parts = [
+            "Each cell of the map is a place where robots ended up, and holds the best robot that ended there. Its "
+            f"fitness is minus the steps it took to the goal; without arriving, less than -{config.steps}, and the "
+            "less the farther away it ended."
+        ]
+    elif isinstance(found.task, AntMaze):
+        parts = ["Each cell of the map is a place where ants ended up, and holds the best ant that ended there."]
+    parts.append("Brighter is better. Point at a cell to see its values, choose it to see what its solution does.")
     return " ".join(parts)
+
+
+def how_it_searched(found: Found) -> str:
+    """Return what a loop and a target are, in a few sentences."""
+    method = found.config.method_config
+    if not isinstance(method, JediConfig):
+        return "How the cells filled."
+    thing = "robot" if isinstance(found.task, Maze | AntMaze) else "solution"
+    place = "places in the maze" if isinstance(found.task, Maze | AntMaze) else "behaviours, places on this map"
+    several = f"{method.pool} targets" if method.pool > 1 else "one target"
+    return (
+        f"JEDi goes in loops. At the start of each it picks {several}: {place}, {_CHOICES[method.targets]}. For each "
+        f"an evolution strategy sets out from the stored {thing} that behaved most like it, and breeds {thing}s that "
+        "come nearer to the target and are better. All that is tried on the way fills the map, so that later loops "
+        "set out from farther on."
+    )
 
 
 def words(found: Found) -> list[tuple[str, str]]:
@@ -213,6 +239,8 @@ def words(found: Found) -> list[tuple[str, str]]:
     ]  # fmt: skip
     if isinstance(found.config.method_config, JediConfig):
         listed += [
+            ("target", "A behaviour that an evolution strategy is sent towards; it need not be one that is known yet."),
+            ("evolution strategy, ES", "Tries variations of a solution and moves to the better, again and again."),
             ("GP mean, GP standard deviation", "What a Gaussian process expects of a cell, and how unsure it is."),
             ("Pareto rank", "1: no other cell is both more promising and less known; 2: once those are taken away."),
             ("alpha", "What counts for the evolution strategies: 1 nearness to the target alone, 0 fitness alone."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,13 @@ from jedax.report.html import FILE, PLOTLY, plotly_source, render, templates
 from jedax.runs.files import write_atomic
 from jedax.tasks.base import Task
 
+TRACE_SECONDS = 60.0
+"""How long policies may act again for a page, unless another time is asked for."""
+
 
 def write_report(
     directory: str | Path, *, out: str | Path | None = None, task: Task | None = None, share: bool = False,
-    runs: bool = False,
+    runs: bool = False, trace_seconds: float = TRACE_SECONDS, say: Callable[[str], None] | None = None,
 ) -> Path:  # fmt: skip
     """Write a run, or all runs below a directory, as one HTML page; nothing is searched.
 
@@ -29,6 +32,10 @@ def write_report(
         task: The task, where it is an object of one's own that the directory cannot name.
         share: Put the library that draws charts beside the page, for all pages of the directory, and not into it.
         runs: Of a directory of runs: write the page of each run as well; they share the library.
+        trace_seconds: Of a run on a control task, an environment of gymnasium or of Playground: how long policies may
+            act again, compilation included, so that the page can show their episodes: the best first, then the best
+            of each region. At least one batch of them does; 0: none.
+        say: What shows how far they are, a line now and then.
 
     Returns:
         The page.
@@ -39,9 +46,11 @@ def write_report(
     """
     folder = Path(directory)
     plotly_source()
+    tracing = {"trace_seconds": trace_seconds, "say": say}
     if (folder / "config.yaml").is_file():
         page = Path(out) if out is not None else folder / FILE
-        return _write(page, run_page(folder, task, _plotly_path(page, folder) if share else None), folder, share)
+        path = _plotly_path(page, folder) if share else None
+        return _write(page, run_page(folder, task, path, **tracing), folder, share)
     if not folder.is_dir() or not any(folder.rglob("config.yaml")):
         raise fail(
             "report",
@@ -55,7 +64,7 @@ def write_report(
         for config in sorted(folder.rglob("config.yaml")):
             own = config.parent / FILE
             try:
-                _write(own, run_page(config.parent, None, _plotly_path(own, folder)), folder, share)
+                _write(own, run_page(config.parent, None, _plotly_path(own, folder), **tracing), folder, share)
             except JedaxError as error:
                 raise JedaxError(f"{config.parent}: {error}") from None
     from jedax.report.comparison_page import comparison_page
@@ -84,8 +93,9 @@ def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
 
 
 def run_page(
-    directory: Path, task: Task | None = None, plotly_path: str | None = None, live: Mapping[str, Any] | None = None
-) -> str:
+    directory: Path, task: Task | None = None, plotly_path: str | None = None, live: Mapping[str, Any] | None = None,
+    trace_seconds: float = 0.0, say: Callable[[str], None] | None = None,
+) -> str:  # fmt: skip
     """Return the page of a run.
 
     Args:
@@ -93,12 +103,14 @@ def run_page(
         task: As in `write_report`.
         plotly_path: Where the page finds the library that draws charts; None: inside itself.
         live: What a page needs that follows a run; None: it follows none.
+        trace_seconds: As in `write_report`.
+        say: As there.
 
     Raises:
         JedaxError: As in `write_report`.
     """
     from jedax.report.found import find
-    from jedax.report.head import head_of, how_to_read, words
+    from jedax.report.head import head_of, how_it_searched, how_to_read, words
     from jedax.report.run_data import run_data
 
     found = find(directory, task)
@@ -106,16 +118,29 @@ def run_page(
     return render(
         "run.html",
         title=f"{head.task}, {head.method}, seed {found.config.run.seed}",
-        data={**run_data(found), "live": live},
-        scripts=("common.js", "explorer.js", "run.js"),
+        data={**run_data(found, trace_seconds, say), "live": live},
+        scripts=("common.js", "episodes.js", "strip.js", "explorer.js", "run.js"),
         plotly_path=plotly_path,
         live=bool(live),
         head=head,
         how=how_to_read(found),
+        loops=how_it_searched(found),
         words=words(found),
         settings=found.config.dump(),
         environment=json.dumps(found.environment, indent=2, ensure_ascii=False) if found.environment else "",
     )
+
+
+def run_episode(directory: Path, replica: int, cell: int) -> dict[str, Any]:
+    """Let the solution of a cell act, and return what a page shows of it.
+
+    Raises:
+        JedaxError: There is no such solution, or no way to let it act.
+    """
+    from jedax.report.episode_data import episode
+    from jedax.report.found import find
+
+    return episode(find(directory), replica, cell)
 
 
 def run_update(directory: Path, task: Task | None = None) -> dict[str, Any]:

@@ -11,12 +11,15 @@ from matplotlib import colormaps
 
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
+from jedax.report.episode_data import episodes, replay_command
 from jedax.report.found import Found
 from jedax.report.traces import can_trace, traces
 from jedax.runs.history import History
 from jedax.runs.packing import pack
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
+from jedax.tasks.control import layout
+from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.maze import Maze
 
 # Points of all paths in a page: 5.4 bytes each.
@@ -25,19 +28,29 @@ _MOST_RANKED = 20_000
 _MOST_EXACT = 100_000
 # Values of all snapshots of the cells: 2.7 bytes each.
 _MOST_KEPT = 400_000
+_ANT_LIMITS = ((-6.0, -6.0), (41.0, 41.0))  # with the walls around
 _MAPS = ("viridis", "magma", "cividis")
 
 
-def run_data(found: Found) -> dict[str, Any]:
-    """Return what the scripts of a run's page need; nothing is searched."""
+def run_data(found: Found, trace_seconds: float = 0.0, say: Callable[[str], None] | None = None) -> dict[str, Any]:
+    """Return what the scripts of a run's page need; nothing is searched.
+
+    Args:
+        found: The run.
+        trace_seconds: How long policies may act again, where a solution is an episode; 0: they do not.
+        say: What shows how far they are.
+    """
     data: dict[str, Any] = {
         "task": _task(found.task),
         "budget": found.config.run.evaluations,
+        "evaluations": found.evaluations,
         "seed": found.config.run.seed,
         "goal": None if found.task is None else found.task.goal_fitness,
         "rows": _columns(found.rows),
         "phases": found.summary.get("phase_seconds", {}),
         "maps": {name: _colours(name) for name in _MAPS},
+        "episodes": None,
+        "replay": replay_command(found),
         "space": None,
         "replicas": [],
         "best_replica": 0,
@@ -49,22 +62,35 @@ def run_data(found: Found) -> dict[str, Any]:
     room = _MOST_POINTS // found.replicas
     data["best_replica"] = int(order[0])
     data["space"] = _space(found.cells, found.task)
-    data["replicas"] = [_replica(found, replica, room) for replica in range(found.replicas)]
+    data["episodes"], shown = episodes(found, trace_seconds, say)
+    data["replicas"] = [_replica(found, replica, room) | (shown[replica] or {}) for replica in range(found.replicas)]
     return data
 
 
 def _task(task: Task | None) -> dict[str, Any] | None:
+    """Return walls, start and target of a maze."""
+    if isinstance(task, AntMaze):
+        return {"walls": _capsules(), "wall_width": 2 * layout.RADIUS, "limits": _ANT_LIMITS, "start": (0.0, 0.0),
+                "target": layout.TARGET, "target_radius": 0.0, "noisy": False}  # fmt: skip
     if not isinstance(task, Maze):
         return None
     config = task.config
     return {
         "walls": config.all_walls,
+        "wall_width": 0.0,
         "limits": config.limits,
         "start": config.start,
         "target": config.target,
         "target_radius": config.target_radius,
         "noisy": config.wheel_noise > 0 or config.laser_noise > 0,
     }
+
+
+def _capsules() -> list[tuple[float, float, float, float]]:
+    """Return the lines in the middle of the ant's walls, without their caps."""
+    radius = layout.RADIUS
+    return [(x1 + radius * (x2 > x1), y1 + radius * (y2 > y1), x2 - radius * (x2 > x1), y2 - radius * (y2 > y1))
+            for x1, y1, x2, y2 in layout.WALLS]  # fmt: skip
 
 
 def _columns(rows: list[dict[str, float]]) -> dict[str, list]:
@@ -136,6 +162,7 @@ def _replica(found: Found, replica: int, room: int) -> dict[str, Any]:
         "descriptors": [pack(axis) for axis in descriptors.T],
         "best": {"fitness": _number(best_fitness), "descriptor": best.tolist(), "cell": cell},
         "traces": _traces(found, replica, fitness, room),
+        "episodes": None,
         **_history(found.history, replica),
     }
 

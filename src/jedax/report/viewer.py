@@ -33,7 +33,7 @@ class View:
 
     def __init__(self, directory: str | Path):
         self.directory = RunDirectory.open(directory).path
-        self._lock = threading.Lock()
+        self._lock, self._acting = threading.Lock(), threading.Lock()
         self._stamp = ""
         self._update: dict[str, Any] = {}
         self._next = 0.0
@@ -67,6 +67,11 @@ class View:
                 self._stamp = stamp
                 self._next = time.monotonic() + _IDLE * (time.monotonic() - began)
             return {"stamp": self._stamp, **self._update}
+
+    def episode(self, replica: int, cell: int) -> dict[str, Any]:
+        """Return the episode of a cell's solution, which acts now; one at a time, beside what follows the run."""
+        with self._acting:
+            return pages.run_episode(self.directory, replica, cell)
 
     def _read(self) -> dict[str, Any]:
         """Read the run; files can vanish meanwhile, when a checkpoint takes the place of another."""
@@ -107,10 +112,16 @@ class _Handler(BaseHTTPRequestHandler):
                     self._answer(204, "application/json", "")
                 else:
                     self._answer(200, "application/json", json.dumps(found, allow_nan=False))
+            elif address.path == "/episode.json":
+                wanted = parse_qs(address.query)
+                replica, cell = (int(wanted.get(name, ["-1"])[0]) for name in ("replica", "cell"))
+                self._answer(200, "application/json", json.dumps(self.server.view.episode(replica, cell)))
             else:
                 self._answer(404, "text/plain", "not here\n")
         except JedaxError as error:
             self._answer(503, "text/plain; charset=utf-8", f"{error}\n")
+        except ValueError:
+            self._answer(404, "text/plain", "not here\n")
 
     def _answer(self, status: int, kind: str, text: str) -> None:
         data = text.encode()

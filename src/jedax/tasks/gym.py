@@ -105,6 +105,25 @@ class Gym(HostTask):
         """Draw one random genotype: kernels LeCun-uniform, biases zero."""
         return policy.init(key, self.layer_sizes)
 
+    def record(self, genotypes: Float[np.ndarray, "batch params"]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return one episode of each genotype step by step, in this process.
+
+        Returns:
+            Rewards `(steps,)`, and after each step whether each foot touches the ground, `(steps, feet)`, where the
+            robot is, `(steps, 2)`, or nothing, `(steps, 0)`, as the descriptor is feet-contact, final-xy or another.
+        """
+        work = self.work
+        episodes: Any = load_object(work.factory, "worker")(**work.settings)
+        rewards: list[list[float]] = [[] for _ in genotypes]
+        seen: list[list[np.ndarray]] = [[] for _ in genotypes]
+
+        def see(row: int, reward: float, now: np.ndarray) -> None:
+            rewards[row].append(reward)
+            seen[row].append(now)
+
+        episodes(np.asarray(genotypes, np.float32), see)
+        return [(np.array(earned), np.array(places)) for earned, places in zip(rewards, seen, strict=True)]
+
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:
         """Return what a policy does, as the environment takes it.
 

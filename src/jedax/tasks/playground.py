@@ -130,9 +130,7 @@ class Playground(MeasuredTask):
 
         def step(episode: tuple) -> tuple:
             number, state, fitness, contacts = episode
-            action = self.act(genotype, _observation(state))
-            after = loaded.environment.step(state, action)
-            after = jax.tree.map(lambda new, old: jnp.asarray(new, jnp.asarray(old).dtype), after, state)
+            after = self._step(loaded, genotype, state)
             return number + 1, after, fitness + after.reward, contacts + touches(after)
 
         start = (jnp.int32(0), loaded.start, jnp.float32(0), nothing)
@@ -142,6 +140,30 @@ class Playground(MeasuredTask):
         descriptor = self._descriptor(state, contacts, number)
         finite = jnp.isfinite(genotype).all()
         return Evaluation(jnp.where(finite, fitness, jnp.nan), jnp.where(finite, descriptor, jnp.nan))
+
+    def record(
+        self, genotype: Float[Array, " params"]
+    ) -> tuple[Float[Array, " steps"], Int[Array, ""], Float[Array, "steps seen"]]:
+        """Return one episode of ONE genotype step by step; it is simulated to the end even if it ends before.
+
+        Returns:
+            Rewards; the number of steps that count; and after each step what `Gym.record` says.
+        """
+        loaded = _load(self.config)
+        touches = self._contacts(loaded)
+
+        def step(state: Any, _: None) -> tuple[Any, tuple]:
+            after = self._step(loaded, genotype, state)
+            seen = after.data.qpos[:2] if self.config.descriptor == "final-xy" else touches(after)
+            return after, (after.reward, after.done, seen)
+
+        _, (rewards, done, seen) = jax.lax.scan(step, loaded.start, length=loaded.steps)
+        ends = jnp.append(done[:-1] >= 0.5, True)
+        return rewards, jnp.argmax(ends) + 1, seen
+
+    def _step(self, loaded: _Loaded, genotype: Float[Array, " params"], state: Any) -> Any:
+        after = loaded.environment.step(state, self.act(genotype, _observation(state)))
+        return jax.tree.map(lambda new, old: jnp.asarray(new, jnp.asarray(old).dtype), after, state)
 
     def _contacts(self, loaded: _Loaded) -> Callable[[Any], Bool[Array, " feet"]]:
         """Return what tells which feet touch the ground in a state; none of them where nobody asks."""

@@ -75,6 +75,7 @@ class FeetContact:
         self._feet = feet_of(environment, feet)
         self._ground = set(np.flatnonzero(environment.model.geom_bodyid == 0).tolist())
         self._counts = np.zeros(len(set(self._feet.values())))
+        self._touching = np.zeros(len(self._counts), bool)
         self._steps = 0
 
     def begin(self, observation: Any) -> None:
@@ -84,14 +85,17 @@ class FeetContact:
     def step(self, observation: Any, action: Any, reward: float, info: dict[str, Any]) -> None:
         """Look at the contacts after a step."""
         self._steps += 1
-        touching = set()
+        self._touching[:] = False
         for one, other in self._data.contact.geom.tolist():
             if one in self._ground and other in self._feet:
-                touching.add(self._feet[other])
+                self._touching[self._feet[other]] = True
             elif other in self._ground and one in self._feet:
-                touching.add(self._feet[one])
-        for foot in touching:
-            self._counts[foot] += 1
+                self._touching[self._feet[one]] = True
+        self._counts += self._touching
+
+    def now(self) -> np.ndarray:
+        """Return whether each foot touched the ground at the end of the last step."""
+        return self._touching.copy()
 
     def end(self) -> np.ndarray:
         """Return the shares."""
@@ -116,6 +120,10 @@ class FinalXY:
     def step(self, observation: Any, action: Any, reward: float, info: dict[str, Any]) -> None:
         """Keep what the environment tells."""
         self._info = info
+
+    def now(self) -> np.ndarray:
+        """Return the position after the last step; errors as in `end`."""
+        return self.end()
 
     def end(self) -> np.ndarray:
         """Return the position.
@@ -153,6 +161,10 @@ class Own:
         self._episode.actions.append(action)
         self._episode.rewards.append(reward)
         self._episode.infos.append(info)
+
+    def now(self) -> np.ndarray:
+        """Return nothing: the function speaks of whole episodes."""
+        return np.zeros(0)
 
     def end(self) -> np.ndarray:
         """Return what the function returns.

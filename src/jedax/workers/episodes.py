@@ -98,10 +98,16 @@ class Episodes:
         self._describe = _descriptor(descriptor, feet, num_descriptors)
         self._pairs: list[tuple[Any, Any]] = []
 
-    def __call__(self, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(
+        self, genotypes: np.ndarray, see: Callable[[int, float, np.ndarray], None] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sum of rewards `(n,)` and the descriptor `(n, d)` of each policy `(n, params)`.
 
         Policies with weights that are not finite get NaN.
+
+        Args:
+            genotypes: Of the policies.
+            see: Called after every step with the number of its policy, its reward, and what its descriptor sees now.
         """
         fitness = np.full(len(genotypes), np.nan)
         found: dict[int, np.ndarray] = {}
@@ -119,6 +125,8 @@ class Episodes:
                 observation, reward, terminated, truncated, info = environment.step(action)
                 fitness[rows[slot]] += float(reward)
                 descriptor.step(observation, action, float(reward), info)
+                if see is not None:
+                    see(int(rows[slot]), float(reward), descriptor.now())
                 observations[place] = np.ravel(observation)
                 if terminated or truncated:
                     going_on[place] = False

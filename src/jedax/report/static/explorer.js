@@ -1,12 +1,12 @@
 "use strict";
 // The behaviour space with its cells, the solution of one of them, and the search played back.
 jedax.LAYERS = {
-  fitness: { name: "fitness", map: "viridis" },
-  counts: { name: "evaluations (log)", map: "magma", log: true },
-  gp_mean: { name: "GP mean", map: "viridis" },
-  gp_std: { name: "GP standard deviation", map: "cividis" },
-  rank: { name: "Pareto rank", map: "viridis", reversed: true },
-  improved: { name: "last improved", map: "cividis" },
+  fitness: { name: "fitness", map: "viridis", says: "How good the best solution of each cell is." },
+  counts: { name: "evaluations (log)", map: "magma", log: true, says: "How many of the solutions that were tried fell into each cell." },
+  gp_mean: { name: "GP mean", map: "viridis", says: "The fitness that a Gaussian process, fitted to all cells, expects of each." },
+  gp_std: { name: "GP standard deviation", map: "cividis", says: "How unsure the Gaussian process is: bright cells are little known." },
+  rank: { name: "Pareto rank", map: "viridis", reversed: true, says: "Rank 1 (bright): no other cell is both more promising and less known." },
+  improved: { name: "last improved", map: "cividis", says: "When the solution of each cell was found: bright is late." },
 };
 
 jedax.Explorer = class {
@@ -18,6 +18,7 @@ jedax.Explorer = class {
     this.cell = null;
     this.hover = null;
     this.cache = new Map();
+    this.asked = new Map();
     const get = (id) => document.getElementById(id);
     this.map = get("map");
     this.scene = get("scene");
@@ -84,21 +85,21 @@ jedax.Explorer = class {
     return this.cache.get(key);
   }
 
-  shown() {
-    const values = this.values(this.layer);
-    if (this.loop === null) return { values, note: "" };
-    const at = this.loops.until[this.loop] ?? this.loops.evaluations[this.loop];
-    if (this.layer === "fitness") {
+  shown(layer = this.layer, loop = this.loop) {
+    const values = this.values(layer);
+    if (loop === null) return { values, note: "", at: this.data.evaluations };
+    const at = this.loops.until[loop] ?? this.loops.evaluations[loop];
+    if (layer === "fitness") {
       const before = this.now.snapshots.filter((snapshot) => snapshot.evaluations <= at).at(-1);
-      if (before) return { values: this.unpacked(before, "fitness"), note: `Cells as they were after ${jedax.number(before.evaluations)} evaluations.` };
+      if (before) return { values: this.unpacked(before, "fitness"), note: `Cells as they were after ${jedax.number(before.evaluations)} evaluations.`, at: before.evaluations };
     }
-    if (this.layer === "improved" || this.layer === "fitness") {
+    if (layer === "improved" || layer === "fitness") {
       const improved = this.values("improved");
-      return { values: values.map((value, cell) => (improved[cell] <= at ? value : NaN)), note: "Cells that have not changed since." };
+      return { values: values.map((value, cell) => (improved[cell] <= at ? value : NaN)), note: "Cells that have not changed since.", at };
     }
-    if (this.layer.startsWith("gp_")) {
-      const before = this.now.gp_snapshots.filter((snapshot) => snapshot.evaluations <= this.loops.evaluations[this.loop]).at(-1);
-      if (before) return { values: this.unpacked(before, this.layer), note: `The GP as it was after ${jedax.number(before.evaluations)} evaluations.` };
+    if (layer.startsWith("gp_")) {
+      const before = this.now.gp_snapshots.filter((snapshot) => snapshot.evaluations <= this.loops.evaluations[loop]).at(-1);
+      if (before) return { values: this.unpacked(before, layer), note: `The GP as it was after ${jedax.number(before.evaluations)} evaluations.` };
     }
     return { values, note: "As it was at the end: this was not kept for every loop." };
   }
@@ -109,16 +110,16 @@ jedax.Explorer = class {
     return this.cache.get(key);
   }
 
-  limits() {
+  limits(layer = this.layer) {
     let low = Infinity, high = -Infinity;
     // The GP changes so much from loop to loop that only what is shown sets its scale.
-    const values = this.layer.startsWith("gp_") ? this.shown().values : this.values(this.layer);
+    const values = layer.startsWith("gp_") ? this.shown().values : this.values(layer);
     for (const value of values) if (Number.isFinite(value)) { if (value < low) low = value; if (value > high) high = value; }
     return low <= high ? [low, high] : [0, 1];
   }
 
-  shade(value, [low, high]) {
-    const { map, log, reversed } = jedax.LAYERS[this.layer];
+  shade(value, [low, high], layer = this.layer) {
+    const { map, log, reversed } = jedax.LAYERS[layer];
     const colours = this.data.maps[map];
     let share = log ? Math.log(value / low) / Math.log(high / low || 1) : (value - low) / (high - low);
     if (!Number.isFinite(share)) share = 1;
@@ -127,10 +128,10 @@ jedax.Explorer = class {
   }
 
   // Sizes a canvas for a box of the descriptor space, and returns how to get from there to pixels.
-  frame(canvas, lows, highs) {
+  frame(canvas, lows, highs, { left, bottom, gap } = { left: 34, bottom: 30, gap: 6 }) {
     const width = Math.max(160, canvas.parentElement.clientWidth);
     const [across, up] = [highs[0] - lows[0], highs[1] - lows[1]];
-    const ratio = this.dimensions === 1 && canvas === this.map ? 0.3 : up / across;
+    const ratio = this.dimensions === 1 && canvas !== this.scene ? 0.3 : up / across;
     const height = Math.round(width * (ratio > 0.4 && ratio < 1.6 ? ratio : this.dimensions === 1 ? 0.3 : 0.8));
     const scale = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * scale);
@@ -139,7 +140,6 @@ jedax.Explorer = class {
     const pen = canvas.getContext("2d");
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, width, height);
-    const left = 34, bottom = 30, gap = 6;
     const to = ([x, y]) => [left + ((x - lows[0]) / across) * (width - left - gap), height - bottom - ((y - lows[1]) / up) * (height - bottom - gap)];
     return { pen, to, width, height, left, bottom };
   }
@@ -185,6 +185,7 @@ jedax.Explorer = class {
     this.drawMap();
     this.drawDetail();
     this.drawReplay();
+    jedax.drawStrip(this);
   }
 
   drawMap() {
@@ -194,27 +195,33 @@ jedax.Explorer = class {
     const { values, note } = this.shown();
     const limits = this.limits();
     this.axis(view, lows, highs);
-    pen.fillStyle = jedax.colour("empty");
-    const [a, b] = [to([lows[0], highs[1]]), to([highs[0], lows[1]])];
-    pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
-    if (this.outlines) this.drawCells(view, values, limits);
-    else this.drawDots(view, values, limits);
-    if (this.data.task) this.drawMaze(view, 2.2, false);
+    this.drawSpace(view, values, limits, this.layer);
     if (this.loop === null) this.drawBest(view);
-    else this.drawLoop(view);
+    else this.drawLoop(view, this.loop);
     this.outlineCell(view, this.hover, 1.5);
     this.outlineCell(view, this.cell, 3);
     this.drawScale(limits);
     const title = jedax.LAYERS[this.layer].name;
     document.getElementById("map-title").textContent = `Behaviour space: ${title}`;
-    const line = document.getElementById("map-note");
-    line.hidden = !note;
-    line.textContent = note;
+    document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says} ${note}`;
+    document.getElementById("map-legend").hidden = this.loop !== null;
+    document.querySelectorAll("#map-legend .of-maze").forEach((item) => (item.hidden = !this.data.task));
     const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0);
     this.map.setAttribute("aria-label", `Map of the behaviour space, coloured by ${title}: ${filled} of ${values.length} cells have a value, from ${jedax.number(limits[0])} to ${jedax.number(limits[1])}. Arrow keys move from cell to cell.`);
   }
 
-  drawCells({ pen, to }, values, limits) {
+  // The cells of the space, and the maze over them.
+  drawSpace(view, values, limits, layer) {
+    const { pen, to } = view, [lows, highs] = this.box();
+    const [a, b] = [to([lows[0], highs[1]]), to([highs[0], lows[1]])];
+    pen.fillStyle = jedax.colour("empty");
+    pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
+    if (this.outlines) this.drawCells(view, values, limits, layer);
+    else this.drawDots(view, values, limits, layer);
+    if (this.data.task) this.drawMaze(view, 2.2, false);
+  }
+
+  drawCells({ pen, to }, values, limits, layer) {
     const edge = jedax.colour("edge");
     const fine = values.length > 3000;
     pen.lineWidth = 0.6;
@@ -223,7 +230,7 @@ jedax.Explorer = class {
       pen.beginPath();
       this.outlines[cell].forEach((corner, place) => (place ? pen.lineTo(...to(corner)) : pen.moveTo(...to(corner))));
       pen.closePath();
-      pen.fillStyle = known ? this.shade(values[cell], limits) : jedax.emptyColour;
+      pen.fillStyle = known ? this.shade(values[cell], limits, layer) : jedax.emptyColour;
       pen.fill();
       pen.strokeStyle = fine ? pen.fillStyle : edge;
       pen.stroke();
@@ -231,7 +238,7 @@ jedax.Explorer = class {
   }
 
   // Of more than two descriptors two are shown: cells lie over each other, the highest value on top.
-  drawDots({ pen, to, width }, values, limits) {
+  drawDots({ pen, to, width }, values, limits, layer) {
     const size = Math.max(2.5, Math.min(9, (width * 0.42) / Math.sqrt(values.length)));
     const order = [...values.keys()].sort((one, other) => (Number.isFinite(values[one]) ? values[one] : -Infinity) - (Number.isFinite(values[other]) ? values[other] : -Infinity) || 0);
     for (const cell of order) {
@@ -239,13 +246,14 @@ jedax.Explorer = class {
       const [x, y] = to(this.place(cell));
       pen.beginPath();
       pen.arc(x, y, known ? size : size / 2, 0, 2 * Math.PI);
-      pen.fillStyle = known ? this.shade(values[cell], limits) : jedax.colour("line");
+      pen.fillStyle = known ? this.shade(values[cell], limits, layer) : jedax.colour("line");
       pen.fill();
     }
   }
 
-  drawMaze({ pen, to }, width, filled) {
-    const { walls, start, target, target_radius: radius } = this.data.task;
+  drawMaze({ pen, to }, thin, filled) {
+    const { walls, wall_width: thick, start, target, target_radius: radius } = this.data.task;
+    const width = Math.max(thin, to([thick, 0])[0] - to([0, 0])[0]);
     pen.lineCap = "round";
     pen.beginPath();
     for (const [x1, y1, x2, y2] of walls) { pen.moveTo(...to([x1, y1])); pen.lineTo(...to([x2, y2])); }
@@ -259,7 +267,7 @@ jedax.Explorer = class {
     pen.stroke();
     const [x, y] = to(target), edge = to([target[0] + radius, target[1]]);
     pen.beginPath();
-    pen.arc(x, y, edge[0] - x, 0, 2 * Math.PI);
+    pen.arc(x, y, Math.max(5, edge[0] - x), 0, 2 * Math.PI);
     pen.strokeStyle = pen.fillStyle = jedax.colour("goal");
     pen.lineWidth = 2;
     if (filled) pen.fill();
@@ -332,9 +340,9 @@ jedax.Explorer = class {
     return this.cache.get(key);
   }
 
-  drawLoop({ pen, to }) {
+  drawLoop({ pen, to }, loop) {
     for (let number = 0; number < this.loops.pool; number++) {
-      const { target, start, end } = this.es(this.loop, number);
+      const { target, start, end } = this.es(loop, number);
       const colour = jedax.palette[number % jedax.palette.length];
       const ended = Number.isFinite(end[0]);
       const line = (from, until, dashes) => {
@@ -434,12 +442,41 @@ jedax.Explorer = class {
 
   // The line of a cell's solution, and how it ended.
   trace(cell) {
+    const asked = this.asked.get(this.solution(cell))?.traces;
+    if (asked) return { points: this.split(asked)[0], end: "", whole: true };
     const { traces } = this.now;
     const place = traces ? traces.cells.indexOf(cell) : -1;
     if (place < 0) return null;
     const key = `traces ${this.replica}`;
     if (!this.cache.has(key)) this.cache.set(key, this.split(traces));
     return { points: this.cache.get(key)[place], end: traces.ends[place] || "", whole: traces.every === 1 || cell === traces.whole };
+  }
+
+  // The episode of a cell's solution.
+  episode(cell) {
+    const { episodes } = this.now;
+    const key = `episodes ${this.replica}`, asked = this.asked.get(this.solution(cell));
+    if (asked) return jedax.episodes(asked.episodes, this.data.episodes).get(cell);
+    if (!episodes) return null;
+    if (!this.cache.has(key)) this.cache.set(key, jedax.episodes(episodes, this.data.episodes));
+    return this.cache.get(key).get(cell) || null;
+  }
+
+  // What tells the solution of a cell from one that takes its place while the run goes on.
+  solution(cell) {
+    return `${this.replica} ${cell} ${this.values("fitness")[cell]} ${this.values("improved")[cell]}`;
+  }
+
+  // Lets the solution of the chosen cell act, where `jedax view` serves the page.
+  async act() {
+    const { cell, replica } = this, solution = this.solution(cell), note = document.getElementById("episode-note");
+    document.getElementById("act").hidden = true;
+    note.textContent = "It acts; the first time takes longest …";
+    const answer = await fetch(`episode.json?replica=${replica}&cell=${cell}`).catch(() => null);
+    if (answer?.ok) this.asked.set(solution, await answer.json());
+    const trouble = answer?.ok ? "" : answer ? await answer.text() : "jedax view has stopped.";
+    if (this.cell === cell && this.replica === replica) this.drawDetail();
+    if (trouble) note.textContent = trouble;
   }
 
   drawDetail() {
@@ -455,23 +492,65 @@ jedax.Explorer = class {
       item.append(jedax.element("dt", name), jedax.element("dd", value));
       list.append(item);
     }
-    const drawable = Boolean(this.now.traces);
+    const drawable = Boolean(this.now.traces) || this.data.episodes?.kind === "way", episode = this.episode(cell), csv = document.getElementById("path-csv");
     document.getElementById("scene-frame").hidden = !drawable;
     document.getElementById("scene-legend").hidden = !drawable || !trace;
-    document.getElementById("path-csv").hidden = !trace;
-    if (drawable) this.drawScene(cell, trace);
+    csv.hidden = !trace && !episode;
+    csv.textContent = `CSV of this ${episode ? "episode" : "path"}`;
+    this.drawEpisode(cell, episode);
+    if (drawable) this.drawScene(cell, trace, episode);
+    this.writeCommand(cell);
   }
 
-  drawScene(cell, trace) {
+  drawEpisode(cell, episode) {
+    const about = this.data.episodes;
+    const frame = document.getElementById("episode-frame"), note = document.getElementById("episode-note");
+    frame.hidden = !episode;
+    note.hidden = !about;
+    if (!about) return;
+    const live = Boolean(jedax.live), filled = Number.isFinite(this.values("fitness")[cell]);
+    document.getElementById("act").hidden = !live || !filled || Boolean(episode) || Boolean(about.missing);
+    if (!filled) note.textContent = "This cell is empty: no solution behaved so.";
+    else if (about.missing) note.textContent = `Its solution cannot act again here: ${about.missing}`;
+    else if (!episode && live) note.textContent = "While this page follows the run, solutions act when they are asked to.";
+    else if (!episode) note.textContent = `Its solution has not acted again, to keep this page quick to make and small. ${this.data.replay ? "The command below shows it." : "A higher --trace-seconds of jedax report may bring it."}`;
+    else {
+      const text = (note.textContent = jedax.episodeText(episode, about, this.values("fitness")[cell]));
+      const canvas = document.getElementById("episode");
+      jedax.drawEpisode(canvas, episode, about);
+      canvas.setAttribute("aria-label", `Line of the return over the steps of the episode${about.feet.length ? ", and bars that show when each foot is on the floor" : ""}. ${text}`);
+    }
+  }
+
+  // The command that films the solution of a cell.
+  writeCommand(cell) {
+    const line = document.getElementById("replay-line"), { replay, replicas, best_replica: first } = this.data;
+    line.hidden = !replay || !Number.isFinite(this.values("fitness")[cell]);
+    if (line.hidden) return;
+    const best = cell === this.now.best.cell;
+    const seed = replicas.length > 1 && !(best && this.replica === first) ? ` --seed ${this.now.seed}` : "";
+    const place = best ? "" : ` --cell ${this.centroids.map((axis) => Number(axis[cell].toPrecision(5))).join(" ")}`;
+    document.getElementById("replay-command").textContent = replay + place + seed;
+  }
+
+  // The box that a scene shows: all of a maze, or of the descriptors and of the line.
+  sceneBox(trace) {
+    if (this.data.task) return this.data.task.limits;
+    const [lows, highs] = this.box();
+    if (!trace || this.now.traces?.kind === "links") return [lows, highs];
+    return [lows.map((low, axis) => Math.min(low, ...trace.points.map((point) => point[axis]))), highs.map((high, axis) => Math.max(high, ...trace.points.map((point) => point[axis])))];
+  }
+
+  drawScene(cell, trace, episode) {
     const { task } = this.data;
-    const [lows, highs] = task ? task.limits : this.box();
+    const [lows, highs] = this.sceneBox(trace), kind = this.data.episodes ? "way" : this.now.traces.kind, names = kind === "way" ? this.data.space.names : ["x", "y"];
     const view = (this.sceneView = this.frame(this.scene, lows, highs));
     const { pen, to } = view;
-    this.axis(view, lows, highs, ["x", "y"]);
+    this.axis(view, lows, highs, names);
     if (task) this.drawMaze(view, 2.5, true);
-    const says = { arrived: "reaches the target", collided: "ends at a wall", "time out": "runs out of time" };
+    const says = { arrived: "reaches the goal", collided: "ends at a wall", "time out": "runs out of time" };
     let label = "This cell is empty: no solution behaved so.";
-    if (!trace && Number.isFinite(this.values("fitness")[cell])) label = "The path of this cell was left out, to keep the page small.";
+    if (!trace && Number.isFinite(this.values("fitness")[cell])) label = this.data.episodes ? "not shown" : "The path of this cell was left out, to keep the page small.";
     if (trace) {
       pen.lineJoin = pen.lineCap = "round";
       pen.strokeStyle = jedax.colour("path");
@@ -480,11 +559,12 @@ jedax.Explorer = class {
       trace.points.forEach((point, place) => (place ? pen.lineTo(...to(point)) : pen.moveTo(...to(point))));
       pen.stroke();
       const last = to(trace.points.at(-1));
-      if (this.now.traces.kind === "links") trace.points.forEach((point) => this.dot(pen, to(point), 3.5, jedax.colour("path")));
+      if (kind === "links") trace.points.forEach((point) => this.dot(pen, to(point), 3.5, jedax.colour("path")));
       if (trace.end === "arrived") this.star(pen, last, 9, jedax.colour("stop"));
       else if (trace.end === "collided") this.cross(pen, last, 5, jedax.colour("stop"));
       else this.dot(pen, last, 5, jedax.colour("stop"));
-      label = task ? `A robot that ${says[trace.end]}${trace.end === "arrived" ? ` in ${jedax.number(-this.values("fitness")[cell])} steps` : ""}${trace.whole ? "" : ` (drawn from every ${this.now.traces.every}th step)`}, fitness ${jedax.number(this.values("fitness")[cell])}.` : "The arm of this cell, from its shoulder to its tip.";
+      if (episode) label = `The way of the robot${episode.steps.length < episode.length ? `, drawn from every ${episode.steps[0]}th step` : ""}.`;
+      else label = task ? `A robot that ${says[trace.end]}${trace.end === "arrived" ? ` in ${jedax.number(-this.values("fitness")[cell])} steps` : ""}${trace.whole ? "" : ` (drawn from every ${this.now.traces.every}th step)`}, fitness ${jedax.number(this.values("fitness")[cell])}.` : "The arm of this cell, from its shoulder to its tip.";
     } else {
       pen.fillStyle = jedax.colour("soft");
       pen.textAlign = "center";
@@ -494,9 +574,9 @@ jedax.Explorer = class {
     const legend = document.getElementById("scene-legend");
     legend.replaceChildren(jedax.element("li", label));
     if (!task) return;
-    const marks = { arrived: "★", collided: "✕", "time out": "●" };
-    const entries = [["●", "path", "start"], ["●", "goal", "target"]];
-    if (trace) entries.push([marks[trace.end], "stop", "end"]);
+    const marks = { arrived: "★", collided: "✕" };
+    const entries = [["●", "path", "start"], ["●", "goal", "goal"]];
+    if (trace) entries.push([marks[trace.end] || "●", "stop", "end"]);
     for (const [mark, colour, text] of entries) {
       const item = jedax.element("li", ` ${text}`);
       const sign = jedax.element("b", mark, { class: "mark" });
@@ -519,7 +599,7 @@ jedax.Explorer = class {
     document.getElementById("loop-legend").hidden = !guided;
     document.querySelector("[data-csv=loops]").hidden = !guided;
     if (this.loop === null) {
-      output.textContent = `End of the search: ★ marks the best solution. Move the slider to see ${guided ? `its ${jedax.number(loops.evaluations.length)} loops` : "how the cells filled"}.`;
+      output.textContent = `End of the search: ★ marks the best solution. Move the slider to see ${guided ? (loops.evaluations.length === 1 ? "its loop" : `its ${jedax.number(loops.evaluations.length)} loops`) : "how the cells filled"}.`;
       slider.setAttribute("aria-valuetext", "end of the search");
       return;
     }
@@ -595,6 +675,7 @@ jedax.Explorer = class {
       this.draw();
     });
     ["axis-x", "axis-y"].forEach((id, place) => get(id).addEventListener("change", (event) => { this.axes[place] = Number(event.target.value); this.draw(); }));
+    get("act").addEventListener("click", () => this.act());
     get("show-best").addEventListener("click", () => choose(this.now.best.cell));
     get("loop").addEventListener("input", (event) => this.go(Number(event.target.value)));
     get("play").addEventListener("click", () => this.play());
@@ -660,8 +741,22 @@ jedax.Explorer = class {
   }
 
   pathCsv() {
-    const { points } = this.trace(this.cell);
+    const { points } = this.trace(this.cell) || { points: [] }, episode = this.episode(this.cell);
+    if (episode) return this.episodeCsv(episode, points);
     return { point: [...points.keys()], x: points.map((point) => point[0]), y: points.map((point) => point[1]) };
+  }
+
+  // A row for each step; the return, and the place, only where this page holds them.
+  episodeCsv(episode, points) {
+    const columns = { step: [...Array(episode.length).keys()].map((step) => step + 1), return: Array(episode.length).fill(null) };
+    const ways = points.length ? this.data.space.names.map((name) => (columns[name] = Array(episode.length).fill(null))) : [];
+    episode.steps.forEach((step, place) => {
+      columns.return[step - 1] = episode.returns[place];
+      // A way may begin with where the robot started.
+      ways.forEach((way, axis) => { way[step - 1] = points[points.length - episode.steps.length + place][axis]; });
+    });
+    this.data.episodes.feet.forEach((foot, place) => (columns[foot] = [...episode.contacts[place]]));
+    return columns;
   }
 
   loopsCsv() {

@@ -27,13 +27,13 @@ jedax.Curves = class {
     const { rows, goal } = this.data;
     const gp = Object.keys(rows).filter((name) => ["gp_signal", "gp_length_scale", "gp_noise"].includes(name));
     const found = [
-      { id: "best", title: "best fitness", columns: ["max_fitness"], goal },
-      { id: "coverage", title: "coverage", columns: ["coverage"], percent: true },
-      { id: "qd", title: "QD score", columns: ["qd_score"] },
+      { id: "best", title: "best fitness", columns: ["max_fitness"], goal, says: "Of the best solution so far; steps up are new bests." },
+      { id: "coverage", title: "coverage", columns: ["coverage"], percent: true, says: "Share of the cells that hold a solution." },
+      { id: "qd", title: "QD score", columns: ["qd_score"], says: "Fitness summed over all cells: how many behaviours are known, and how well." },
     ];
-    if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"] });
-    if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true });
-    if (this.data.replicas.some((replica) => replica.loops?.pool)) found.push({ id: "distance", title: "mean distance to the targets", loops: true });
+    if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"], says: "At 1 evolution strategies only go for their targets, at 0 only for fitness." });
+    if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true, says: "What its fit to the cells came to, loop by loop." });
+    if (this.data.replicas.some((replica) => replica.loops?.pool)) found.push({ id: "distance", title: "mean distance to the targets", loops: true, says: "How far from their targets evolution strategies set out and end. With a low alpha they may leave them for better fitness." });
     return found;
   }
 
@@ -41,8 +41,12 @@ jedax.Curves = class {
     const place = document.getElementById("charts");
     const figures = this.figures();
     // All places first: a chart takes the width that its place has when it is drawn.
-    for (const { id } of figures)
-      if (!document.getElementById(`chart-${id}`)) place.append(jedax.element("div", null, { class: "chart", id: `chart-${id}` }));
+    for (const { id, says } of figures) {
+      if (document.getElementById(`chart-${id}`)) continue;
+      const figure = jedax.element("div");
+      figure.append(jedax.element("div", null, { class: "chart", id: `chart-${id}` }), jedax.element("p", says, { class: "chart-note" }));
+      place.append(figure);
+    }
     for (const figure of figures) {
       const chart = document.getElementById(`chart-${figure.id}`);
       const traces = figure.loops ? this.distances() : this.lines(figure);
@@ -146,6 +150,7 @@ jedax.show = (data) => {
 
 jedax.start = () => {
   const data = (jedax.data = jedax.read());
+  jedax.live = data.live;
   jedax.explorer = new jedax.Explorer(data);
   jedax.withCharts(() => {
     jedax.curves = new jedax.Curves(jedax.data);
