@@ -24,7 +24,8 @@ _COMMAND = {
 }
 # Settings that no flag changes: they come with the task.
 _HIDDEN = {"walls", "name"}
-_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border", "--history", "--no-history"}
+_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border", "--history", "--no-history",
+                  "--random-resets", "--no-random-resets"}  # fmt: skip
 
 
 def run(arguments: list[str]) -> None:

@@ -132,6 +132,9 @@ def start(
     """
     progress = progress or Silent()
     config, task = host.settled(config, results.task_of(config, task), progress.note)
+    samples = getattr(config.method_config, "samples_per_evaluation", 1)
+    if samples > 1 and not task.is_noisy:
+        progress.note(f"Nothing in {task.name} is random: the {samples} samples of a solution agree.")
     if start_genotypes is None:
         start_genotypes = _read_genotypes(config.run.start_from, task)
     start_genotypes = _check_genotypes(start_genotypes, task)

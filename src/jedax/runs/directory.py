@@ -11,6 +11,7 @@
 | `environment.json` | versions, machine, command line |
 | `log.txt` | what happened when |
 | `figures/` | pictures |
+| `reevaluated.*` | what `jedax reevaluate` found |
 | `replay/` | what `jedax replay` made |
 """
 
@@ -34,10 +35,11 @@ from jedax.runs import files
 
 _KEPT_CHECKPOINTS = 2
 _OUTCOME = ("repertoire.safetensors", "summary.json")
+REEVALUATED = ("reevaluated.json", "reevaluated.csv", "reevaluated.png")
 _REPORT = ("report.html", "plotly.min.js")
 _FILES = (
     "config.yaml", "metrics.csv", "history.jsonl", "environment.json", "log.txt", "start_genotypes.npy",
-    *_OUTCOME, *_REPORT,
+    *_OUTCOME, *REEVALUATED, *_REPORT,
 )  # fmt: skip
 _FOLDERS = ("checkpoint", "figures", "replay")
 
@@ -158,7 +160,7 @@ class RunDirectory:
 
     def remove_outcome(self) -> None:
         """Remove what an interrupted run left as its outcome: it goes on, and `checkpoint/` has all of it."""
-        for name in _OUTCOME:
+        for name in (*_OUTCOME, *REEVALUATED):
             (self.path / name).unlink(missing_ok=True)
 
     def set_aside(self, checkpoint: Path) -> None:

@@ -148,10 +148,10 @@ class TestParts:
     def test_a_batch_in_parts_is_the_batch(self, batch):
         genotypes = jax.random.normal(KEY, (batch, 5))
 
-        def evaluate(genotype):
+        def evaluate(key, genotype):
             return Evaluation(genotype.sum(), genotype[:2])
 
-        found = jax.jit(lambda g: base._in_parts(evaluate, g))(genotypes)
+        found = jax.jit(lambda g: base._in_parts(evaluate, None, g))(genotypes)
         np.testing.assert_allclose(found.fitness, genotypes.sum(axis=1), atol=1e-5)
         np.testing.assert_array_equal(found.descriptor, genotypes[:, :2])
 
