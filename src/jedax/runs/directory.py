@@ -13,6 +13,7 @@
 | `figures/` | pictures |
 | `reevaluated.*` | what `jedax reevaluate` found |
 | `replay/` | what `jedax replay` made |
+| `tensorboard/`, `wandb/` | what these trackers keep |
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _FILES = (
     "config.yaml", "metrics.csv", "history.jsonl", "environment.json", "log.txt", "start_genotypes.npy",
     *_OUTCOME, *REEVALUATED, *_REPORT,
 )  # fmt: skip
-_FOLDERS = ("checkpoint", "figures", "replay")
+_FOLDERS = ("checkpoint", "figures", "replay", "tensorboard", "wandb")
 
 
 def _number(text: str) -> float:

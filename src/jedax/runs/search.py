@@ -145,7 +145,7 @@ class Search:
         with (
             _interruptible() as caught,
             environment.one_blas_thread(),
-            self.programs.opened(self.config.run, self._note, lambda: bool(caught)),
+            self.programs.opened(self.config.run, self.note, lambda: bool(caught)),
         ):
             try:
                 if not self._restored():
@@ -313,7 +313,7 @@ class Search:
             })  # fmt: skip
         return rows
 
-    def _note(self, message: str) -> None:
+    def note(self, message: str) -> None:
         """Show a message, and keep it."""
         self.progress.note(message)
         if self.directory is not None:
