@@ -21,9 +21,7 @@ _BENCH = {
     "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int),
     "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str),
     "figures": Option("Whether each run draws its own figures.", bool, False),
-    "track": Option(
-        "Trackers of each run: tensorboard, wandb, mlflow; see docs/tracking.md.", tuple[str, ...]
-    ),
+    "track": Option("Trackers of each run: tensorboard, wandb, mlflow; see docs/tracking.md.", tuple[str, ...]),
 }
 _COMPARE = {
     "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str),
