@@ -33,8 +33,9 @@ def reevaluate(arguments: list[str]) -> None:
         from jedax.runs.environment import keep_compiled_programs
 
         keep_compiled_programs()
-    numbers = {name: _whole(name, values[name]) for name in ("samples", "seed") if name in values}
-    found = reevaluation.reevaluate(directory, **numbers, cells=values.get("cells", "all"), note=_Lines())
+    samples, seed = (_whole(name, values.get(name, str(_REEVALUATE[name].default))) for name in ("samples", "seed"))
+    cells = values.get("cells", "all")
+    found = reevaluation.reevaluate(directory, samples=samples, seed=seed, cells=cells, note=_Lines())
     print(reevaluation.table(found))
     print(f"\nthe numbers are in {directory}/{reevaluation.FILES[0]} and {reevaluation.FILES[1]}"
           + f", the figure in {reevaluation.FILES[2]}" * (found.scope == "all"))  # fmt: skip

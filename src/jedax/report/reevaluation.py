@@ -217,7 +217,7 @@ def scatter(ax: Axes, solutions: Solutions) -> None:
     """Draw corrected against reported fitness: a dot per solution, the best with its standard error."""
     known = np.isfinite(solutions.fitness) & np.isfinite(solutions.reported)
     reported, fitness = solutions.reported[known], solutions.fitness[known]
-    ax.plot(reported, fitness, ".", color=plots.PATH, markersize=4, alpha=0.5, markeredgewidth=0, label="elite")
+    ax.plot(reported, fitness, ".", color=plots.PATH, markersize=6, alpha=0.5, markeredgewidth=0, label="elite")
     best = solutions.best
     ax.errorbar(solutions.reported[best], solutions.fitness[best], solutions.error[best], fmt="*", markersize=13,
                 color=plots.STOP, markeredgecolor="white", capsize=3, label="reported best", zorder=4)  # fmt: skip

@@ -168,27 +168,25 @@ def sample_again(
     number = samples if run.task.is_noisy else _SAMPLES_WITHOUT_NOISE
     chosen = [_rows_of(run, replica, cells == "all") for replica in range(run.config.run.replicas)]
     genotypes = np.concatenate([genotypes for _, _, genotypes in chosen])
-    found = _samples(run, genotypes, number, seed, note)
+    fitness, descriptor = _samples(run, genotypes, number, seed, note)
     ends = np.cumsum([len(cell) for cell, _, _ in chosen])[:-1]
-    fitness, descriptors = np.split(found.fitness, ends, axis=1), np.split(found.descriptor, ends, axis=1)
-    replicas = [
-        _solutions(run, replica, cell, best, Evaluation(fitness[replica], descriptors[replica]))  # type: ignore[arg-type]
-        for replica, (cell, best, _) in enumerate(chosen)
-    ]
+    parts = zip(chosen, np.split(fitness, ends, axis=1), np.split(descriptor, ends, axis=1), strict=True)
+    replicas = [_solutions(run, replica, cell, best, *samples_of)
+                for replica, ((cell, best, _), *samples_of) in enumerate(parts)]  # fmt: skip
     return Reevaluation(
         config=run.config,
         samples=number,
         seed=seed,
         scope="all" if cells == "all" else "best",
         is_noisy=run.task.is_noisy,
-        agree=all(bool(_equal(values)) for values in (found.fitness, found.descriptor)),
+        agree=_agree(fitness) and _agree(descriptor),
         num_cells=run.cells.num_cells,
         qd_offset=run.task.qd_offset,
         replicas=tuple(replicas),
     )
 
 
-def _equal(values: np.ndarray) -> bool:
+def _agree(values: np.ndarray) -> bool:
     return np.array_equal(values, np.broadcast_to(values[:1], values.shape), equal_nan=True)
 
 
@@ -207,12 +205,16 @@ def _rows_of(run: Run, replica: int, every: bool) -> tuple[np.ndarray, int, np.n
     return cell, int(np.flatnonzero(cell == home)[0]), genotypes
 
 
-def _solutions(run: Run, replica: int, cell: np.ndarray, best: int, samples: Evaluation) -> Solutions:
+def _solutions(
+    run: Run, replica: int, cell: np.ndarray, best: int, fitness_samples: np.ndarray, descriptor_samples: np.ndarray
+) -> Solutions:
     how = run.config.method_config.sample_aggregation  # type: ignore[attr-defined]
     own, repertoire = run.best(replica), run.repertoire
-    valid = np.isfinite(samples.fitness) & np.isfinite(samples.descriptor).all(axis=-1)
-    fitness, error = middle(np.asarray(samples.fitness, np.float64), valid, how)
-    descriptor = np.stack([middle(axis, valid, how)[0] for axis in np.moveaxis(samples.descriptor, -1, 0)], axis=-1)
+    valid = np.isfinite(fitness_samples) & np.isfinite(descriptor_samples).all(axis=-1)
+    exact = fitness_samples.astype(np.float64)
+    fitness, error = middle(exact, valid, how)
+    axes = np.moveaxis(descriptor_samples.astype(np.float64), -1, 0)
+    descriptor = np.stack([middle(axis, valid, how)[0] for axis in axes], axis=-1)
     known = np.isfinite(fitness)
     place = np.asarray(run.cells.assign(jnp.asarray(np.where(known[:, None], descriptor, 0), jnp.float32)))
     is_best = cell < 0
@@ -229,7 +231,7 @@ def _solutions(run: Run, replica: int, cell: np.ndarray, best: int, samples: Eva
         descriptor=descriptor,
         new_cell=np.where(known, place, -1),
         failed=(~valid).sum(axis=0),
-        chosen=_choose(np.asarray(samples.fitness, np.float64), valid, how),
+        chosen=_choose(exact, valid, how),
     )
 
 
@@ -259,7 +261,8 @@ def middle(
         Both NaN where no value is valid; the error alone where there is one value.
     """
     number = valid.sum(axis=0)
-    some, ordered = np.maximum(number, 1), np.sort(np.where(valid, values, np.inf), axis=0)
+    some = np.maximum(number, 1)
+    ordered = np.sort(np.where(valid, values, np.finfo(np.float64).max), axis=0)
     columns = np.arange(values.shape[1])
     if how == "mean":
         centre = np.where(valid, values, 0).sum(axis=0) / some
@@ -273,8 +276,10 @@ def middle(
     return np.where(number > 0, centre, np.nan), np.where(number > 1, error, np.nan)
 
 
-def _samples(run: Run, genotypes: np.ndarray, samples: int, seed: int, note: Note) -> Evaluation:
-    """Return `fitness (samples, n)` and `descriptor (samples, n, d)`, NumPy arrays."""
+def _samples(
+    run: Run, genotypes: np.ndarray, samples: int, seed: int, note: Note
+) -> tuple[Float[np.ndarray, "samples n"], Float[np.ndarray, "samples n d"]]:
+    """Return fitness and descriptors of all samples."""
     task, total = run.task, samples * len(genotypes)
     rows = -(-len(genotypes) // -(-len(genotypes) // _ROWS))  # chunks of one size
     # A task without noise takes its samples one by one, so that all of them round alike.
@@ -293,7 +298,7 @@ def _samples(run: Run, genotypes: np.ndarray, samples: int, seed: int, note: Not
                 descriptor[place] = np.asarray(found.descriptor)[:number, :width]
                 done += number * width
                 note(done / total)
-    return Evaluation(fitness, descriptor)  # type: ignore[arg-type]
+    return fitness, descriptor
 
 
 @contextlib.contextmanager

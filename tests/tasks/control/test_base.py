@@ -203,3 +203,52 @@ class TestMissingExtra:
         code += "repr(task), task.descriptor_bounds, task.qd_offset\n"
         done = run_python(code + "assert not {'brax', 'mujoco', 'flax'} & set(sys.modules)")
         assert done.returncode == 0, done.stderr
+
+
+class RandomStart(Script):
+    """Begins at a random row of its table."""
+
+    def reset(self, key):
+        row = jax.random.randint(key, (), 0, 3)
+        return self.state(row, row, jnp.float32(0), jnp.float32(0))
+
+
+class TestRandomResets:
+    """A robot that takes three steps from the row where it starts."""
+
+    REWARDS = (1.0, 10, 100, 1000, 10_000)
+
+    @pytest.fixture(scope="class")
+    def task(self):
+        still = np.zeros((5, 7, 3))
+        return walker(RandomStart(still, self.REWARDS, np.zeros(5)), random_resets=True).__class__(
+            name="walker2d", steps=3, hidden=(2,), random_resets=True
+        )
+
+    def expected(self, keys):
+        rows = [int(jax.random.randint(key, (), 0, 3)) for key in keys]
+        return [sum(self.REWARDS[row : row + 3]) for row in rows]
+
+    @pytest.mark.parametrize("batch", [5, 70])
+    def test_every_member_of_a_batch_begins_elsewhere(self, task, batch):
+        keys = jax.random.split(KEY, batch)
+        genotypes = jnp.zeros((batch, task.num_params))
+        plain = jax.jit(task.evaluate_batch)(KEY, genotypes)
+        np.testing.assert_allclose(plain.fitness, self.expected(keys))
+        assert len(set(plain.fitness.tolist())) == 3
+        full = jax.jit(task.evaluate_with_transitions)(KEY, genotypes)
+        np.testing.assert_allclose(full.fitness, plain.fitness)
+        np.testing.assert_allclose(full.transitions.rewards.sum(axis=1), plain.fitness)
+        steps = task.rollout_batch(KEY, genotypes)
+        np.testing.assert_allclose(steps.rewards.sum(axis=1), plain.fitness)
+
+    def test_one_genotype(self, task):
+        keys = jax.random.split(jax.random.key(9), 4)
+        found = [float(task.evaluate(key, jnp.zeros(task.num_params)).fitness) for key in keys]
+        assert found == self.expected(keys)
+        assert task.is_noisy
+
+    def test_by_default_all_episodes_begin_alike(self):
+        task = walk([DOWN] * 3, [UP] * 3, [1.0] * 3, [0] * 3)
+        assert not task.is_noisy
+        assert task._keys(KEY, 5) is None
