@@ -38,7 +38,7 @@ class Kept:
 
 
 class Fails(Kept):
-    def __init__(self, where, error=RuntimeError("no network")):
+    def __init__(self, where, error):
         super().__init__()
         self.where, self.error = where, error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,9 @@ class TensorBoard:
             assert self._about is not None
             assert self._about.folder is not None
             package = require("tensorboardX", "tensorboard", "track tensorboard")
-            self._writer = package.SummaryWriter(str(Path(self._about.folder) / FOLDER), purge_step=step)
+            # Files that began in the same second would have one name.
+            name = {"filename_suffix": f".{time.time_ns()}"}
+            self._writer = package.SummaryWriter(str(Path(self._about.folder) / FOLDER), purge_step=step, **name)
             self._writer.add_text("config", _table(self._about.config))
         return self._writer
 
