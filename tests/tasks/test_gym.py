@@ -136,8 +136,8 @@ def test_pga_me_is_refused():
 
 
 def test_samples_start_from_seeds_that_follow_each_other():
-    task = make("gym:CartPole-v1", hidden=(), descriptor="tests.workers.work:lengths", descriptor_lows=(0,),
-                descriptor_highs=(500,), episode_seed=2**31 - 2)  # fmt: skip
+    task = make("gym:CartPole-v1", hidden=(), descriptor="tests.workers.work:lengths", descriptor_lows=(0, 0),
+                descriptor_highs=(500, 500), episode_seed=2**31 - 2)  # fmt: skip
     assert [task.sample_seed(sample) for sample in range(3)] == [2**31 - 2, 2**31 - 1, 0]
     # A policy that pushes one way falls after about ten steps; where it starts makes a difference of some.
     genotype = np.float32([0] * 8 + [0, 1])
