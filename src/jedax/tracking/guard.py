@@ -20,7 +20,7 @@ Note = Callable[[str], None]
 # Calls that may wait for a tracker.
 _MOST_WAITING = 1000
 # How long a run waits at its end for trackers to finish.
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 
 
 class Guarded:
