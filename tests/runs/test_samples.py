@@ -12,6 +12,7 @@ from jedax.gp import condition, predict
 from jedax.runs.compiled import Programs
 from jedax.runs.host import evaluate_samples
 from jedax.runs.programs import programs_for
+from jedax.tasks import Maze
 
 MAPS = {"offspring": 8, "cells": 16, "iso_sigma": 0.0}
 
@@ -233,3 +234,13 @@ def test_samples_of_replicas_are_those_of_their_seeds():
         alone = jedax.run("map-elites", Noisy(), evaluations=48, seed=5 + replica, samples_per_evaluation=2, **MAPS)
         np.testing.assert_allclose(alone.repertoire.best_fitness[0], both.repertoire.best_fitness[replica], atol=1e-5)
         np.testing.assert_array_equal(alone.repertoire.counts[0], both.repertoire.counts[replica])
+
+
+def test_pga_me_learns_from_the_steps_of_all_samples():
+    maze = Maze(steps=10, wheel_noise=0.001)
+    run = jedax.run("pga-me", maze, evaluations=2 * 8 * 3, samples_per_evaluation=2, offspring=8, cells=16,
+                    critic_hidden=(4,), critic_batch=4, critic_steps=1, gradient_steps=1, buffer=1000)  # fmt: skip
+    # Nobody arrives in ten steps, so that every step of every sample is one to learn from.
+    assert (
+        [row["buffered_steps"] for row in run.rows] == [10 * row["evaluations"] for row in run.rows] == [160, 320, 480]
+    )

@@ -1,7 +1,9 @@
 """Trackers that fail, hang or come too late: the run goes on, and says so once."""
 
+import re
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,8 +136,8 @@ def test_a_slow_tracker_is_waited_for():
             super().log(step, numbers)
 
     notes, tracker = [], Slow()
-    tracked = Tracking({"slow": tracker}, notes.append)
-    tracked.begin(ABOUT)
+    tracked = Tracking({"slow": tracker})
+    tracked.begin(ABOUT, notes.append)
     for step in range(10):
         tracked.log(step, [{"replica": 0, "max_fitness": 1.0}])
     tracked.finish({})
@@ -171,6 +173,22 @@ def test_a_run_that_fails_ends_its_trackers(tmp_path):
     assert tracker.calls[-1] == ("finish", {"status": "failed"})
 
 
+def test_a_failure_is_in_the_log(tmp_path):
+    tracker = Fails("log", RuntimeError("no network"))
+    jedax.run("map-elites", Noisy(), track=[tracker], out=tmp_path / "r", **SETTINGS)
+    log = (tmp_path / "r" / "log.txt").read_text()
+    assert log.count("The tracker Fails 1 failed (RuntimeError: no network); the run goes on without it.") == 1
+
+
+def test_the_example_of_the_docs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "tracking.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(re.sub(r"evaluations=[\d_]+", "evaluations=640", block), {})
+    title, *steps, status = capsys.readouterr().out.splitlines()
+    assert (title, status) == ("maze-a-jedi-seed0", "finished")
+    assert [int(line.split()[0]) for line in steps] == list(range(64, 641, 64))
+
+
 def test_names_of_numbers():
     rows = [{"evaluations": 8, "replica": r, "max_fitness": [1.5, -np.inf][r], "coverage": 0.5} for r in range(2)]
     assert numbers_of(rows, 7) == {"max_fitness/seed7": 1.5, "coverage/seed7": 0.5, "coverage/seed8": 0.5}
@@ -190,4 +208,4 @@ def test_a_missing_extra_is_said_before_anything_is_run(name, monkeypatch, tmp_p
 
 def test_unknown_names_are_refused():
     with pytest.raises(jedax.JedaxError, match=r"track: unknown name 'tensorbord'; did you mean 'tensorboard'\?"):
-        tracking.make(["tensorbord"], None, print)
+        tracking.make(["tensorbord"], None)

@@ -122,7 +122,7 @@ def bench(
     """
     shown = progress or BenchProgress(None)
     folder = Path(out)
-    make_tracking(track, folder, shown.note)  # what does not fit shows before anything is run
+    make_tracking(track, folder)  # what does not fit shows before anything is run
     jobs: list[Job] = []
     before = 0
     for cell in cells_of(grid, folder):

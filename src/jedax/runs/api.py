@@ -138,7 +138,7 @@ def start(
         track: As in `run`.
     """
     progress = progress or Silent()
-    tracking = make_tracking(track, out, progress.note)
+    tracking = make_tracking(track, out)
     config, task = host.settled(config, results.task_of(config, task), progress.note)
     samples = getattr(config.method_config, "samples_per_evaluation", 1)
     if samples > 1 and not task.is_noisy:
@@ -192,7 +192,7 @@ def resume(
         Interrupted: As in `run`.
     """
     directory = RunDirectory.open(path)
-    tracking = make_tracking(track, directory.path, (progress or Silent()).note)
+    tracking = make_tracking(track, directory.path)
     config = directory.read_config()
     task = results.task_of(config, task)
     stored = directory.start_genotypes
@@ -228,7 +228,8 @@ def _carry_out(search: Search, figures: bool, tracking: Tracking) -> Run:
 
     config, directory = search.config, search.directory
     title = f"{config.task}-{config.label or config.method}-seed{config.run.seed}"
-    tracking.begin(About(title, config.model_dump(mode="json"), None if directory is None else directory.path))
+    about = About(title, config.model_dump(mode="json"), None if directory is None else directory.path)
+    tracking.begin(about, search.note)
     search.callbacks = (*search.callbacks, lambda report: tracking.log(report.evaluations, report.rows))
     summary: dict[str, Any] = {"status": "failed"}
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from jedax._checks import check_choice, fail
 from jedax._imports import load_object
 from jedax.tracking.base import About, Tracker
-from jedax.tracking.guard import Note, Tracking
+from jedax.tracking.guard import Tracking
 
 __all__ = ["TRACKERS", "About", "Tracker", "Tracking", "make", "names"]
 
@@ -26,13 +26,12 @@ def names() -> list[str]:
     return sorted(TRACKERS)
 
 
-def make(wanted: Sequence[str | Tracker], folder: str | Path | None, note: Note) -> Tracking:
+def make(wanted: Sequence[str | Tracker], folder: str | Path | None) -> Tracking:
     """Return what follows a run for some trackers; nothing of theirs is imported yet.
 
     Args:
         wanted: Names, or trackers of one's own.
         folder: The run's directory; None: it has none.
-        note: Told, once for each tracker, that it failed and follows no more.
 
     Raises:
         JedaxError: An unknown name, one whose package is not installed, or one that needs a directory.
@@ -53,4 +52,4 @@ def make(wanted: Sequence[str | Tracker], folder: str | Path | None, note: Note)
         if entry == "tensorboard" and folder is None:
             raise fail("track tensorboard", expected="a run with a directory", received="none", remedy="give out")
         trackers[entry] = load_object(factory, "track")()
-    return Tracking(trackers, note)
+    return Tracking(trackers)

@@ -88,18 +88,17 @@ class Tracking:
 
     Args:
         trackers: By the names that messages call them.
-        note: Told what goes wrong, in a sentence.
     """
 
-    def __init__(self, trackers: Mapping[str, Tracker], note: Note):
-        self._trackers, self._note = dict(trackers), note
+    def __init__(self, trackers: Mapping[str, Tracker]):
+        self._trackers = dict(trackers)
         self._guarded: list[Guarded] = []
         self._seed = 0
 
-    def begin(self, about: About) -> None:
-        """Let all trackers begin."""
+    def begin(self, about: About, note: Note) -> None:
+        """Let all trackers begin; `note` is told, once for each that fails, that it follows no more."""
         self._seed = int(about.config.get("run", {}).get("seed", 0))
-        self._guarded = [Guarded(name, tracker, self._note) for name, tracker in self._trackers.items()]
+        self._guarded = [Guarded(name, tracker, note) for name, tracker in self._trackers.items()]
         for tracker in self._guarded:
             tracker.begin(about)
 
