@@ -239,7 +239,7 @@ def test_samples_of_replicas_are_those_of_their_seeds():
 def test_pga_me_learns_from_the_steps_of_all_samples():
     maze = Maze(steps=10, wheel_noise=0.001)
     run = jedax.run("pga-me", maze, evaluations=2 * 8 * 3, samples_per_evaluation=2, offspring=8, cells=16,
-                    critic_hidden=(4,), critic_batch=4, critic_steps=1, gradient_steps=1, buffer=1000)  # fmt: skip
+                    critic_hidden=(4,), critic_batch=4, critic_steps=2, gradient_steps=1, buffer=1000)  # fmt: skip
     # Nobody arrives in ten steps, so that every step of every sample is one to learn from.
     assert (
         [row["buffered_steps"] for row in run.rows] == [10 * row["evaluations"] for row in run.rows] == [160, 320, 480]
