@@ -295,3 +295,23 @@ def test_help_does_not_import_jax():
 def test_import_is_light():
     code = "import sys, jedax\nassert not {'jax', 'numpy', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_reevaluate(here, capsys):
+    assert call(capsys, "run", "arm", *TINY, "--out", "r")[0] == 0
+    code, out, err = call(capsys, "reevaluate", "r", "--samples", "8")
+    assert code == 0, err
+    assert "arm, jedi: 2 new samples of every elite" in out
+    assert "nothing in this task is random, so two samples are enough, and they agree" in out
+    assert "luck 0.000" in out
+    assert (here / "r" / "reevaluated.png").stat().st_size > 10_000
+    code, out, _ = call(capsys, "reevaluate", "r", "--cells", "best")
+    assert code == 0
+    assert "(2 evaluations)" in out
+    assert "coverage" not in out
+    for arguments, message in (
+        (["r", "--samples", "many"], "jedax: samples: expected a whole number, got 'many'; change it.\n"),
+        (["nowhere"], "jedax: run directory: expected a directory with a config.yaml, got nowhere; check the path.\n"),
+        ([], "jedax: jedax reevaluate: expected a run's directory, got none; see runs/.\n"),
+    ):
+        assert call(capsys, "reevaluate", *arguments) == (2, "", message)

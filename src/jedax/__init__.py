@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jedax.repertoire import Repertoire
     from jedax.report.compare import compare
     from jedax.report.pages import write_report
+    from jedax.report.reevaluation import reevaluate
     from jedax.runs.api import resume, run
     from jedax.runs.optimizer import Optimizer
     from jedax.runs.results import Run, Solution, load
@@ -39,6 +40,7 @@ __all__ = [
     "__version__",
     "compare",
     "load",
+    "reevaluate",
     "resume",
     "run",
     "tasks",
@@ -57,6 +59,7 @@ _HOMES = {
     "Solution": "jedax.runs.results",
     "compare": "jedax.report.compare",
     "load": "jedax.runs.results",
+    "reevaluate": "jedax.report.reevaluation",
     "resume": "jedax.runs.api",
     "run": "jedax.runs.api",
     "write_report": "jedax.report.pages",

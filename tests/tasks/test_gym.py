@@ -9,7 +9,9 @@ import pytest
 import jedax
 from jedax._checks import JedaxError
 from jedax.config.environments import GymConfig
+from jedax.runs.host import evaluate_samples
 from jedax.tasks import make
+from jedax.workers.pool import Pool
 
 pytest.importorskip("mujoco", reason="needs the extra [gym]")
 gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
@@ -131,3 +133,28 @@ def test_a_search_with_measured_bounds_leaves_what_it_takes_to_go_on(tmp_path):
 def test_pga_me_is_refused():
     with pytest.raises(JedaxError, match="task gym:Hopper-v5: expected a task whose genotypes are policies"):
         jedax.run("pga-me", "gym:Hopper-v5", evaluations=64)
+
+
+def test_samples_start_from_seeds_that_follow_each_other():
+    task = make("gym:CartPole-v1", hidden=(), descriptor="tests.workers.work:lengths", descriptor_lows=(0, 0),
+                descriptor_highs=(500, 500), episode_seed=2**31 - 2)  # fmt: skip
+    assert [task.sample_seed(sample) for sample in range(3)] == [2**31 - 2, 2**31 - 1, 0]
+    # A policy that pushes one way falls after about ten steps; where it starts makes a difference of some.
+    genotype = np.float32([0] * 8 + [0, 1])
+    pool = Pool(task.work, 1, 60.0)
+    try:
+        found = evaluate_samples(task, pool, genotype[None], range(40))
+        alone, _ = pool.evaluate(genotype[None])
+    finally:
+        pool.close()
+    lengths = np.asarray(found.fitness[:, 0])
+    assert lengths[0] == alone[0]
+    assert len(set(lengths)) > 1
+    environment = gymnasium.make("CartPole-v1")
+    for sample in (0, 1, 2, 39):
+        environment.reset(seed=(2**31 - 2 + sample) % 2**31)
+        steps, over = 0, False
+        while not over:
+            _, _, over, _, _ = environment.step(1)
+            steps += 1
+        assert lengths[sample] == steps

@@ -141,3 +141,13 @@ def test_actions_reach_both_bounds():
     np.testing.assert_array_equal(actions(np.float32([[-1, 1], [0, 0]])), [[-2, 3], [0, 1.5]])
     assert actions(np.zeros((1, 2)))[0].dtype == np.float32
     assert Actions(first=5)(np.float32([[0, 1, 0], [2, 1, 0]])) == [6, 5]
+
+
+def test_each_episode_starts_from_its_own_seed():
+    genotypes, seeds = np.repeat(drawn(1, CHEETAH, 0.2), 3, axis=0), [3, 8, 5]
+    kept = episodes("HalfCheetah-v5", CHEETAH, steps=5)
+    fitness, _ = kept(genotypes, np.array(seeds))
+    alone = [episodes("HalfCheetah-v5", CHEETAH, steps=5, seed=seed)(genotypes[:1])[0][0] for seed in seeds]
+    np.testing.assert_array_equal(fitness, alone)
+    assert len(set(alone)) == 3
+    np.testing.assert_array_equal(kept(genotypes)[0], [alone[0]] * 3)

@@ -63,13 +63,28 @@ class Algorithm(abc.ABC):
         return self.config.batch
 
     @property
+    def samples(self) -> int:
+        """Evaluations of one solution: see `jedax.sampling`."""
+        return self.config.samples_per_evaluation
+
+    @property
+    def initial_evaluations(self) -> int:
+        """Evaluations of the initial batch: all samples of all its genotypes."""
+        return self.samples * self.num_initial
+
+    @property
+    def evaluations_per_generation(self) -> int:
+        """Evaluations of one generation: all samples of all its solutions."""
+        return self.samples * self.config.batch
+
+    @property
     def generations_per_loop(self) -> int | None:
         """Generations between two calls of `start_loop`; None: it is never called."""
         return None
 
     def evaluations(self, state: Any) -> Int[Array, ""]:
         """Return the evaluations done so far, the initial batch included."""
-        return self.num_initial + state.generation * self.config.batch
+        return self.initial_evaluations + state.generation * self.evaluations_per_generation
 
     def is_loop_start(self, generation: int) -> bool:
         """Whether `start_loop` is due before generation number `generation`, counted from 0."""

@@ -89,8 +89,8 @@ class CMAME(Algorithm):
         """Return the state after the evaluated initial batch; every emitter starts from a random elite."""
         mean_key, pool_key, direction_key = jax.random.split(key, 3)
         empty = Repertoire.empty(self.cells, genotypes[0], self.acceptance, dtype=self.config.repertoire_dtype)
-        when = jnp.int32(genotypes.shape[0])
-        repertoire, _ = empty.add(self.cells, genotypes, evaluation, when, self.acceptance)
+        when = jnp.int32(self.initial_evaluations)
+        repertoire, _ = empty.add(self.cells, genotypes, evaluation, when, self.acceptance, self.samples)
         means = repertoire.sample(mean_key, self.config.pool)
         return CMAMEState(
             repertoire=repertoire,
@@ -110,8 +110,10 @@ class CMAME(Algorithm):
     ) -> tuple[CMAMEState, Insertion]:
         """Add the batch, rank each population by what came of it, update the ES, restart emitters that are done."""
         tell_key, mean_key, pool_key, direction_key = jax.random.split(key, 4)
-        when = self.evaluations(state) + self.config.batch
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, self.acceptance)
+        when = self.evaluations(state) + self.evaluations_per_generation
+        repertoire, insertion = state.repertoire.add(
+            self.cells, genotypes, evaluation, when, self.acceptance, self.samples
+        )
         by_emitter = Outcome(
             evaluation=self.pool.split(evaluation),
             insertion=self.pool.split(insertion),

@@ -73,7 +73,9 @@ class ES(Algorithm):
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "1 params"], evaluation: Evaluation) -> ESState:
         """Return the state after the genotype to start from was evaluated."""
         empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
-        repertoire, _ = empty.add(self.cells, genotypes, evaluation, jnp.int32(1))
+        repertoire, _ = empty.add(
+            self.cells, genotypes, evaluation, jnp.int32(self.initial_evaluations), samples=self.samples
+        )
         return ESState(repertoire, self.strategy.init(key, genotypes[0]), jnp.int32(0), jnp.int32(0))
 
     def ask(self, key: PRNGKeyArray, state: ESState) -> tuple[Float[Array, "batch params"], ESState]:
@@ -87,8 +89,8 @@ class ES(Algorithm):
         """Update the ES, keep what it found, and restart it where that is due."""
         tell_key, genotype_key, init_key = jax.random.split(key, 3)
         strategy = self.strategy.tell(tell_key, state.strategy, genotypes, evaluation.fitness_or_worst)
-        when = self.evaluations(state) + self.config.batch
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when)
+        when = self.evaluations(state) + self.evaluations_per_generation
+        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
         num_restarts = state.num_restarts
         if self.config.restart_tolerance is not None:
             stuck = has_converged(evaluation, self.config.restart_tolerance)

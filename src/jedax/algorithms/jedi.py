@@ -113,7 +113,9 @@ class JEDi(Algorithm):
         """Initialise the repertoire with the evaluated initial batch; no targets are chosen yet."""
         config = self.config
         empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
-        repertoire, _ = empty.add(self.cells, genotypes, evaluation, jnp.int32(genotypes.shape[0]))
+        repertoire, _ = empty.add(
+            self.cells, genotypes, evaluation, jnp.int32(self.initial_evaluations), samples=self.samples
+        )
         targets = jnp.zeros((config.pool, self.cells.centroids.shape[1]))
         return JEDiState(
             repertoire=repertoire,
@@ -151,7 +153,7 @@ class JEDi(Algorithm):
             index = choose_uniform(key, num_cells, config.pool)
         elif isinstance(at, Posterior):
             # What an ES will bring: all its evaluations of a loop, or one datum where counts do not matter.
-            share = config.population * config.generations if config.gp == "weighted" else 1
+            share = self.samples * config.population * config.generations if config.gp == "weighted" else 1
             index = choose_bucb(key, at, at.noise_variance / share, config.pool, beta=config.ucb_beta)
         elif config.targets == "pareto":
             index = choose_pareto(key, at.mean, at.variance, config.pool)
@@ -243,8 +245,8 @@ class JEDi(Algorithm):
         evaluation: Evaluation,
     ) -> tuple[JEDiState, Insertion]:
         """Score the generation, update every ES, and add all that was evaluated to the repertoire."""
-        when = self.evaluations(state) + self.config.batch
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when)
+        when = self.evaluations(state) + self.evaluations_per_generation
+        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
         by_es = Outcome(
             evaluation=self.pool.split(evaluation),
             insertion=self.pool.split(insertion),

@@ -110,7 +110,9 @@ class PGAME(Algorithm):
         """Return the state after the evaluated initial batch, whose first member is the greedy actor to start from."""
         critic_key, train_key = jax.random.split(key)
         empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
-        repertoire, _ = empty.add(self.cells, genotypes, evaluation, jnp.int32(genotypes.shape[0]))
+        repertoire, _ = empty.add(
+            self.cells, genotypes, evaluation, jnp.int32(self.initial_evaluations), samples=self.samples
+        )
         critic, capacity = self.td3.critic, self.config.buffer if self.config.num_gradient else 1
         learner, buffer = self._learn(
             train_key,
@@ -145,8 +147,8 @@ class PGAME(Algorithm):
         evaluation: Evaluation,
     ) -> tuple[PGAMEState, Insertion]:
         """Add the offspring to the repertoire and their steps to the buffer, and train the critic."""
-        when = self.evaluations(state) + self.config.batch
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when)
+        when = self.evaluations(state) + self.evaluations_per_generation
+        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
         learner, buffer = self._learn(key, state.learner, state.buffer, evaluation)
         return PGAMEState(repertoire, learner, buffer, state.generation + 1), insertion
 

@@ -26,6 +26,7 @@ commands:
   bench --preset NAME      a grid of the paper, such as paper-mazes-quick
   compare DIR...           tables and figures of what bench and run left
   replay DIR [--cell X Y]  picture and film of what a run found
+  reevaluate DIR           evaluate it again, many times: how much of what a noisy run reports was luck
   report DIR               a run, or a directory of runs, as one page that opens from disk
   view DIR                 the page of a run in a browser, following it while it goes on
   tasks                    the tasks that come with jedax
@@ -70,6 +71,10 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli.replay import replay
 
         replay(arguments)
+    elif command == "reevaluate":
+        from jedax.cli.reevaluate import reevaluate
+
+        reevaluate(arguments)
     elif command == "benchmark":
         from jedax.cli.benchmark import benchmark
 
@@ -83,7 +88,7 @@ def _dispatch(arguments: list[str]) -> None:
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
         {"tasks": _show_tasks, "methods": _show_methods, "doctor": _show_machine}[command]()
     else:
-        known = ["run", "bench", "compare", "replay", "report", "view", "benchmark"]
+        known = ["run", "bench", "compare", "replay", "reevaluate", "report", "view", "benchmark"]
         raise unknown("command", command, [*known, "tasks", "methods", "doctor", "--help", "--version"])
 
 

@@ -21,6 +21,7 @@ _BENCH = {
     "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int),
     "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str),
     "figures": Option("Whether each run draws its own figures.", bool, False),
+    "track": Option("Trackers of each run: tensorboard, wandb, mlflow; see docs/tracking.md.", tuple[str, ...]),
 }
 _COMPARE = {
     "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str),
@@ -50,7 +51,10 @@ def bench(arguments: list[str]) -> None:
 
         keep_compiled_programs()
     try:
-        outcome = run_bench(grid, out, progress=BenchProgress(sys.stderr), figures=values.get("figures", False))
+        outcome = run_bench(
+            grid, out, progress=BenchProgress(sys.stderr), figures=values.get("figures", False),
+            track=values.get("track") or (),
+        )  # fmt: skip
     except Interrupted as stop:
         raise Interrupted("Stopped; all that was done is saved. Go on with the same command.", stop.signal) from None
     for path, message in outcome.failed:

@@ -20,11 +20,13 @@ _COMMAND = {
     "out": Option("Directory for results, new or empty. Default: runs/TASK-METHOD-seedS.", str),
     "overwrite": Option("Replace what an earlier run left in --out.", bool, False),
     "config": Option("Settings as in a run's config.yaml; options given here win.", str),
-    "resume": Option("Directory of a run to go on with; takes no other option but --devices.", str),
+    "track": Option("Trackers that follow the run: tensorboard, wandb, mlflow; see docs/tracking.md.", tuple[str, ...]),
+    "resume": Option("Directory of a run to go on with; takes no other option but --devices and --track.", str),
 }
 # Settings that no flag changes: they come with the task.
 _HIDDEN = {"walls", "name"}
-_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border", "--history", "--no-history"}
+_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border", "--history", "--no-history",
+                  "--random-resets", "--no-random-resets"}  # fmt: skip
 
 
 def run(arguments: list[str]) -> None:
@@ -61,15 +63,15 @@ def run(arguments: list[str]) -> None:
     options = {option: taken for option, (_, taken) in _options(config).items()}
     values = parse(arguments, options, prog=f"jedax run {name}", description="Search for the best solution of a task.")
     if "resume" in values:
-        others = sorted(set(values) - {"resume", "devices"})
+        others = sorted(set(values) - {"resume", "devices", "track"})
         if others or task or given_config:
             raise fail(
                 "resume",
-                expected="no other option but --devices, for a run goes on as it began",
+                expected="no other option but --devices and --track, for a run goes on as it began",
                 received=", ".join(["TASK"] * bool(task) + others),
                 remedy="leave them out",
             )
-        _carry_out(resume=values["resume"], devices=values.get("devices"))
+        _carry_out(resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()))
         return
     if task is None and given_config is None:
         raise fail(
@@ -79,9 +81,9 @@ def run(arguments: list[str]) -> None:
             remedy="see jedax tasks, or try: jedax run maze-a",
         )
     out = values.pop("out", None)
-    overwrite = values.pop("overwrite", False)
+    overwrite, track = values.pop("overwrite", False), values.pop("track", ())
     config = _with_flags(config, values)
-    _carry_out(config=config, out=out or _free_name(config), overwrite=overwrite)
+    _carry_out(config=config, out=out or _free_name(config), overwrite=overwrite, track=track)
 
 
 def _take_task(arguments: list[str]) -> str | None:
@@ -101,7 +103,13 @@ def _take_task(arguments: list[str]) -> str | None:
 
 
 def _carry_out(
-    *, config: Any = None, out: Any = None, overwrite: bool = False, resume: str | None = None, devices: Any = None
+    *,
+    config: Any = None,
+    out: Any = None,
+    overwrite: bool = False,
+    resume: str | None = None,
+    devices: Any = None,
+    track: tuple = (),
 ) -> None:
     """Import what does the work, and do it."""
     with nothing_to_save():
@@ -116,9 +124,9 @@ def _carry_out(
     shown = progress.make(config.run.evaluations)
     try:
         if resume is not None:
-            found = api.resume(resume, devices=devices, progress=shown, began=BEGAN)
+            found = api.resume(resume, devices=devices, progress=shown, began=BEGAN, track=track)
         else:
-            found = api.start(config, out=out, overwrite=overwrite, progress=shown, began=BEGAN)
+            found = api.start(config, out=out, overwrite=overwrite, progress=shown, began=BEGAN, track=track)
     finally:
         shown.close()
     summary = found.summary

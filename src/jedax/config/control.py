@@ -25,6 +25,10 @@ class ControlConfig(Config):
     start_seed: int = Field(
         default=0, ge=0, lt=2**32, description="Which of Brax's random start states every episode begins in."
     )
+    random_resets: bool = Field(
+        default=False,
+        description="Whether each episode begins in a random state of its own, with the noise of Brax's reset.",
+    )
 
 
 class LocomotionConfig(ControlConfig):

@@ -15,7 +15,7 @@ TargetChoice = Literal["pareto", "uniform", "gp-ucb", "gp-bucb"]
 
 
 class MethodConfig(Config):
-    """What every method has: a repertoire, and a number of evaluations per generation."""
+    """What every method has: a repertoire, and a number of solutions per generation."""
 
     cells: int = Field(default=1024, ge=1, description="Cells of the repertoire.")
     cell_layout: Literal["auto", "cvt", "grid"] = Field(
@@ -29,9 +29,19 @@ class MethodConfig(Config):
         default="float32", description="Of stored genotypes; bfloat16 takes half the memory and rounds them."
     )
 
+    samples_per_evaluation: int = Field(
+        default=1,
+        ge=1,
+        le=65_536,
+        description="Episodes of every solution, each with random numbers of its own; all count towards the budget.",
+    )
+    sample_aggregation: Literal["mean", "median"] = Field(
+        default="mean", description="What fitness, and each number of the descriptor, are of a solution's samples."
+    )
+
     @property
     def batch(self) -> int:
-        """Evaluations of one generation."""
+        """Solutions of one generation."""
         raise NotImplementedError
 
 
@@ -63,7 +73,7 @@ class ESConfig(WithES):
 
     @property
     def batch(self) -> int:
-        """Evaluations of one generation."""
+        """Solutions of one generation."""
         return self.population
 
 
@@ -78,7 +88,7 @@ class MapElitesConfig(MethodConfig):
 
     @property
     def batch(self) -> int:
-        """Evaluations of one generation."""
+        """Solutions of one generation."""
         return self.offspring
 
 

@@ -25,7 +25,7 @@ class RunConfig(Config):
         default=1_000_000,
         ge=1,
         le=_MOST_EVALUATIONS,
-        description="Budget of each replica, rounded down to generations.",
+        description="Budget of each replica, rounded down to generations; every sample of a solution counts.",
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
     replicas: int = Field(default=1, ge=1, description="Independent searches that run side by side in one program.")

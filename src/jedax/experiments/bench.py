@@ -30,6 +30,8 @@ from jedax.runs.compiled import replica_roots
 from jedax.runs.directory import RunDirectory
 from jedax.runs.files import write_atomic
 from jedax.runs.programs import forget_programs, programs_for
+from jedax.tracking import Tracker
+from jedax.tracking import make as make_tracking
 
 # A run needs its state about three times: donated buffers, a checkpoint, the final arrays.
 _COPIES_OF_STATE = 3
@@ -93,7 +95,14 @@ class Outcome:
     failed: tuple[tuple[Path, str], ...]
 
 
-def bench(grid: Grid, out: str | Path, *, progress: BenchProgress | None = None, figures: bool = False) -> Outcome:
+def bench(
+    grid: Grid,
+    out: str | Path,
+    *,
+    progress: BenchProgress | None = None,
+    figures: bool = False,
+    track: Sequence[str | Tracker] = (),
+) -> Outcome:
     """Run what a grid asks for and `out` does not hold yet.
 
     Args:
@@ -101,6 +110,7 @@ def bench(grid: Grid, out: str | Path, *, progress: BenchProgress | None = None,
         out: The directory of all its runs; seeds, methods and tasks can be added later.
         progress: What shows how far it is; None: nothing does.
         figures: Whether each run draws its own figures.
+        track: Trackers that follow each run, as in `jedax.run`.
 
     Returns:
         What was done; a run that failed left its error beside its directory and did not stop the others.
@@ -112,6 +122,7 @@ def bench(grid: Grid, out: str | Path, *, progress: BenchProgress | None = None,
     """
     shown = progress or BenchProgress(None)
     folder = Path(out)
+    make_tracking(track, folder)  # what does not fit shows before anything is run
     jobs: list[Job] = []
     before = 0
     for cell in cells_of(grid, folder):
@@ -126,7 +137,7 @@ def bench(grid: Grid, out: str | Path, *, progress: BenchProgress | None = None,
     try:
         for job in jobs:
             for part in _parts(job):
-                error = _carry_out(part, shown, figures)
+                error = _carry_out(part, shown, figures, track)
                 if error is not None:
                     failed.append((part.path, error))
     finally:
@@ -266,14 +277,14 @@ def _available_memory() -> int | None:
     return found.get("MemAvailable")
 
 
-def _carry_out(job: Job, shown: BenchProgress, figures: bool) -> str | None:
+def _carry_out(job: Job, shown: BenchProgress, figures: bool, track: Sequence[str | Tracker]) -> str | None:
     """Run a job; return its error, which is kept beside its directory, if it fails."""
     follower = shown.run(job.cell.name, job.config)
     try:
         if (job.path / "config.yaml").is_file():
-            api.resume(job.path, progress=follower, figures=figures)
+            api.resume(job.path, progress=follower, figures=figures, track=track)
         else:
-            api.start(job.config, out=job.path, overwrite=True, progress=follower, figures=figures)
+            api.start(job.config, out=job.path, overwrite=True, progress=follower, figures=figures, track=track)
         job.error_file.unlink(missing_ok=True)
         return None
     except Exception as error:

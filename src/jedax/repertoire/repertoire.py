@@ -73,12 +73,13 @@ class Repertoire:
         fitness: `(cells,)`, its fitness.
         thresholds: `(cells,)`, what fitness must be above to be taken; in a hard repertoire equal to `fitness`.
         descriptors: `(cells, d)`, its own descriptor, not the cell's centre.
-        counts: `(cells,)`, evaluations that landed in the cell, rejected ones included: the paper's budget n_i.
+        counts: `(cells,)`, evaluations that landed in the cell, rejected ones included: the paper's budget n_i. All
+            samples of a solution land where their mean or median lies (see `jedax.sampling`).
         improved_at: `(cells,)`, the run's evaluations when the cell last took a solution; -1: never.
         best_genotype: `(params,)`, the best solution ever evaluated.
         best_fitness: Its fitness; -inf before there is one.
         best_descriptor: `(d,)`, its descriptor.
-        num_failed: Evaluations whose fitness or descriptor was not finite; they are never stored.
+        num_failed: Evaluations of solutions whose fitness or descriptor was not finite; they are never stored.
         num_outside: Evaluations whose descriptor lay outside the bounds; they go to the nearest cell.
     """
 
@@ -133,6 +134,7 @@ class Repertoire:
         evaluation: Evaluation,
         when: Int[Array, ""],
         acceptance: Acceptance = HARD,
+        samples: int = 1,
     ) -> tuple[Repertoire, Insertion]:
         """Add a batch: a cell takes the best of those that landed in it with a fitness above its threshold.
 
@@ -144,10 +146,26 @@ class Repertoire:
             evaluation: Its fitness and descriptors; failed members are counted and left out.
             when: Evaluations of the run so far, this batch included.
             acceptance: The same as for `empty`.
+            samples: Evaluations that each member's fitness and descriptor summarise; counters count them all.
 
         Returns:
             The new repertoire, and what became of the batch.
         """
+        added, insertion = self._add_once(cells, genotypes, evaluation, when, acceptance)
+        if samples == 1:
+            return added, insertion
+        counters = ("counts", "num_failed", "num_outside")
+        more = {name: getattr(self, name) + samples * (getattr(added, name) - getattr(self, name)) for name in counters}
+        return replace(added, **more), insertion
+
+    def _add_once(
+        self,
+        cells: Cells,
+        genotypes: Float[Array, "batch params"],
+        evaluation: Evaluation,
+        when: Int[Array, ""],
+        acceptance: Acceptance,
+    ) -> tuple[Repertoire, Insertion]:
         single = all(values.dtype == jnp.float32 for values in (genotypes, self.genotypes, evaluation.fitness))
         if not (acceptance.is_hard and single and native.available()):
             return self.add_in_jax(cells, genotypes, evaluation, when, acceptance)
@@ -174,7 +192,7 @@ class Repertoire:
         when: Int[Array, ""],
         acceptance: Acceptance = HARD,
     ) -> tuple[Repertoire, Insertion]:
-        """Do what `add` does, the same bits, on every platform and without native code."""
+        """Do what `add` does with one sample, the same bits, on every platform and without native code."""
         num_cells = cells.num_cells
         valid = evaluation.valid
         fitness = jnp.where(valid, evaluation.fitness, -jnp.inf)

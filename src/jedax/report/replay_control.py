@@ -46,9 +46,8 @@ def show(task: ControlTask, solution: Solution, folder: Path, name: str) -> Repl
     arrays = {field: value[:length] for field, value in steps._asdict().items() if field != "length"}
     numbers = write_arrays(folder / f"{name}.npz", arrays | {"dt": task.environment.dt})
     if not np.isclose(fitness, solution.fitness, rtol=1e-3, atol=1e-2):
-        remarks.append(
-            f"the run recorded fitness {solution.fitness:.1f}: robots magnify the rounding of another program"
-        )
+        why = "its episodes began elsewhere" if task.is_noisy else "robots magnify the rounding of another program"
+        remarks.append(f"the run recorded fitness {solution.fitness:.1f}: {why}")
     return Replay(solution, fitness, (picture, film, numbers), tuple(remarks))
 
 

@@ -24,6 +24,8 @@ from jedax.runs.results import Run
 from jedax.runs.search import Callback, Search
 from jedax.tasks import make
 from jedax.tasks.base import Task
+from jedax.tracking import About, Tracker, Tracking
+from jedax.tracking import make as make_tracking
 
 
 def run(
@@ -39,6 +41,7 @@ def run(
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     preset: str | None = None,
+    track: Sequence[str | Tracker] = (),
     **settings: Any,
 ) -> Run:
     """Search, and return what was found.
@@ -58,6 +61,8 @@ def run(
         callbacks: Called at each report with a `Report`; one that returns True stops the search.
         progress: What shows how far it is; None: nothing does.
         preset: Of a method given by name, such as "tuned" for the paper's alpha; None: its first.
+        track: Trackers that follow the run: "tensorboard", "wandb", "mlflow", or objects of your own; see
+            `jedax.tracking`.
         **settings: Parameters of the method, such as `alpha=0.3`, and more of `jedax.config.run.RunConfig`, such
             as `stop_fitness` or `max_seconds`.
 
@@ -96,7 +101,7 @@ def run(
         run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **of_run}),
     )
     return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
-                 callbacks=callbacks, progress=progress)  # fmt: skip
+                 callbacks=callbacks, progress=progress, track=track)  # fmt: skip
 
 
 def name_of_method(config: MethodConfig) -> str:
@@ -117,6 +122,7 @@ def start(
     progress: Progress | None = None,
     began: float | None = None,
     figures: bool = True,
+    track: Sequence[str | Tracker] = (),
 ) -> Run:
     """Run what `config` says; errors as in `run`.
 
@@ -130,9 +136,14 @@ def start(
         progress: What shows how far it is; None: nothing is shown.
         began: `time.perf_counter()` at which the command began; what came before now is the phase "import".
         figures: Whether to draw them.
+        track: As in `run`.
     """
     progress = progress or Silent()
+    tracking = make_tracking(track, out)
     config, task = host.settled(config, results.task_of(config, task), progress.note)
+    samples = getattr(config.method_config, "samples_per_evaluation", 1)
+    if samples > 1 and not task.is_noisy:
+        progress.note(f"Nothing in {task.name} is random: the {samples} samples of a solution agree.")
     if start_genotypes is None:
         start_genotypes = _read_genotypes(config.run.start_from, task)
     start_genotypes = _check_genotypes(start_genotypes, task)
@@ -153,7 +164,7 @@ def start(
         with directory.writing():
             files.write_json(directory.path / "environment.json", search.environment())
         directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
-    return _carry_out(search, figures)
+    return _carry_out(search, figures, tracking)
 
 
 def resume(
@@ -165,6 +176,7 @@ def resume(
     progress: Progress | None = None,
     began: float | None = None,
     figures: bool = True,
+    track: Sequence[str | Tracker] = (),
 ) -> Run:
     """Go on with a run that was stopped or killed; it ends as if nothing had stopped it.
 
@@ -176,12 +188,14 @@ def resume(
         progress: As in `run`.
         began: As in `start`.
         figures: As in `start`.
+        track: As in `run`; it need not be the same as before.
 
     Raises:
         JedaxError: No run there, or none of its checkpoints is whole.
         Interrupted: As in `run`.
     """
     directory = RunDirectory.open(path)
+    tracking = make_tracking(track, directory.path)
     config = directory.read_config()
     if devices is not None:
         config = config.replace(run=config.run.replace(devices=devices))
@@ -194,7 +208,7 @@ def resume(
             with directory.writing():
                 files.write_json(directory.path / "environment.json", search.environment())
         directory.log(f"Resumed{search.on_devices}.")
-    return _carry_out(search, figures)
+    return _carry_out(search, figures, tracking)
 
 
 def _search(
@@ -214,16 +228,27 @@ def _search(
     return search
 
 
-def _carry_out(search: Search, figures: bool) -> Run:
+def _carry_out(search: Search, figures: bool, tracking: Tracking) -> Run:
     """Search, then write the repertoire, figures and summary, also of a search that was interrupted."""
     from jedax.runs.search import Interrupted
 
+    config, directory = search.config, search.directory
+    title = f"{config.task}-{config.label or config.method}-seed{config.run.seed}"
+    about = About(title, config.model_dump(mode="json"), None if directory is None else directory.path)
+    tracking.begin(about, search.note)
+    search.callbacks = (*search.callbacks, lambda report: tracking.log(report.evaluations, report.rows))
+    summary: dict[str, Any] = {"status": "failed"}
     try:
-        search.run()
-    except Interrupted:
-        _finish(search, figures)
-        raise
-    return _finish(search, figures)
+        try:
+            search.run()
+        except Interrupted:
+            summary = _finish(search, figures).summary
+            raise
+        found = _finish(search, figures)
+        summary = found.summary
+        return found
+    finally:
+        tracking.finish(summary)
 
 
 def _finish(search: Search, figures: bool) -> Run:

@@ -7,6 +7,7 @@ length, and resumed, without changing a bit.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,11 +22,12 @@ from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.run import RunConfig
 from jedax.gp import Posterior, Prediction
 from jedax.runs import devices
+from jedax.sampling import aggregate
 from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
 # What a random stream is for; each purpose counts for itself.
-_INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION = range(5)
+_INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION, _REEVALUATION = range(6)
 
 
 def _stream(root: PRNGKeyArray, purpose: int, count: int | Int[Array, ""] = 0) -> PRNGKeyArray:
@@ -115,13 +117,16 @@ class Programs:
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         key = native.drawn_by_jax(key)
-        evaluate = self.task.evaluate_batch
-        if self.algorithm.needs_transitions:
-            evaluate = self.task.evaluate_with_transitions
+        method = self.algorithm.config
+        needs_transitions = self.algorithm.needs_transitions
+        evaluate = self.task.evaluate_with_transitions if needs_transitions else self.task.evaluate_batch
         num_shares = devices.describe(self.mesh)[devices.POPULATION]
         if num_shares > 1:
-            return devices.evaluate_in_shares(evaluate, num_shares, key, genotypes)
-        return evaluate(key, genotypes)
+            evaluate = functools.partial(devices.evaluate_in_shares, evaluate, num_shares)
+        if method.samples_per_evaluation == 1:
+            return evaluate(key, genotypes)
+        keys = jax.random.split(key, method.samples_per_evaluation)
+        return aggregate(jax.vmap(evaluate, in_axes=(0, None))(keys, genotypes), method.sample_aggregation)
 
     def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], at: Any) -> Any:
         def start(root: PRNGKeyArray, state: Any, at: Any) -> Any:
@@ -172,6 +177,11 @@ class Programs:
             self._compiled[name, shapes] = jax.jit(program, donate_argnums=donate).lower(*args).compile()
             self.compile_seconds += time.perf_counter() - began
         return self._compiled[name, shapes](*args)
+
+
+def reevaluation_key(seed: int) -> PRNGKeyArray:
+    """Return the key from which samples after a search come: a stream that no search of any method draws from."""
+    return _stream(jax.random.key(seed), _REEVALUATION)
 
 
 def replica_roots(seed: int, replicas: int) -> PRNGKeyArray:

@@ -11,7 +11,9 @@
 | `environment.json` | versions, machine, command line |
 | `log.txt` | what happened when |
 | `figures/` | pictures |
+| `reevaluated.*` | what `jedax reevaluate` found |
 | `replay/` | what `jedax replay` made |
+| `tensorboard/`, `wandb/` | what these trackers keep |
 """
 
 from __future__ import annotations
@@ -34,12 +36,13 @@ from jedax.runs import files
 
 _KEPT_CHECKPOINTS = 2
 _OUTCOME = ("repertoire.safetensors", "summary.json")
+REEVALUATED = ("reevaluated.json", "reevaluated.csv", "reevaluated.png")
 _REPORT = ("report.html", "plotly.min.js")
 _FILES = (
     "config.yaml", "metrics.csv", "history.jsonl", "environment.json", "log.txt", "start_genotypes.npy",
-    *_OUTCOME, *_REPORT,
+    *_OUTCOME, *REEVALUATED, *_REPORT,
 )  # fmt: skip
-_FOLDERS = ("checkpoint", "figures", "replay")
+_FOLDERS = ("checkpoint", "figures", "replay", "tensorboard", "wandb")
 
 
 def _number(text: str) -> float:
@@ -158,7 +161,7 @@ class RunDirectory:
 
     def remove_outcome(self) -> None:
         """Remove what an interrupted run left as its outcome: it goes on, and `checkpoint/` has all of it."""
-        for name in _OUTCOME:
+        for name in (*_OUTCOME, *REEVALUATED):
             (self.path / name).unlink(missing_ok=True)
 
     def set_aside(self, checkpoint: Path) -> None:

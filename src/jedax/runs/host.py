@@ -14,6 +14,7 @@ import numpy as np
 from jedax.config.run import FullConfig, RunConfig
 from jedax.runs import environment
 from jedax.runs.compiled import Programs
+from jedax.sampling import aggregate
 from jedax.tasks.base import Task
 from jedax.tasks.host import HostTask
 from jedax.tasks.measured import MeasuredTask
@@ -30,6 +31,30 @@ def open_pool(
     """Return the workers that a run's settings ask for; close them after use."""
     size = settings.workers or environment.num_cores()
     return Pool(task.work, size, settings.evaluation_timeout, note, should_stop)
+
+
+def evaluate_samples(
+    task: HostTask, pool: Pool, genotypes: Float[np.ndarray, "batch params"], samples: range
+) -> Evaluation:
+    """Return some samples of each genotype, with a leading axis for them.
+
+    Args:
+        task: What evaluates.
+        pool: Its workers.
+        genotypes: The batch.
+        samples: Which samples: each has a seed of its own where the task takes seeds.
+    """
+    seeds = [task.sample_seed(sample) for sample in samples]
+    given = None if None in seeds else np.repeat(np.array(seeds, np.int64), len(genotypes))
+    found = checked(task, *pool.evaluate(np.tile(genotypes, (len(samples), 1)), given))
+    return jax.tree.map(lambda values: values.reshape(len(samples), len(genotypes), *values.shape[1:]), found)
+
+
+def checked(task: HostTask, fitness: np.ndarray, descriptors: np.ndarray) -> Evaluation:
+    """Return what workers found as an evaluation, with as many descriptors as the task has."""
+    if descriptors.shape[1] != task.num_descriptors:  # nothing but failures
+        descriptors = np.full((len(fitness), task.num_descriptors), np.nan, np.float32)
+    return Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors))
 
 
 def settled(config: FullConfig, task: Task, note: Callable[[str], None]) -> tuple[FullConfig, Task]:
@@ -126,12 +151,13 @@ class HostPrograms(Programs):
     def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> Evaluation:
         assert self._pool is not None
         replicas, batch, params = genotypes.shape
-        fitness, descriptors = self._pool.evaluate(np.asarray(genotypes).reshape(-1, params))
-        if descriptors.shape[1] != self.task.num_descriptors:  # nothing but failures
-            descriptors = np.full((len(fitness), self.task.num_descriptors), np.nan, np.float32)
-        return Evaluation(
-            jnp.asarray(fitness.reshape(replicas, batch)), jnp.asarray(descriptors.reshape(replicas, batch, -1))
-        )
+        rows, method = np.asarray(genotypes).reshape(-1, params), self.algorithm.config
+        if method.samples_per_evaluation == 1:
+            found = checked(self.task, *self._pool.evaluate(rows))
+        else:
+            samples = evaluate_samples(self.task, self._pool, rows, range(method.samples_per_evaluation))
+            found = self._call("aggregate", functools.partial(aggregate, how=method.sample_aggregation), (samples,))
+        return jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
 
     def _call(
         self,

@@ -23,6 +23,7 @@ from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
 from jedax.runs import environment, files
 from jedax.runs.results import Solution
+from jedax.sampling import aggregate
 from jedax.types import Evaluation
 
 _FORMAT = "jedax optimizer 1"
@@ -99,7 +100,8 @@ class Optimizer:
                 remedy="try 'jedi'",
             )
         self.config = config.replace(**parameters) if parameters else config
-        least = {"num_params": (num_params, 1), "evaluations": (evaluations, self.config.batch), "seed": (seed, 0)}
+        generation = self.config.batch * self.config.samples_per_evaluation
+        least = {"num_params": (num_params, 1), "evaluations": (evaluations, generation), "seed": (seed, 0)}
         for name, (value, low) in least.items():
             if not isinstance(value, int | np.integer) or not low <= value < 2**32:
                 what = " (a generation)" if name == "evaluations" else ""
@@ -140,7 +142,7 @@ class Optimizer:
     @property
     def done(self) -> bool:
         """Whether the budget has no room for another generation."""
-        return self.evaluations + self.config.batch > self._budget
+        return self.evaluations + self._algorithm.evaluations_per_generation > self._budget
 
     @property
     def cells(self) -> Cells:
@@ -176,6 +178,9 @@ class Optimizer:
     def tell(self, fitness: Any, descriptors: Any) -> None:
         """Take what evaluating the last batch gave.
 
+        With several samples per evaluation (`samples_per_evaluation`), each has an axis for them after the first:
+        `(batch, samples)` and `(batch, samples, d)`; see `jedax.sampling` for what becomes of them.
+
         Args:
             fitness: `(batch,)`; what is not finite counts as failed.
             descriptors: `(batch, d)`, one row per genotype, in the order of the batch.
@@ -185,10 +190,14 @@ class Optimizer:
         """
         if self._pending is None:
             raise fail("tell", expected="a batch from ask() first", received="none", remedy="call ask(), then tell()")
-        batch, num_descriptors = len(self._pending), self.cells.centroids.shape[1]
-        fitness = numbers("fitness", fitness, (batch,), *_REMEDIES)
-        descriptors = numbers("descriptors", descriptors, (batch, num_descriptors), *_REMEDIES)
+        samples, num_descriptors = self._algorithm.samples, self.cells.centroids.shape[1]
+        shape = (len(self._pending),) if samples == 1 else (len(self._pending), samples)
+        fitness = numbers("fitness", fitness, shape, *_REMEDIES)
+        descriptors = numbers("descriptors", descriptors, (*shape, num_descriptors), *_REMEDIES)
         evaluation = Evaluation(jnp.asarray(-fitness if self.minimise else fitness), jnp.asarray(descriptors))
+        if samples > 1:
+            by_sample = jax.tree.map(lambda values: jnp.swapaxes(values, 0, 1), evaluation)
+            evaluation = aggregate(by_sample, self.config.sample_aggregation)
         genotypes = jnp.asarray(self._pending)
         if self._state is None:
             self._state = _init(self._algorithm, self._key(0), genotypes, evaluation)

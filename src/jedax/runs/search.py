@@ -97,14 +97,14 @@ class Search:
 
     def __post_init__(self) -> None:
         run = self.config.run
-        self.batch = self.algorithm.config.batch
-        least = self.algorithm.num_initial
+        self.batch = self.algorithm.evaluations_per_generation
+        least = self.algorithm.initial_evaluations
         if run.evaluations < least:
             raise fail(
                 "evaluations",
                 expected=f"at least one generation of {least}",
                 received=run.evaluations,
-                remedy="raise the budget or lower the population",
+                remedy="raise the budget or lower the population" + " or the samples" * (self.algorithm.samples > 1),
             )
         self.generations = (run.evaluations - least) // self.batch
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
@@ -122,7 +122,7 @@ class Search:
     @property
     def evaluations(self) -> int:
         """Evaluations done so far by each replica."""
-        return self.algorithm.num_initial + self.generation * self.batch
+        return self.algorithm.initial_evaluations + self.generation * self.batch
 
     @property
     def _gp_guides(self) -> bool:
@@ -168,7 +168,7 @@ class Search:
         with (
             _interruptible() as caught,
             environment.one_blas_thread(),
-            self.programs.opened(self.config.run, self._note, lambda: bool(caught)),
+            self.programs.opened(self.config.run, self.note, lambda: bool(caught)),
         ):
             try:
                 if not self._restored():
@@ -213,7 +213,7 @@ class Search:
             )
         for warning in facts["warnings"]:
             self.progress.note(f"{warning} Going on from {facts['evaluations']:,} evaluations.")
-        self.generation = (int(facts["evaluations"]) - self.algorithm.num_initial) // self.batch
+        self.generation = (int(facts["evaluations"]) - self.algorithm.initial_evaluations) // self.batch
         self._reported_at = self.generation
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
         self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
@@ -346,7 +346,7 @@ class Search:
             })  # fmt: skip
         return rows
 
-    def _note(self, message: str) -> None:
+    def note(self, message: str) -> None:
         """Show a message, and keep it."""
         self.progress.note(message)
         if self.directory is not None:

@@ -31,6 +31,7 @@ class Task(abc.ABC):
         observation_size: Numbers in one observation, where genotypes are policies whose steps can be told apart
             (see `evaluate_with_transitions`); None: they are not.
         action_size: Numbers in one action of such a policy.
+        is_noisy: Whether two evaluations of one genotype can differ by more than rounding; True where nobody knows.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Task(abc.ABC):
     default_evaluations: int = 100_000
     observation_size: int | None = None
     action_size: int | None = None
+    is_noisy: bool = True
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:

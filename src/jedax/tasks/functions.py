@@ -32,6 +32,7 @@ class AnalyticTask(ConfiguredTask):
     """A task whose best solution is known."""
 
     goal_fitness = -0.01
+    is_noisy = False
 
     @property
     @abc.abstractmethod

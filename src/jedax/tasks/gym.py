@@ -41,7 +41,8 @@ class Gym(HostTask):
 
     A genotype holds the weights of a multilayer perceptron (see `jedax.tasks.policy`) from the observation, flattened,
     to the action: for a Box its tanh outputs, scaled to the bounds; for Discrete the largest of its outputs chooses.
-    Fitness is the sum of rewards of one episode, which always starts from the same seed.
+    Fitness is the sum of rewards of one episode, which always starts from the same seed; of several samples per
+    evaluation, sample k of every solution starts from seed `episode_seed + k`.
 
     Example:
         `Gym(name="gym:HalfCheetah-v5", descriptor="feet-contact", hidden=(256, 256))`
@@ -101,6 +102,10 @@ class Gym(HostTask):
         }
         return Work("jedax.workers.episodes:Episodes", settings, config.chunk)
 
+    def sample_seed(self, sample: int) -> int:
+        """Return the seed with which a sample's episode starts."""
+        return (self.config.episode_seed + sample) % 2**31
+
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw one random genotype: kernels LeCun-uniform, biases zero."""
         return policy.init(key, self.layer_sizes)
@@ -121,7 +126,7 @@ class Gym(HostTask):
             rewards[row].append(reward)
             seen[row].append(now)
 
-        episodes(np.asarray(genotypes, np.float32), see)
+        episodes(np.asarray(genotypes, np.float32), see=see)
         return [(np.array(earned), np.array(places)) for earned, places in zip(rewards, seen, strict=True)]
 
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:

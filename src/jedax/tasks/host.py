@@ -27,6 +27,14 @@ class HostTask(MeasuredTask):
     def work(self) -> Work:
         """What a worker does."""
 
+    def sample_seed(self, sample: int) -> int | None:
+        """Return the seed of a sample's random numbers, for all solutions alike; None: the work takes no seeds.
+
+        Args:
+            sample: Which of them, from 0; sample 0 has the seed of evaluations that say nothing of samples.
+        """
+        return None
+
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate ONE genotype in this process; `key` is ignored.
 

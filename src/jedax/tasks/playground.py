@@ -52,6 +52,7 @@ class Playground(MeasuredTask):
 
     config: PlaygroundConfig
     config_class = PlaygroundConfig
+    is_noisy = False
 
     def __init__(self, config: Config | None = None, /, **settings: Any):
         super().__init__(config, **settings)

@@ -27,8 +27,8 @@ def main() -> None:
             evaluate, reply = reply[1], ("ready",)
         connection.send(reply)
         while evaluate is not None:
-            genotypes = connection.recv()
-            connection.send(_attempt(lambda chunk=genotypes: evaluate(chunk)))
+            chunk = connection.recv()
+            connection.send(_attempt(lambda chunk=chunk: evaluate(*chunk)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
 

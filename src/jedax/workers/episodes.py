@@ -73,13 +73,13 @@ class Actions:
 
 
 class Episodes:
-    """Evaluates policies, one episode each, all from the same start.
+    """Evaluates policies, one episode each.
 
     Args:
         name: Id of the environment.
         arguments: More arguments of `gymnasium.make`.
         steps: Longest episode; None: as the environment has it.
-        seed: What every episode is reset with.
+        seed: What episodes are reset with that no seed is given for.
         sizes: Layers of the policies.
         activation: Of their hidden layers.
         actions: Arguments of `Actions`.
@@ -99,21 +99,26 @@ class Episodes:
         self._pairs: list[tuple[Any, Any]] = []
 
     def __call__(
-        self, genotypes: np.ndarray, see: Callable[[int, float, np.ndarray], None] | None = None
+        self,
+        genotypes: np.ndarray,
+        seeds: np.ndarray | None = None,
+        see: Callable[[int, float, np.ndarray], None] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sum of rewards `(n,)` and the descriptor `(n, d)` of each policy `(n, params)`.
 
         Policies with weights that are not finite get NaN.
 
         Args:
-            genotypes: Of the policies.
+            genotypes: The policies.
+            seeds: `(n,)`, what each one's episode is reset with; None: all with the seed of the settings.
             see: Called after every step with the number of its policy, its reward, and what its descriptor sees now.
         """
+        starts = [self._seed] * len(genotypes) if seeds is None else [int(seed) for seed in seeds]
         fitness = np.full(len(genotypes), np.nan)
         found: dict[int, np.ndarray] = {}
         rows = np.flatnonzero(np.isfinite(genotypes).all(axis=1))
         fitness[rows] = 0
-        observations = self._reset(len(rows))
+        observations = self._reset([starts[row] for row in rows])
         slots = np.arange(len(rows))
         networks = Networks(genotypes[rows], self._sizes, self._activation)
         while len(slots):
@@ -139,14 +144,15 @@ class Episodes:
             descriptors[row] = value
         return fitness.astype(np.float32), descriptors.astype(np.float32)
 
-    def _reset(self, number: int) -> np.ndarray:
-        """Begin that many episodes; return the first observations."""
+    def _reset(self, seeds: Sequence[int]) -> np.ndarray:
+        """Begin an episode for each seed; return the first observations."""
+        number = len(seeds)
         while len(self._pairs) < number:
             environment = self._make()
             self._pairs.append((environment, self._describe(environment.unwrapped)))
         observations = np.empty((number, self._sizes[0]), np.float32)
         for slot, (environment, descriptor) in enumerate(self._pairs[:number]):
-            observation, _ = environment.reset(seed=self._seed)
+            observation, _ = environment.reset(seed=seeds[slot])
             observations[slot] = np.ravel(observation)
             descriptor.begin(observation)
         return observations

@@ -44,8 +44,8 @@ class Work:
     """What a worker does.
 
     Attributes:
-        factory: `module:name` of what makes, from the settings, a function from genotypes `(n, params)` to fitness
-            `(n,)` and descriptors `(n, d)`.
+        factory: `module:name` of what makes, from the settings, a function from genotypes `(n, params)`, and seeds
+            `(n,)` where they are given, to fitness `(n,)` and descriptors `(n, d)`.
         settings: Arguments of the factory by name.
         chunk: Genotypes that a worker gets at a time. What a chunk holds does not depend on the number of workers.
     """
@@ -128,11 +128,12 @@ class Pool:
     _workers: list[_Worker] = field(default_factory=list, init=False)
     _failed_starts: int = field(default=0, init=False)
 
-    def evaluate(self, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(self, genotypes: np.ndarray, seeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Evaluate a batch.
 
         Args:
             genotypes: `(n, params)`.
+            seeds: `(n,)`, of each evaluation's random numbers, for work that takes them; None: none are given.
 
         Returns:
             Fitness `(n,)` and descriptors `(n, d)`, NaN for solutions that failed again and again.
@@ -141,6 +142,7 @@ class Pool:
             JedaxError: The worker's function is not what it should be, or workers do not start.
             Stopped: `should_stop` said so; the workers are gone then.
         """
+        inputs = (genotypes,) if seeds is None else (genotypes, seeds)
         rows, size = np.arange(len(genotypes)), self.work.chunk
         waiting = deque(_Chunk(rows[start : start + size]) for start in range(0, len(rows), size))
         results: dict[int, tuple[Any, Any]] = {}
@@ -152,7 +154,7 @@ class Pool:
                 self._staff(len(waiting))
                 for worker in self._workers:
                     if worker.is_ready and worker.chunk is None and waiting:
-                        self._send(worker, waiting.popleft(), genotypes)
+                        self._send(worker, waiting.popleft(), inputs)
                 for worker in self._finished():
                     self._listen(worker, waiting, results, failed)
         except BaseException:
@@ -174,11 +176,11 @@ class Pool:
         for _ in range(min(self.size - len(self._workers), wanted - idle)):
             self._workers.append(_Worker(self.work, self.seconds))
 
-    def _send(self, worker: _Worker, chunk: _Chunk, genotypes: np.ndarray) -> None:
+    def _send(self, worker: _Worker, chunk: _Chunk, inputs: tuple[np.ndarray, ...]) -> None:
         worker.chunk = chunk
         worker.deadline = time.monotonic() + self.seconds
         with contextlib.suppress(OSError):  # noticed when it is listened to
-            worker.connection.send(np.ascontiguousarray(genotypes[chunk.rows]))
+            worker.connection.send(tuple(np.ascontiguousarray(array[chunk.rows]) for array in inputs))
 
     def _finished(self) -> list[_Worker]:
         """Wait; return the workers that have something to say, or have been silent for too long."""

@@ -148,10 +148,10 @@ class TestParts:
     def test_a_batch_in_parts_is_the_batch(self, batch):
         genotypes = jax.random.normal(KEY, (batch, 5))
 
-        def evaluate(genotype):
+        def evaluate(key, genotype):
             return Evaluation(genotype.sum(), genotype[:2])
 
-        found = jax.jit(lambda g: base._in_parts(evaluate, g))(genotypes)
+        found = jax.jit(lambda g: base._in_parts(evaluate, None, g))(genotypes)
         np.testing.assert_allclose(found.fitness, genotypes.sum(axis=1), atol=1e-5)
         np.testing.assert_array_equal(found.descriptor, genotypes[:, :2])
 
@@ -203,3 +203,48 @@ class TestMissingExtra:
         code += "repr(task), task.descriptor_bounds, task.qd_offset\n"
         done = run_python(code + "assert not {'brax', 'mujoco', 'flax'} & set(sys.modules)")
         assert done.returncode == 0, done.stderr
+
+
+class RandomStart(Script):
+    """Begins at a random row of its table."""
+
+    def reset(self, key):
+        row = jax.random.randint(key, (), 0, 3)
+        return self.state(row, row, jnp.float32(0), jnp.float32(0))
+
+
+class TestRandomResets:
+    """A robot that takes three steps from the row where it starts."""
+
+    REWARDS = (1.0, 10, 100, 1000, 10_000)
+
+    def task(self):
+        script = RandomStart(np.zeros((5, LINKS, 3)), self.REWARDS, np.zeros(5))
+        return type(walker(script))(name="walker2d", steps=3, hidden=(2,), random_resets=True)
+
+    def expected(self, keys):
+        rows = [int(jax.random.randint(key, (), 0, 3)) for key in keys]
+        return [sum(self.REWARDS[row : row + 3]) for row in rows]
+
+    def test_every_member_of_a_batch_begins_elsewhere(self):
+        task, batch = self.task(), base._PART + 6
+        keys = jax.random.split(KEY, batch)
+        genotypes = jnp.zeros((batch, task.num_params))
+        plain = jax.jit(task.evaluate_batch)(KEY, genotypes)
+        np.testing.assert_allclose(plain.fitness, self.expected(keys))
+        assert len(set(plain.fitness.tolist())) == 3
+        full = jax.jit(task.evaluate_with_transitions)(KEY, genotypes)
+        np.testing.assert_allclose(full.fitness, plain.fitness)
+        np.testing.assert_allclose(full.transitions.rewards.sum(axis=1), plain.fitness)
+
+    def test_one_genotype(self):
+        task = self.task()
+        keys = jax.random.split(jax.random.key(9), 4)
+        found = [float(task.evaluate(key, jnp.zeros(task.num_params)).fitness) for key in keys]
+        assert found == self.expected(keys)
+        assert task.is_noisy
+
+    def test_by_default_all_episodes_begin_alike(self):
+        task = walk([DOWN] * 3, [UP] * 3, [1.0] * 3, [0] * 3)
+        assert not task.is_noisy
+        assert task._keys(KEY, 5) is None

@@ -236,3 +236,13 @@ def test_what_brax_says_of_itself_is_shown_once(monkeypatch):
         load()
         load()
     assert ["maintained" in str(warning.message) for warning in caught] == [True]
+
+
+def test_random_resets_are_braxs():
+    task = Locomotion(name="halfcheetah", random_resets=True)
+    keys = jax.random.split(KEY, 3)
+    seen = jax.jit(jax.vmap(lambda key: task._begin(key, True).observation))(keys)
+    reset = jax.jit(brax.envs.get_environment("halfcheetah", backend="spring").reset)
+    expected = np.stack([reset(key).obs for key in keys])
+    np.testing.assert_allclose(seen, expected, atol=1e-5)
+    assert np.abs(seen[0] - seen[1]).max() > 0.01

@@ -110,7 +110,8 @@ class ControlTask(ConfiguredTask):
     """A robot that a multilayer perceptron controls (paper, section 5.1).
 
     Every episode begins in the same state, the one that Brax's `reset` draws from the setting `start_seed`, and
-    nothing in it is random: a genotype always gets the same evaluation. Steps after the one in which the robot
+    nothing in it is random: a genotype always gets the same evaluation. With `random_resets` each episode begins in a
+    state of its own, which `reset` draws from the evaluation's key. Steps after the one in which the robot
     falls or leaves its range ("done") count neither for the fitness nor for the descriptor.
     """
 
@@ -136,6 +137,11 @@ class ControlTask(ConfiguredTask):
         return tally.behaviour
 
     @property
+    def is_noisy(self) -> bool:
+        """Whether episodes begin in random states."""
+        return self.config.random_resets
+
+    @property
     def layer_sizes(self) -> tuple[int, ...]:
         """Neurons of each layer of the policy, observation and action included."""
         return (self.observation_size, *self.config.hidden, self.action_size)  # type: ignore[return-value]
@@ -150,7 +156,7 @@ class ControlTask(ConfiguredTask):
         return policy.init(key, self.layer_sizes)
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
-        """Evaluate one genotype; `key` is not used.
+        """Evaluate one genotype; `key` is used for random resets alone.
 
         A policy with weights that are not finite, or one that breaks the simulation, fails: its fitness is NaN.
         """
@@ -160,14 +166,14 @@ class ControlTask(ConfiguredTask):
         episode = jax.lax.while_loop(
             lambda episode: episode.tally.alive & (episode.tally.length < self.config.steps),
             lambda episode: self._step(layers, episode)[0],
-            self._begin(finite),
+            self._begin(key, finite),
         )
         return self._evaluation(episode.tally, finite)
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch: on a CPU in parts that its caches can hold, elsewhere all at once."""
         self._check_batch(genotypes)
-        return _in_parts(lambda genotype: self.evaluate(key, genotype), genotypes)
+        return _in_parts(self.evaluate, self._keys(key, len(genotypes)), genotypes)
 
     def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Return fitness and descriptors as `evaluate_batch` does, and every step as well.
@@ -177,8 +183,8 @@ class ControlTask(ConfiguredTask):
         """
         self._check_batch(genotypes)
 
-        def evaluate(genotype: Float[Array, " params"]) -> Evaluation:
-            tally, steps = self._record(genotype)
+        def evaluate(key: PRNGKeyArray | None, genotype: Float[Array, " params"]) -> Evaluation:
+            tally, steps = self._record(key, genotype)
             evaluation = self._evaluation(tally, jnp.isfinite(genotype).all())
             counts = jnp.arange(self.config.steps) < steps.length
             transitions = Transitions(
@@ -191,12 +197,12 @@ class ControlTask(ConfiguredTask):
             )
             return replace(evaluation, transitions=transitions)
 
-        return _in_parts(evaluate, genotypes)
+        return _in_parts(evaluate, self._keys(key, len(genotypes)), genotypes)
 
     def rollout(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Trajectory:
         """Return every step of one episode; `key` as in `evaluate`."""
         self._check(genotype)
-        return self._record(genotype)[1]
+        return self._record(key, genotype)[1]
 
     def rollout_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
         """Return every step of one episode of each genotype, batch first; `key` as in `evaluate`.
@@ -205,10 +211,14 @@ class ControlTask(ConfiguredTask):
         `evaluate_batch` took if as many genotypes are given, or a whole part (64).
         """
         self._check_batch(genotypes)
-        return jax.vmap(lambda genotype: self._record(genotype)[1])(genotypes)
+        keys = self._keys(key, len(genotypes))
+        return jax.vmap(lambda key, genotype: self._record(key, genotype)[1])(keys, genotypes)
 
     def replay(self, genotype: Float[Array, " params"]) -> Trajectory:
-        """Return every step of one episode as `evaluate_batch` takes them in a part of a batch on a CPU."""
+        """Return every step of one episode as `evaluate_batch` takes them in a part of a batch on a CPU.
+
+        With random resets it begins in some random state, not in one of those of the search.
+        """
         self._check(genotype)
         copies = jnp.broadcast_to(genotype, (_PART, self.num_params))
         return jax.tree.map(lambda leaf: leaf[0], self.rollout_batch(jax.random.key(0), copies))
@@ -254,11 +264,18 @@ class ControlTask(ConfiguredTask):
         return self._simulator.load(self.robot, self.config.backend)
 
     def start_state(self) -> Any:
-        """Return Brax's state in which every episode begins."""
+        """Return Brax's state in which every episode begins, but for random resets."""
         return self._simulator.start_state(self.robot, self.config.backend, self.config.start_seed)
 
-    def _begin(self, alive: Bool[Array, ""]) -> Episode:
-        start = jax.tree.map(jnp.asarray, self.start_state())
+    def _keys(self, key: PRNGKeyArray, number: int) -> PRNGKeyArray | None:
+        """Return a key for every member of a batch; None where none is needed."""
+        return jax.random.split(key, number) if self.config.random_resets else None
+
+    def _begin(self, key: PRNGKeyArray | None, alive: Bool[Array, ""]) -> Episode:
+        if self.config.random_resets:
+            start = self.environment.reset(key)
+        else:
+            start = jax.tree.map(jnp.asarray, self.start_state())
         return Episode(start.pipeline_state, start.obs, Tally.begin(self.num_descriptors, alive))
 
     def _step(self, layers: list, episode: Episode) -> tuple[Episode, tuple[Array, Array, Array]]:
@@ -276,7 +293,7 @@ class ControlTask(ConfiguredTask):
         tally = episode.tally.count(reward, done, self._seen(after.pipeline_state), sums=self.sums_behaviour)
         return Episode(after.pipeline_state, after.obs, tally), (action, reward, done)
 
-    def _record(self, genotype: Float[Array, " params"]) -> tuple[Tally, Trajectory]:
+    def _record(self, key: PRNGKeyArray | None, genotype: Float[Array, " params"]) -> tuple[Tally, Trajectory]:
         layers = policy.layers(genotype, self.layer_sizes)
 
         def step(episode: Episode, _: None) -> tuple[Episode, tuple]:
@@ -285,7 +302,7 @@ class ControlTask(ConfiguredTask):
             seen = episode.observation, action, reward, after.observation, done, after.physics.q, x.pos, x.rot
             return after, seen
 
-        episode, records = jax.lax.scan(step, self._begin(jnp.array(True)), length=self.config.steps)
+        episode, records = jax.lax.scan(step, self._begin(key, jnp.array(True)), length=self.config.steps)
         return episode.tally, Trajectory(*records, length=episode.tally.length)
 
     def _evaluation(self, tally: Tally, finite: Bool[Array, ""]) -> Evaluation:
@@ -293,16 +310,16 @@ class ControlTask(ConfiguredTask):
         return Evaluation(fitness=fitness, descriptor=self._descriptor(tally))
 
 
-def _in_parts(evaluate: Any, genotypes: Float[Array, "batch params"]) -> Evaluation:
-    """Evaluate a batch by a function for one genotype; results do not depend on the parts but for rounding."""
+def _in_parts(evaluate: Any, keys: PRNGKeyArray | None, genotypes: Float[Array, "batch params"]) -> Evaluation:
+    """Evaluate a batch by a function for one key (or None) and genotype; parts change nothing but rounding."""
     whole = jax.vmap(evaluate)
     if genotypes.shape[0] <= _PART:
-        return whole(genotypes)
+        return whole(keys, genotypes)
 
-    def parts(genotypes: Float[Array, "batch params"]) -> Evaluation:
-        return jax.lax.map(evaluate, genotypes, batch_size=_PART)
+    def parts(keys: PRNGKeyArray | None, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        return jax.lax.map(lambda member: evaluate(*member), (keys, genotypes), batch_size=_PART)
 
-    return choose(genotypes, on_cpu=parts, elsewhere=whole)
+    return choose(keys, genotypes, on_cpu=parts, elsewhere=whole)
 
 
 def missing_extra(task: str, error: ImportError) -> JedaxError:

@@ -106,6 +106,11 @@ class Maze(ConfiguredTask):
         """The fitness of arriving at the very last step."""
         return float(-self.config.steps)
 
+    @property
+    def is_noisy(self) -> bool:
+        """Whether wheels or lasers are."""
+        return self.config.wheel_noise > 0 or self.config.laser_noise > 0
+
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw one random genotype: kernels LeCun-uniform, biases zero."""
         return policy.init(key, self.layer_sizes)
