@@ -89,9 +89,7 @@ def test_nothing_but_failures(pool):
 
 def test_workers_that_do_not_start_are_said(pool):
     made, _ = pool(factory="dies_at_start")
-    with pytest.raises(
-        JedaxError, match=r"workers: expected worker processes that start, got 3 that did not \(.*code 3"
-    ):
+    with pytest.raises(JedaxError, match=r"workers: expected workers that start, got 3 that did not \(.*code 3"):
         made.evaluate(GENOTYPES)
     made, _ = pool(factory="nothing_like_it")
     with pytest.raises(JedaxError, match=r"worker: expected 'nothing_like_it' in tests.workers.work, got none"):
@@ -100,7 +98,7 @@ def test_workers_that_do_not_start_are_said(pool):
 
 def test_a_wish_to_stop_ends_the_workers(pool):
     made, _ = pool(how="hang", bad=-100.0)
-    made.should_stop = lambda: bool(made._workers) and made._workers[0].chunk is not None
+    made.should_stop = lambda: bool(made._workers and made._workers[0].chunks)
     began = time.monotonic()
     with pytest.raises(Stopped):
         made.evaluate(GENOTYPES)
@@ -134,7 +132,7 @@ def test_workers_end_with_the_search_even_while_they_evaluate():
         from jedax.workers.pool import Pool, Work
         pool = Pool(Work("tests.workers.work:make", {"how": "hang", "bad": -100.0}, 1), 1, 60)
         threading.Thread(target=pool.evaluate, args=[np.zeros((1, 3), np.float32)], daemon=True).start()
-        while not pool._workers or pool._workers[0].chunk is None:
+        while not pool._workers or not pool._workers[0].chunks:
             time.sleep(0.01)
         print(pool._workers[0].process.pid, flush=True)
         time.sleep(60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from jedax import engines
 from jedax._checks import fail, unknown
 from jedax.algorithms.jedi import JEDi
 from jedax.config.methods import MethodConfig
 from jedax.config.presets import METHODS, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.config.tasks import task_entry
+from jedax.engines import Engine, LocalEngine
 from jedax.runs import environment, files, host, results
 from jedax.runs.directory import RunDirectory
 from jedax.runs.progress import Progress, Silent
@@ -38,6 +41,7 @@ def run(
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     preset: str | None = None,
+    engine: str | Engine = "local",
     **settings: Any,
 ) -> Run:
     """Search, and return what was found.
@@ -57,6 +61,8 @@ def run(
         callbacks: Called at each report with a `Report`; one that returns True stops the search.
         progress: What shows how far it is; None: nothing does.
         preset: Of a method given by name, such as "tuned" for the paper's alpha; None: its first.
+        engine: Where a task outside JAX is evaluated: "local", in processes, or "ray", or one that
+            `jedax.engines.make` made; it changes nothing that is found.
         **settings: Parameters of the method, such as `alpha=0.3`, and more of `jedax.config.run.RunConfig`, such
             as `stop_fitness` or `max_seconds`.
 
@@ -94,8 +100,13 @@ def run(
         method_config=parameters.replace(**settings),
         run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **of_run}),
     )
-    return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
-                 callbacks=callbacks, progress=progress)  # fmt: skip
+    made = engines.make(engine)
+    try:
+        return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
+                     callbacks=callbacks, progress=progress, engine=made)  # fmt: skip
+    finally:
+        if made is not engine:
+            made.close()
 
 
 def name_of_method(config: MethodConfig) -> str:
@@ -116,6 +127,7 @@ def start(
     progress: Progress | None = None,
     began: float | None = None,
     figures: bool = True,
+    engine: Engine | None = None,
 ) -> Run:
     """Run what `config` says; errors as in `run`.
 
@@ -129,13 +141,14 @@ def start(
         progress: What shows how far it is; None: nothing is shown.
         began: `time.perf_counter()` at which the command began; what came before now is the phase "import".
         figures: Whether to draw them.
+        engine: Where a task outside JAX is evaluated; None: in processes on this machine.
     """
-    progress = progress or Silent()
-    config, task = host.settled(config, results.task_of(config, task), progress.note)
+    progress, engine = progress or Silent(), engine or LocalEngine()
+    config, task = host.settled(config, results.task_of(config, task), progress.note, engine)
     if start_genotypes is None:
         start_genotypes = _read_genotypes(config.run.start_from, task)
     start_genotypes = _check_genotypes(start_genotypes, task)
-    search = _search(config, task, start_genotypes, None, progress, callbacks, began)
+    search = _search(config, task, start_genotypes, None, progress, callbacks, began, engine)
     if len(start_genotypes) > search.algorithm.num_initial:
         raise fail(
             "start_from",
@@ -149,8 +162,7 @@ def start(
         if len(start_genotypes):
             directory.write_start_genotypes(start_genotypes)
         directory.write_config(config)
-        with directory.writing():
-            files.write_json(directory.path / "environment.json", environment.describe())
+        _write_environment(directory, engine)
         directory.log(f"Started {config.method} on {config.task}.")
     return _carry_out(search, figures)
 
@@ -163,6 +175,7 @@ def resume(
     progress: Progress | None = None,
     began: float | None = None,
     figures: bool = True,
+    engine: Engine | None = None,
 ) -> Run:
     """Go on with a run that was stopped or killed; it ends as if nothing had stopped it.
 
@@ -173,20 +186,19 @@ def resume(
         progress: As in `run`.
         began: As in `start`.
         figures: As in `start`.
+        engine: As in `start`.
 
     Raises:
         JedaxError: No run there, or none of its checkpoints is whole.
         Interrupted: As in `run`.
     """
-    directory = RunDirectory.open(path)
+    directory, engine = RunDirectory.open(path), engine or LocalEngine()
     config = directory.read_config()
     task = results.task_of(config, task)
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
-    if not (directory.path / "environment.json").exists():
-        with directory.writing():
-            files.write_json(directory.path / "environment.json", environment.describe())
-    search = _search(config, task, given, directory, progress, callbacks, began)
+    search = _search(config, task, given, directory, progress, callbacks, began, engine)
+    _write_environment(directory, engine)
     directory.log("Resumed.")
     return _carry_out(search, figures)
 
@@ -199,13 +211,28 @@ def _search(
     progress: Progress | None,
     callbacks: Sequence[Callback],
     began: float | None,
+    engine: Engine,
 ) -> Search:
     now = time.perf_counter()
     algorithm = results.algorithm_of(config, task)
-    search = Search(config, algorithm, task, given, directory, progress or Silent(), callbacks,
+    search = Search(config, algorithm, task, given, directory, progress or Silent(), engine, callbacks,
                     began=now if began is None else began)  # fmt: skip
     search.charge("import", now - search.began)
     return search
+
+
+def _write_environment(directory: RunDirectory, engine: Engine) -> None:
+    """Write where a run began; where it goes on elsewhere, add that."""
+    path, here = directory.path / "environment.json", engine.describe()
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a run that was killed early, or a damaged file
+        known = {**environment.describe(), **here}
+    places = [known, *known.get("resumed_on", [])]
+    if any(places[-1].get(name) != value for name, value in here.items()):
+        known["resumed_on"] = [*places[1:], here]
+    with directory.writing():
+        files.write_json(path, known)
 
 
 def _carry_out(search: Search, figures: bool) -> Run:
