@@ -35,6 +35,7 @@ class RayEngine(Engine):
         gpus_per_cell: GPUs of each errand, which may be a fraction; None: one where the cluster has any, but none for
             errands that leave the work to workers.
         num_workers: Workers of a search that does not say how many; None: one for each core of the cluster.
+        command: The command line to note down; None: that of this process.
         may_share: Whether nodes that see the files of this one, under the same names, write to them directly.
         settings: More for `ray.init`, where Ray is started here.
 
@@ -48,6 +49,7 @@ class RayEngine(Engine):
         cpus_per_cell: float = 1.0,
         gpus_per_cell: float | None = None,
         num_workers: int | None = None,
+        command: str | None = None,
         may_share: bool = True,
         settings: dict[str, Any] | None = None,
     ):
@@ -64,7 +66,8 @@ class RayEngine(Engine):
                 remedy="give the command on a node of the cluster; see docs/clusters.md",
             )
         self.cpus_per_cell, self.gpus_per_cell = cpus_per_cell, gpus_per_cell
-        self.num_workers, self.may_share, self._settings = num_workers, may_share, settings or {}
+        self.num_workers, self.may_share = num_workers, may_share
+        self._command, self._settings = command, settings or {}
         self._ray: Any = None
         self._is_ours = False
 
@@ -79,7 +82,8 @@ class RayEngine(Engine):
             loaded = sys.modules.get("ray")
             self._is_ours = loaded is None or not loaded.is_initialized()
             if self._is_ours:  # else it is somebody else's, or this process is one of Ray's
-                settings = _SETTINGS | (_SECRET if self.address is None else {})
+                # A Ray that has been imported has made up its mind about secrets.
+                settings = _SETTINGS | (_SECRET if self.address is None and loaded is None else {})
                 os.environ.update({name: value for name, value in settings.items() if name not in os.environ})
             ray = require("ray", "ray", "engine")
             if self._is_ours:
@@ -148,7 +152,8 @@ class RayEngine(Engine):
     def describe(self) -> dict[str, Any]:
         """Return the name, address and Ray's number of the node that this process runs on."""
         context = self.ray.get_runtime_context()
-        return {
+        command = {} if self._command is None else {"command": self._command}
+        return command | {
             "engine": "ray",
             "node": platform.node(),
             "node_address": self.ray.util.get_node_ip_address(),

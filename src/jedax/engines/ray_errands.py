@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shlex
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jedax._interrupts import Interrupted
@@ -122,7 +125,10 @@ class Desk:
             _probe(errand).write_text(going.token)
         # Within a list, Ray leaves it where it is until a node asks for it.
         held = [self._ray.put(pack(errand.path))] if (errand.path / "config.yaml").is_file() else []
-        order = Order(errand, str(_probe(errand)), going.number, going.attempt, going.token, num_workers, __version__)
+        order = Order(
+            errand, str(_probe(errand)), going.number, going.attempt, going.token, num_workers, __version__,
+            shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        )  # fmt: skip
         resources = self._engine.resources(errand)
         task = self._ray.remote(obey).options(
             **resources, max_retries=0, scheduling_strategy="SPREAD", name=errand.name,

@@ -36,6 +36,7 @@ class Order:
         token: What the file says.
         num_workers: Workers that its search may have.
         version: Of the driver's jedax.
+        command: The driver's command line.
     """
 
     errand: Errand
@@ -45,6 +46,7 @@ class Order:
     token: str
     num_workers: int
     version: str
+    command: str
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,6 @@ def _reply(errand: Errand, reporter: Reporter, order: Order) -> Reply:
     from jedax.engines.ray import RayEngine
 
     try:
-        return Reply(do(errand, reporter, RayEngine(num_workers=order.num_workers)))
+        return Reply(do(errand, reporter, RayEngine(num_workers=order.num_workers, command=order.command)))
     except KeyboardInterrupt:
         return Reply(was_stopped=True)
