@@ -6,6 +6,7 @@ import os
 import platform
 import secrets
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +95,13 @@ class RayEngine(Engine):
     def _connect(self, ray: Any) -> None:
         common: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
-            if self.address is None:
-                ray.init(address="local", include_dashboard=False, **common, **self._settings)
-            else:
-                ray.init(address=self.address, **common)
+            with warnings.catch_warnings():
+                # JAX warns of every fork; what Ray forks becomes another program at once.
+                warnings.filterwarnings("ignore", message=r".*os\.fork\(\)", category=RuntimeWarning)
+                if self.address is None:
+                    ray.init(address="local", include_dashboard=False, **common, **self._settings)
+                else:
+                    ray.init(address=self.address, **common)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise fail(
                 "address",
@@ -142,11 +146,12 @@ class RayEngine(Engine):
 
     def memory(self) -> int | None:
         """Return what the smallest node has for each of the errands that it has cores for."""
-        found = [
-            node["memory"] / max(1.0, node.get("CPU", 0.0) // max(self.cpus_per_cell, 1e-3))
-            for node in self.nodes()
-            if "memory" in node
-        ]
+        wanted = {"CPU": self.cpus_per_cell, "GPU": self.gpus_per_cell or 0.0}
+        found = []
+        for node in self.nodes():
+            at_a_time = [node.get(name, 0.0) // number for name, number in wanted.items() if number]
+            if "memory" in node:
+                found.append(node["memory"] / max(1.0, min(at_a_time, default=1.0)))
         return int(min(found)) if found else None
 
     def describe(self) -> dict[str, Any]:
