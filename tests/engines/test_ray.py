@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from tests.workers.work import sphere
 
 import jedax
 from jedax import engines
+from jedax.engines import Errand
 from jedax.engines.ray import RayEngine
+from jedax.engines.ray_errands import _environment
 from jedax.experiments.bench import bench
 from jedax.experiments.grids import Entry, Grid
 from jedax.workers.pool import Stopped, Work
@@ -136,6 +139,49 @@ class TestWorkers:
         settings = {"evaluations": 80, "replicas": 2, "offspring": 8, "cells": 16}
         run = jedax.run("map-elites", "tests.workers.work:sphere", engine=engine, **settings)
         assert_same_bits(run.repertoire, jedax.run("map-elites", "tests.workers.work:sphere", **settings).repertoire)
+
+
+def cluster_of(*nodes, **settings):
+    """An engine that believes in a cluster of such nodes."""
+    engine = RayEngine("head:6379", **settings)
+    engine.nodes = lambda: list(nodes)
+    return engine
+
+
+BIG = {"CPU": 32.0, "GPU": 4.0, "memory": 64e9}
+SMALL = {"CPU": 4.0, "memory": 16e9}
+IN_JAX = Errand("", Path("x"), "", {})
+BY_WORKERS = Errand("", Path("x"), "", {}, uses_workers=True)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "settings", "errand", "cores", "gpus"),
+    [
+        ([SMALL], {}, IN_JAX, 1, 0),
+        ([SMALL, BIG], {}, IN_JAX, 1, 1),
+        ([SMALL, BIG], {"gpus_per_cell": 0.0, "cpus_per_cell": 2.0}, IN_JAX, 2, 0),
+        ([BIG], {"gpus_per_cell": 0.25, "cpus_per_cell": 0.5}, IN_JAX, 0.5, 0.25),
+        ([BIG], {"cpus_per_cell": 4.0}, BY_WORKERS, 0, 0),
+        ([BIG], {"gpus_per_cell": 0.5}, BY_WORKERS, 0, 0.5),
+    ],
+)
+def test_what_is_kept_free_for_a_cell(nodes, settings, errand, cores, gpus):
+    assert cluster_of(*nodes, **settings).resources(errand) == {"num_cpus": cores, "num_gpus": gpus}
+
+
+def test_memory_of_a_cell_is_that_of_the_fullest_node():
+    assert cluster_of(BIG, SMALL).memory() == 2e9
+    assert cluster_of(BIG, SMALL, cpus_per_cell=4.0).memory() == 8e9
+    assert cluster_of(BIG, cpus_per_cell=1.0, gpus_per_cell=1.0).memory() == 16e9
+    assert cluster_of(BIG, SMALL, cpus_per_cell=0.0).memory() == 16e9
+    assert cluster_of({"CPU": 4.0}).memory() is None
+    assert cluster_of(BIG, SMALL).num_cores() == 36
+
+
+def test_a_cell_without_a_gpu_leaves_it_alone_and_one_with_a_part_takes_no_more():
+    assert _environment(0.0) == {"JAX_PLATFORMS": "cpu"}
+    assert float(_environment(0.25)["XLA_PYTHON_CLIENT_MEM_FRACTION"]) * 4 <= 0.76
+    assert _environment(1.0) == _environment(2.0) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.750"}
 
 
 @pytest.mark.parametrize(

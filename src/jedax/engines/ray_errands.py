@@ -7,6 +7,7 @@ do not share the driver's files, the files of a run's directory.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import secrets
 import shlex
 import sys
@@ -125,6 +126,8 @@ class Desk:
             _probe(errand).write_text(going.token)
         # Within a list, Ray leaves it where it is until a node asks for it.
         held = [self._ray.put(pack(errand.path))] if (errand.path / "config.yaml").is_file() else []
+        # Nodes may be in other directories.
+        errand = dataclasses.replace(errand, path=errand.path.absolute())
         order = Order(
             errand, str(_probe(errand)), going.number, going.attempt, going.token, num_workers, __version__,
             shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),

@@ -20,7 +20,7 @@ import threadpoolctl
 from jedax.engines.local import num_cores
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "pydantic", "safetensors", "brax", "gymnasium",
-             "mujoco", "playground")  # fmt: skip
+             "mujoco", "playground", "ray")  # fmt: skip
 
 
 def describe() -> dict[str, Any]:
