@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import jedax
 from jedax.engines.ray import RayEngine
 from jedax.experiments.bench import bench
 from jedax.experiments.grids import Grid, parse_entry
+from jedax.experiments.progress import BenchProgress
 
 pytestmark = pytest.mark.nightly
 
@@ -152,6 +154,51 @@ def test_the_driver(cluster, second_node, undisturbed, tmp_path, number, code):
     assert [(cell / "log.txt").read_text().count("Resumed.") for cell in cells] == [1, 1]
     assert not [path for path in out.rglob(".*") if path.is_file() or path.is_dir()]
     assert_same_bench(out, undisturbed)
+
+
+def session_of(pid):
+    """Return the session of a process; None: it is gone."""
+    try:
+        state, _, _, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+        return None if state == "Z" else int(session)
+    except OSError:
+        return None
+
+
+def test_ctrl_c_where_files_are_not_shared(cluster, second_node, undisturbed, tmp_path):
+    """What has begun comes back over the wire, and goes on."""
+    out = tmp_path / "out"
+    with RayEngine(address=cluster.address, may_share=False) as engine:
+        interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+
+        class Watched(BenchProgress):
+            def show(self, name, done):
+                if done > 1000 and interrupt.ident is None:
+                    interrupt.start()
+
+        with pytest.raises(jedax.Interrupted):
+            bench(GRID, out, engine=engine, progress=Watched(None))
+        summaries = [json.loads(path.read_text()) for path in out.rglob("summary.json")]
+        assert [summary["status"] for summary in summaries] == ["interrupted"] * 2
+        assert all(0 < summary["evaluations"] < 4000 for summary in summaries)
+        assert bench(GRID, out, engine=engine).failed == ()
+    assert [path.read_text().count("Resumed.") for path in out.rglob("log.txt")] == [1, 1]
+    assert_same_bench(out, undisturbed)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them")
+def test_ctrl_c_in_a_terminal_reaches_all_of_its_processes(ray_settings, tmp_path, pids):
+    """Those of the Ray that the command has started, too: what has begun is saved all the same, and none is left."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "jedax", *COMMAND, "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    cells = until(lambda: in_the_middle(out, 1), process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, errors
+    assert [json.loads((cell / "summary.json").read_text())["status"] for cell in cells] == ["interrupted"] * len(cells)
+    numbers = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    until(lambda: not any(session_of(number) == process.pid for number in numbers))
 
 
 @pytest.mark.parametrize("victim", ["node", "process"])
