@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.experiments import bench as bench_module
-from jedax.experiments.bench import bench, is_finished, replicas_that_fit
+from jedax.engines import LocalEngine
+from jedax.experiments.bench import bench
+from jedax.experiments.cells import cells_of, is_finished, replicas_that_fit
 from jedax.experiments.grids import Entry, Grid
 from jedax.runs.compiled import Programs
 from jedax.runs.search import Interrupted, Search
@@ -128,12 +129,14 @@ def test_an_interrupted_bench_goes_on_to_the_same_bits(done, tmp_path, monkeypat
 
 
 def test_seeds_are_split_where_memory_is_short(tmp_path, monkeypatch):
-    config = bench_module.cells_of(GRID, tmp_path)[0].with_seeds(0, 5)
-    assert replicas_that_fit(config) > 5
+    engine = LocalEngine()
+    config = cells_of(GRID, tmp_path, engine)[0].with_seeds(0, 5)
+    memory = engine.memory()
+    assert memory is None or replicas_that_fit(config, memory) > 5
     task_state = 16 * (10 + 2 + 5) * 4  # cells x (genotype, descriptor, five numbers), and little more
-    monkeypatch.setattr(bench_module, "_available_memory", lambda: int(2.2 * 3 * 2 * (task_state + 100)))
-    assert replicas_that_fit(config) == 2
-    outcome = bench(dataclasses.replace(GRID, seeds=5, entries=ENTRIES[:1]), tmp_path)
+    monkeypatch.setattr(engine, "memory", lambda: int(2.2 * 3 * 2 * (task_state + 100)))
+    assert replicas_that_fit(config, engine.memory()) == 2
+    outcome = bench(dataclasses.replace(GRID, seeds=5, entries=ENTRIES[:1]), tmp_path, engine=engine)
     assert outcome.failed == ()
     found = sorted(path.name for path in (tmp_path / "arm" / "map-elites").iterdir())
     assert found == ["seeds-0-1", "seeds-2-3", "seeds-4-4"]

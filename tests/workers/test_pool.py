@@ -1,6 +1,7 @@
 """Worker processes: the same results whatever happens to them, and NaN for what fails again and again."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from tests.workers.work import sphere
 
 from jedax._checks import JedaxError
+from jedax.workers.crew import Crew, Worker
 from jedax.workers.pool import Pool, Stopped, Work
 
 GENOTYPES = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
@@ -79,6 +81,82 @@ def test_what_goes_wrong_again_and_again_fails_alone(pool, how, reason):
     assert_evaluated(made.evaluate(GENOTYPES), GENOTYPES)
 
 
+class Books(Crew):
+    """Workers on paper: they say when they are asked, and take a time that is written down."""
+
+    failed_starts = 3
+
+    def __init__(self, seconds, doomed=()):
+        self.seconds, self.doomed, self.loads, self.started = seconds, doomed, [], 0
+
+    def start(self, work, seconds):
+        self.started += 1
+        return Clerk(self)
+
+    def wait(self, workers, seconds):
+        return list(workers)
+
+
+class Clerk(Worker):
+    def __init__(self, books):
+        super().__init__(deadline=np.inf)
+        self.books, self.replies = books, [("ready",)]
+
+    def send(self, chunks):
+        self.books.loads.append([len(chunk) for chunk in chunks])
+        self.sent -= self.books.seconds * len(chunks)
+        bad = any(chunk[0, 0] in self.books.doomed for chunk in chunks)
+        self.replies = None if bad else [("done", sphere(chunk)) for chunk in chunks]
+
+    def hear(self):
+        return self.replies
+
+    def last_words(self):
+        return "a worker is gone"
+
+    def close(self):
+        pass
+
+
+def on_paper(books, genotypes, size=2, chunk=2):
+    notes = []
+    made = Pool(Work("", {}, chunk), size, 60.0, notes.append, crew=books)
+    return made.evaluate(genotypes), notes
+
+
+def test_quick_chunks_are_sent_together():
+    """Half of a fair share at most, so that no worker is left with a lot when others are done."""
+    genotypes = np.random.default_rng(1).normal(size=(400, 3)).astype(np.float32)
+    books = Books(seconds=1e-4)
+    found, _ = on_paper(books, genotypes)
+    assert_evaluated(found, genotypes)
+    sizes = [len(load) for load in books.loads]
+    assert sum(sizes) == 200
+    assert sizes[:2] == [1, 1]  # nothing is known of them yet
+    assert 40 <= max(sizes) <= 50
+    assert sizes[-1] == 1
+    assert len(sizes) < 30
+    assert {length for load in books.loads for length in load} == {2}
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(1.0, 1), (0.01, 5)])
+def test_slow_chunks_are_not(seconds, most):
+    books = Books(seconds)
+    on_paper(books, np.zeros((400, 3), np.float32))
+    assert max(map(len, books.loads)) in (most - 1, most)
+
+
+def test_of_a_load_that_is_lost_each_chunk_comes_alone():
+    genotypes = np.arange(600, dtype=np.float32).reshape(200, 3)
+    books = Books(1e-4, doomed=(genotypes[150, 0],))
+    found, notes = on_paper(books, genotypes)
+    assert_evaluated(found, genotypes, failed=[150])
+    again = "evaluations will be run again."
+    assert re.fullmatch(rf"A worker is gone; \d\d {again}", notes[0])
+    assert notes[1:] == [f"A worker is gone; 2 {again}", "1 evaluation failed 3 times: a worker is gone."]
+    assert books.loads[-4:] == [[2], [1], [1], [1]]  # the good one of the two once more, and the bad one twice
+
+
 def test_nothing_but_failures(pool):
     made, _ = pool(how="raise", bad=-100.0)
     fitness, descriptors = made.evaluate(GENOTYPES[:2])
@@ -89,9 +167,7 @@ def test_nothing_but_failures(pool):
 
 def test_workers_that_do_not_start_are_said(pool):
     made, _ = pool(factory="dies_at_start")
-    with pytest.raises(
-        JedaxError, match=r"workers: expected worker processes that start, got 3 that did not \(.*code 3"
-    ):
+    with pytest.raises(JedaxError, match=r"workers: expected workers that start, got 3 that did not \(.*code 3"):
         made.evaluate(GENOTYPES)
     made, _ = pool(factory="nothing_like_it")
     with pytest.raises(JedaxError, match=r"worker: expected 'nothing_like_it' in tests.workers.work, got none"):
@@ -100,7 +176,7 @@ def test_workers_that_do_not_start_are_said(pool):
 
 def test_a_wish_to_stop_ends_the_workers(pool):
     made, _ = pool(how="hang", bad=-100.0)
-    made.should_stop = lambda: bool(made._workers) and made._workers[0].chunk is not None
+    made.should_stop = lambda: bool(made._workers and made._workers[0].chunks)
     began = time.monotonic()
     with pytest.raises(Stopped):
         made.evaluate(GENOTYPES)
@@ -134,7 +210,7 @@ def test_workers_end_with_the_search_even_while_they_evaluate():
         from jedax.workers.pool import Pool, Work
         pool = Pool(Work("tests.workers.work:make", {"how": "hang", "bad": -100.0}, 1), 1, 60)
         threading.Thread(target=pool.evaluate, args=[np.zeros((1, 3), np.float32)], daemon=True).start()
-        while not pool._workers or pool._workers[0].chunk is None:
+        while not pool._workers or not pool._workers[0].chunks:
             time.sleep(0.01)
         print(pool._workers[0].process.pid, flush=True)
         time.sleep(60)

@@ -24,6 +24,7 @@ commands:
   run TASK --help          all options, with the defaults for that task
   bench TASK... [options]  methods, tasks and seeds, such as: jedax bench maze-a --methods jedi map-elites
   bench --preset NAME      a grid of the paper, such as paper-mazes-quick
+  bench ... --engine ray   the same on several machines; --print-cells: as commands for a job array
   compare DIR...           tables and figures of what bench and run left
   replay DIR [--cell X Y]  picture and film of what a run found
   reevaluate DIR           evaluate it again, many times: how much of what a noisy run reports was luck

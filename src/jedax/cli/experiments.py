@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 from jedax._checks import JedaxError, fail
-from jedax.cli.options import Option, parse
+from jedax.cli.options import ENGINE, Option, parse
 from jedax.cli.run import nothing_to_save
 
 _BENCH = {
@@ -22,6 +23,12 @@ _BENCH = {
     "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str),
     "figures": Option("Whether each run draws its own figures.", bool, False),
     "track": Option("Trackers of each run: tensorboard, wandb, mlflow; see docs/tracking.md.", tuple[str, ...]),
+    **ENGINE,
+    "cpus_per_cell": Option("With --engine ray: cores that a cell takes, one method on one task; default: 1.", float),
+    "gpus_per_cell": Option("With --engine ray: GPUs of a cell; default: 1 where the cluster has GPUs.", float),
+    "cells": Option("Only these cells, each as its folder in --out, such as maze-a/jedi.", tuple[str, ...]),
+    "print_cells": Option("Run nothing; print a command for each cell that is left, for a job array.", bool, False),
+    "collect": Option("Run nothing; gather in --out what such commands left in these directories.", tuple[str, ...]),
 }
 _COMPARE = {
     "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str),
@@ -35,32 +42,85 @@ def bench(arguments: list[str]) -> None:
     """Run a grid of tasks, methods and seeds."""
     from jedax.experiments.grids import GRIDS
 
-    tasks = _words(arguments)
+    words, tasks = list(arguments), _words(arguments)
     presets = "; ".join(f"{name}: {grid.summary}" for name, grid in GRIDS.items())
     values = parse(
         arguments, _BENCH, prog="jedax bench",
-        description=f"Run methods on tasks with several seeds; what has finished is not run again. Presets: {presets}.",
+        description="Run methods on tasks with several seeds, on this machine or, with --engine ray, on several; what "
+        f"has finished is not run again. Presets: {presets}.",
     )  # fmt: skip
+    if "collect" in values:
+        _collect(tasks, values)
+        return
     grid = _grid(tasks, values)
     out = values.get("out") or _default_out(tasks, values)
+    only = values.get("cells") or ()
     with nothing_to_save():
+        from jedax import engines
         from jedax.experiments.bench import bench as run_bench
+        from jedax.experiments.bench import chosen_cells
+        from jedax.experiments.cells import left_to_do
         from jedax.experiments.progress import BenchProgress
         from jedax.runs.environment import keep_compiled_programs
         from jedax.runs.search import Interrupted
 
         keep_compiled_programs()
+    if values.get("print_cells"):
+        cells = chosen_cells(grid, Path(out), engines.LocalEngine(), only)
+        _print_commands(words, out, [cell.place for cell in cells if left_to_do(cell, grid.seeds)[0]])
+        return
+    per_cell = {name: _real(name, values[name]) for name in ("cpus_per_cell", "gpus_per_cell") if name in values}
+    shown = BenchProgress(sys.stderr)
     try:
-        outcome = run_bench(
-            grid, out, progress=BenchProgress(sys.stderr), figures=values.get("figures", False),
-            track=values.get("track") or (),
-        )  # fmt: skip
+        with engines.make(values.get("engine", "local"), address=values.get("address"), **per_cell) as engine:
+            outcome = run_bench(
+                grid, out, progress=shown, figures=values.get("figures", False), track=values.get("track") or (),
+                engine=engine, only=only,
+            )  # fmt: skip
     except Interrupted as stop:
         raise Interrupted("Stopped; all that was done is saved. Go on with the same command.", stop.signal) from None
     for path, message in outcome.failed:
         print(f"failed: {path}: {message}")
     print(f"{outcome.done} runs done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
     if outcome.failed:
+        raise SystemExit(1)
+
+
+def _print_commands(words: list[str], out: str, places: list[str]) -> None:
+    """Print a command for each cell: the one that was given, for that cell alone."""
+    kept, is_dropped = [], False
+    for word in words:
+        if word.startswith("--"):
+            is_dropped = word.replace("_", "-").partition("=")[0] in ("--print-cells", "--cells", "--out")
+        if not is_dropped:
+            kept.append(word)
+    for place in places:
+        print(shlex.join(["jedax", "bench", *kept, "--out", out, "--cells", place]))
+
+
+def _collect(tasks: list[str], values: dict[str, Any]) -> None:
+    """Gather runs; where a grid is given, tell what it still lacks."""
+    has_grid = bool(tasks or "preset" in values or "methods" in values)
+    grid = _grid(tasks, values) if has_grid else None
+    out = values.get("out") or (_default_out(tasks, values) if has_grid else None)
+    if out is None:
+        raise fail("collect", expected="--out", received="none", remedy="name the directory to gather in")
+    with nothing_to_save():
+        from jedax.engines import LocalEngine
+        from jedax.experiments.bench import chosen_cells
+        from jedax.experiments.cells import error_file, left_to_do
+        from jedax.experiments.collect import collect
+    found = collect(values["collect"], out)
+    for path in found.unfinished:
+        print(f"not finished: {path}")
+    print(f"{len(found.copied)} runs gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
+    if grid is None:
+        return
+    cells = chosen_cells(grid, Path(out), LocalEngine(), values.get("cells") or ())
+    jobs = [job for cell in cells for job in left_to_do(cell, grid.seeds)[0]]
+    for job in jobs:
+        print(f"{'failed' if error_file(job.path).exists() else 'missing'}: {job.path}")
+    if jobs:
         raise SystemExit(1)
 
 

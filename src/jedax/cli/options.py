@@ -20,6 +20,14 @@ class Option:
     default: Any = None
 
 
+ENGINE = {
+    "engine": Option("Where the work is done: local (this machine) or ray (several; needs the extra [ray]).", str,
+                     "local"),
+    "address": Option("With --engine ray: host:port of the cluster, or auto; default: Ray is started here.", str),
+}  # fmt: skip
+"""Flags of all commands that can use several machines."""
+
+
 def parse(arguments: list[str], options: Mapping[str, Option], *, prog: str, description: str) -> dict[str, Any]:
     """Return the flags that were given, as strings (flags without a value: as bools).
 

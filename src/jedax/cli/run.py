@@ -12,7 +12,7 @@ from typing import Any
 
 from jedax._checks import fail, unknown
 from jedax.cli import BEGAN
-from jedax.cli.options import Option, is_tuple, parse, peek
+from jedax.cli.options import ENGINE, Option, is_tuple, parse, peek
 
 _COMMAND = {
     "method": Option("How to search; see jedax methods.", str, "jedi"),
@@ -21,7 +21,10 @@ _COMMAND = {
     "overwrite": Option("Replace what an earlier run left in --out.", bool, False),
     "config": Option("Settings as in a run's config.yaml; options given here win.", str),
     "track": Option("Trackers that follow the run: tensorboard, wandb, mlflow; see docs/tracking.md.", tuple[str, ...]),
-    "resume": Option("Directory of a run to go on with; takes no other option but --devices and --track.", str),
+    "resume": Option(
+        "Directory of a run to go on with; takes no other option but --devices, --track and the engine's.", str
+    ),
+    **ENGINE,
 }
 # Settings that no flag changes: they come with the task.
 _HIDDEN = {"walls", "name"}
@@ -62,6 +65,7 @@ def run(arguments: list[str]) -> None:
         config = config.replace(task=name, task_config=task_entry(name).config())
     options = {option: taken for option, (_, taken) in _options(config).items()}
     values = parse(arguments, options, prog=f"jedax run {name}", description="Search for the best solution of a task.")
+    where = {flag: values.pop(flag) for flag in ENGINE if flag in values}
     if "resume" in values:
         others = sorted(set(values) - {"resume", "devices", "track"})
         if others or task or given_config:
@@ -71,7 +75,7 @@ def run(arguments: list[str]) -> None:
                 received=", ".join(["TASK"] * bool(task) + others),
                 remedy="leave them out",
             )
-        _carry_out(resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()))
+        _carry_out(where, resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()))
         return
     if task is None and given_config is None:
         raise fail(
@@ -83,7 +87,7 @@ def run(arguments: list[str]) -> None:
     out = values.pop("out", None)
     overwrite, track = values.pop("overwrite", False), values.pop("track", ())
     config = _with_flags(config, values)
-    _carry_out(config=config, out=out or _free_name(config), overwrite=overwrite, track=track)
+    _carry_out(where, config=config, out=out or _free_name(config), overwrite=overwrite, track=track)
 
 
 def _take_task(arguments: list[str]) -> str | None:
@@ -103,6 +107,7 @@ def _take_task(arguments: list[str]) -> str | None:
 
 
 def _carry_out(
+    where: dict[str, str],
     *,
     config: Any = None,
     out: Any = None,
@@ -113,22 +118,34 @@ def _carry_out(
 ) -> None:
     """Import what does the work, and do it."""
     with nothing_to_save():
+        from jedax import engines
         from jedax.runs import api, progress
         from jedax.runs.environment import keep_compiled_programs
+        from jedax.runs.results import task_of
+        from jedax.tasks.host import HostTask
 
         keep_compiled_programs()
     if resume is not None:
         from jedax.runs.directory import RunDirectory
 
         config, out = RunDirectory.open(resume).read_config(), resume
-    shown = progress.make(config.run.evaluations)
-    try:
-        if resume is not None:
-            found = api.resume(resume, devices=devices, progress=shown, began=BEGAN, track=track)
-        else:
-            found = api.start(config, out=out, overwrite=overwrite, progress=shown, began=BEGAN, track=track)
-    finally:
-        shown.close()
+    with engines.make(**where) as engine:
+        if where.get("engine") == "ray" and not isinstance(task_of(config), HostTask):
+            raise fail(
+                "engine",
+                expected="a task outside JAX, such as gym:HalfCheetah-v5, whose evaluations can go elsewhere",
+                received=f"ray for {config.task}",
+                remedy="leave it out; jedax bench --engine ray runs whole searches elsewhere",
+            )
+        shown = progress.make(config.run.evaluations)
+        how = {"progress": shown, "began": BEGAN, "track": track, "engine": engine}
+        try:
+            if resume is not None:
+                found = api.resume(resume, devices=devices, **how)
+            else:
+                found = api.start(config, out=out, overwrite=overwrite, **how)
+        finally:
+            shown.close()
     summary = found.summary
     fitness = summary["max_fitness"]
     best = f"best fitness {found.best().fitness:.2f}"

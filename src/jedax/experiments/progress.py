@@ -23,7 +23,7 @@ class BenchProgress:
     def __init__(self, stream: TextIO | None):
         self.stream = stream
         self._bar: Any = None
-        self._total = self._done = self._begun = self._num_runs = 0
+        self._total = self._done = self._begun = self._ended = self._num_runs = 0
         self._began = self._last = time.monotonic()
 
     def begin(self, evaluations: int, num_runs: int, num_before: int) -> None:
@@ -52,7 +52,10 @@ class BenchProgress:
         """Show how far it is, at most every few seconds where there is no bar."""
         seconds = time.monotonic() - self._began
         left = seconds / done * (self._total - done) if done else 0.0
-        status = f"run {self._begun} of {self._num_runs}: {name}, {clock(left)} left"
+        which = f"run {self._begun} of {self._num_runs}"
+        if self._begun - self._ended > 1:
+            which = f"{self._ended} of {self._num_runs} runs done, {self._begun - self._ended} at work"
+        status = f"{which}: {name}, {clock(left)} left"
         if self._bar is not None:
             self._bar.update(self._task, completed=done, status=status)
             self._bar.refresh()
@@ -64,6 +67,10 @@ class BenchProgress:
         """Count evaluations that were done; return their sum."""
         self._done += evaluations
         return self._done
+
+    def end(self) -> None:
+        """Count a run that is over."""
+        self._ended += 1
 
     def note(self, message: str) -> None:
         """Show a message."""
@@ -84,7 +91,7 @@ class _Follower:
 
     def __init__(self, bench: BenchProgress, name: str, config: FullConfig):
         self._bench, self._name = bench, name
-        self._replicas, self._counted = config.run.replicas, 0
+        self._replicas, self._counted, self._is_over = config.run.replicas, 0, False
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
         """Take note of where the run stands."""
@@ -97,4 +104,7 @@ class _Follower:
         self._bench.note(f"{self._name}: {message}")
 
     def close(self) -> None:
-        """Do nothing; the bench goes on."""
+        """Take note that the run is over; the bench goes on."""
+        if not self._is_over:
+            self._bench.end()
+        self._is_over = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from jedax import engines
 from jedax._checks import fail, unknown
 from jedax.algorithms.jedi import JEDi
 from jedax.config.methods import MethodConfig
 from jedax.config.presets import METHODS, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.config.tasks import task_entry
+from jedax.engines import Engine, LocalEngine
 from jedax.runs import environment, files, host, results
 from jedax.runs.devices import own_copy
 from jedax.runs.directory import RunDirectory
@@ -42,6 +45,7 @@ def run(
     progress: Progress | None = None,
     preset: str | None = None,
     track: Sequence[str | Tracker] = (),
+    engine: str | Engine = "local",
     **settings: Any,
 ) -> Run:
     """Search, and return what was found.
@@ -63,6 +67,8 @@ def run(
         preset: Of a method given by name, such as "tuned" for the paper's alpha; None: its first.
         track: Trackers that follow the run: "tensorboard", "wandb", "mlflow", or objects of your own; see
             `jedax.tracking`.
+        engine: Where a task outside JAX is evaluated: "local", in processes, or "ray", or one that
+            `jedax.engines.make` made; it changes nothing that is found.
         **settings: Parameters of the method, such as `alpha=0.3`, and more of `jedax.config.run.RunConfig`, such
             as `stop_fitness` or `max_seconds`.
 
@@ -100,8 +106,13 @@ def run(
         method_config=parameters.replace(**settings),
         run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **of_run}),
     )
-    return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
-                 callbacks=callbacks, progress=progress, track=track)  # fmt: skip
+    made = engines.make(engine)
+    try:
+        return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
+                     callbacks=callbacks, progress=progress, track=track, engine=made)  # fmt: skip
+    finally:
+        if made is not engine:
+            made.close()
 
 
 def name_of_method(config: MethodConfig) -> str:
@@ -123,6 +134,7 @@ def start(
     began: float | None = None,
     figures: bool = True,
     track: Sequence[str | Tracker] = (),
+    engine: Engine | None = None,
 ) -> Run:
     """Run what `config` says; errors as in `run`.
 
@@ -137,17 +149,18 @@ def start(
         began: `time.perf_counter()` at which the command began; what came before now is the phase "import".
         figures: Whether to draw them.
         track: As in `run`.
+        engine: Where a task outside JAX is evaluated; None: in processes on this machine.
     """
-    progress = progress or Silent()
+    progress, engine = progress or Silent(), engine or LocalEngine()
     tracking = make_tracking(track, out)
-    config, task = host.settled(config, results.task_of(config, task), progress.note)
+    config, task = host.settled(config, results.task_of(config, task), progress.note, engine)
     samples = getattr(config.method_config, "samples_per_evaluation", 1)
     if samples > 1 and not task.is_noisy:
         progress.note(f"Nothing in {task.name} is random: the {samples} samples of a solution agree.")
     if start_genotypes is None:
         start_genotypes = _read_genotypes(config.run.start_from, task)
     start_genotypes = _check_genotypes(start_genotypes, task)
-    search = _search(config, task, start_genotypes, None, progress, callbacks, began)
+    search = _search(config, task, start_genotypes, None, progress, callbacks, began, engine)
     if len(start_genotypes) > search.algorithm.num_initial:
         raise fail(
             "start_from",
@@ -161,8 +174,7 @@ def start(
         if len(start_genotypes):
             directory.write_start_genotypes(start_genotypes)
         directory.write_config(config)
-        with directory.writing():
-            files.write_json(directory.path / "environment.json", search.environment())
+        _write_environment(search)
         directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
     return _carry_out(search, figures, tracking)
 
@@ -177,6 +189,7 @@ def resume(
     began: float | None = None,
     figures: bool = True,
     track: Sequence[str | Tracker] = (),
+    engine: Engine | None = None,
 ) -> Run:
     """Go on with a run that was stopped or killed; it ends as if nothing had stopped it.
 
@@ -189,12 +202,13 @@ def resume(
         began: As in `start`.
         figures: As in `start`.
         track: As in `run`; it need not be the same as before.
+        engine: As in `start`.
 
     Raises:
         JedaxError: No run there, or none of its checkpoints is whole.
         Interrupted: As in `run`.
     """
-    directory = RunDirectory.open(path)
+    directory, engine = RunDirectory.open(path), engine or LocalEngine()
     tracking = make_tracking(track, directory.path)
     config = directory.read_config()
     if devices is not None:
@@ -202,11 +216,9 @@ def resume(
     task = results.task_of(config, task)
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
-    search = _search(config, task, given, directory, progress, callbacks, began)
+    search = _search(config, task, given, directory, progress, callbacks, began, engine)
     if search.leads:
-        if not (directory.path / "environment.json").exists():
-            with directory.writing():
-                files.write_json(directory.path / "environment.json", search.environment())
+        _write_environment(search)
         directory.log(f"Resumed{search.on_devices}.")
     return _carry_out(search, figures, tracking)
 
@@ -219,13 +231,30 @@ def _search(
     progress: Progress | None,
     callbacks: Sequence[Callback],
     began: float | None,
+    engine: Engine,
 ) -> Search:
     now = time.perf_counter()
     algorithm = results.algorithm_of(config, task)
-    search = Search(config, algorithm, task, given, directory, progress or Silent(), callbacks,
+    search = Search(config, algorithm, task, given, directory, progress or Silent(), engine, callbacks,
                     began=now if began is None else began)  # fmt: skip
     search.charge("import", now - search.began)
     return search
+
+
+def _write_environment(search: Search) -> None:
+    """Write where a run began; where it goes on elsewhere, add that."""
+    directory = search.directory
+    assert directory is not None
+    path, here = directory.path / "environment.json", search.engine.describe()
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a run that was killed early, or a damaged file
+        known = {**search.environment(), **here}
+    places = [known, *known.get("resumed_on", [])]
+    if any(places[-1].get(name) != value for name, value in here.items()):
+        known["resumed_on"] = [*places[1:], here]
+    with directory.writing():
+        files.write_json(path, known)
 
 
 def _carry_out(search: Search, figures: bool, tracking: Tracking) -> Run:

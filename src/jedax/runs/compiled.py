@@ -20,6 +20,7 @@ from jedax import native
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.run import RunConfig
+from jedax.engines.base import Engine
 from jedax.gp import Posterior, Prediction
 from jedax.runs import devices
 from jedax.sampling import aggregate
@@ -55,13 +56,16 @@ class Programs:
         # One object for both that need it, so that it is traced once.
         self._jitted_begin = jax.jit(self._begin)
 
-    def opened(self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool]) -> Any:
+    def opened(
+        self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool], engine: Engine
+    ) -> Any:
         """Return a context manager in which the programs may be called.
 
         Args:
             settings: Those of the run.
             note: Told what goes wrong on the way, in a sentence.
             should_stop: Asked, where a generation takes long, whether to leave it undone.
+            engine: What has the workers.
         """
         return contextlib.nullcontext()
 

@@ -17,8 +17,10 @@ from typing import Any
 
 import threadpoolctl
 
+from jedax.engines.local import num_cores
+
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "pydantic", "safetensors", "brax", "gymnasium",
-             "mujoco", "playground")  # fmt: skip
+             "mujoco", "playground", "ray")  # fmt: skip
 
 
 def describe() -> dict[str, Any]:
@@ -69,11 +71,6 @@ def one_blas_thread() -> Iterator[None]:
 
     with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
         yield
-
-
-def num_cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _version(package: str) -> str | None:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.config.run import FullConfig, RunConfig
-from jedax.runs import environment
+from jedax.engines.base import Engine
 from jedax.runs.compiled import Programs
 from jedax.sampling import aggregate
 from jedax.tasks.base import Task
@@ -23,14 +23,14 @@ from jedax.workers.pool import Pool, Stopped
 
 
 def open_pool(
+    engine: Engine,
     task: HostTask,
     settings: RunConfig,
     note: Callable[[str], None] = lambda message: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Pool:
     """Return the workers that a run's settings ask for; close them after use."""
-    size = settings.workers or environment.num_cores()
-    return Pool(task.work, size, settings.evaluation_timeout, note, should_stop)
+    return engine.open_pool(task.work, settings.workers, settings.evaluation_timeout, note, should_stop)
 
 
 def evaluate_samples(
@@ -57,7 +57,7 @@ def checked(task: HostTask, fitness: np.ndarray, descriptors: np.ndarray) -> Eva
     return Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors))
 
 
-def settled(config: FullConfig, task: Task, note: Callable[[str], None]) -> tuple[FullConfig, Task]:
+def settled(config: FullConfig, task: Task, note: Callable[[str], None], engine: Engine) -> tuple[FullConfig, Task]:
     """Return settings and task as they stay for the whole run: descriptor bounds that were not given are measured.
 
     Raises:
@@ -66,7 +66,7 @@ def settled(config: FullConfig, task: Task, note: Callable[[str], None]) -> tupl
     if not isinstance(task, MeasuredTask):
         return config, task
     if isinstance(task, HostTask):
-        pool = open_pool(task, config.run, note)
+        pool = open_pool(engine, task, config.run, note)
         try:
             task = task.settled(pool.evaluate)
         finally:
@@ -95,10 +95,10 @@ class HostPrograms(Programs):
 
     @contextmanager
     def opened(
-        self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool]
+        self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool], engine: Engine
     ) -> Iterator[None]:
         """Have workers for as long as this lasts."""
-        self._pool = open_pool(self.task, settings, note)
+        self._pool = open_pool(engine, self.task, settings, note)
         self._should_stop = should_stop
         try:
             yield

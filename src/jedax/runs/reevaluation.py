@@ -23,6 +23,7 @@ import numpy as np
 
 from jedax._checks import check_choice, fail
 from jedax.config.run import FullConfig
+from jedax.engines import LocalEngine
 from jedax.runs import host
 from jedax.runs.compiled import reevaluation_key
 from jedax.runs.results import Run
@@ -308,7 +309,7 @@ def _evaluator(run: Run, samples: int, seed: int) -> Iterator[Callable[[np.ndarr
     if isinstance(task, HostTask):
         # Samples that the search did not take.
         first = run.config.method_config.samples_per_evaluation + seed * samples  # type: ignore[attr-defined]
-        pool = host.open_pool(task, run.config.run)
+        pool = host.open_pool(LocalEngine(), task, run.config.run)
         try:
             yield lambda batch, row, sample, number: host.evaluate_samples(
                 task, pool, batch, range(first + sample, first + sample + number)

@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import jax
 import numpy as np
 
 from jedax._checks import fail
+from jedax._interrupts import Interrupted, interruptible
 from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi
 from jedax.config.run import FullConfig
+from jedax.engines.base import Engine
 from jedax.runs import devices, environment, history
 from jedax.runs.compiled import Programs, replica_roots
 from jedax.runs.directory import RunDirectory
@@ -35,18 +36,6 @@ _CHUNK_SECONDS = 1.0
 # Large states take seconds to write: between two checkpoints lie this many times what the last one took, as long as
 # that is no more than ten times what the settings ask for.
 _CHECKPOINT_PAUSE = 20
-
-
-class Interrupted(KeyboardInterrupt):
-    """A run was stopped from outside, after all it had done was saved.
-
-    Attributes:
-        signal: The number of the signal that stopped it.
-    """
-
-    def __init__(self, message: str, signal: int):
-        super().__init__(message)
-        self.signal = signal
 
 
 @dataclass(frozen=True)
@@ -78,6 +67,7 @@ class Search:
         start_genotypes: `(given, params)`, the first members of the initial batch.
         directory: Where results go; None: nowhere.
         progress: What shows how far it is.
+        engine: Where tasks outside JAX are evaluated.
         callbacks: Called at each report; one that returns True stops the search.
         began: `time.perf_counter()` when this process took it up.
         phases: Seconds by phase, those of earlier processes included.
@@ -90,6 +80,7 @@ class Search:
     start_genotypes: np.ndarray
     directory: RunDirectory | None
     progress: Progress
+    engine: Engine
     callbacks: Sequence[Callback] = ()
     began: float = field(default_factory=time.perf_counter)
     phases: dict[str, float] = field(default_factory=dict)
@@ -166,9 +157,9 @@ class Search:
             JedaxError: Results cannot be written, or no checkpoint is whole.
         """
         with (
-            _interruptible() as caught,
+            interruptible() as caught,
             environment.one_blas_thread(),
-            self.programs.opened(self.config.run, self.note, lambda: bool(caught)),
+            self.programs.opened(self.config.run, self.note, lambda: bool(caught), self.engine),
         ):
             try:
                 if not self._restored():
@@ -393,28 +384,3 @@ def _farewell(directory: RunDirectory | None, evaluations: int) -> str:
         return f"Stopped after {evaluations:,} evaluations."
     return (f"Stopped after {evaluations:,} evaluations; all of them are saved. "
             f"Go on with: jedax run --resume {directory.path}")  # fmt: skip
-
-
-@contextmanager
-def _interruptible() -> Iterator[list[int]]:
-    """Catch SIGINT and SIGTERM once: note the signal and let the work finish. The second one strikes."""
-    caught: list[int] = []
-    before: dict[int, Any] = {}
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
-        restore()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, handle)
-    except ValueError:  # not in the main thread: signals are somebody else's
-        pass
-    try:
-        yield caught
-    finally:
-        restore()

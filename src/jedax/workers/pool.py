@@ -1,111 +1,33 @@
-"""Worker processes: chunks of genotypes out, results back; a worker that dies or hangs is replaced.
-
-Workers are started as fresh interpreters, never forked, so that JAX's threads are none of their business, and
-neither is the `__main__` of the program that searches.
-"""
+"""A pool of workers: chunks of genotypes out, results back in order; a worker that dies or hangs is replaced."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import socket
-import subprocess
-import sys
+import dataclasses
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import numpy as np
 
 from jedax._checks import JedaxError, fail
+from jedax.workers.crew import Chunk, Crew, Work, Worker
+from jedax.workers.processes import Processes
+
+__all__ = ["Pool", "Stopped", "Work"]
 
 # How often a solution is tried before it counts as failed; from the second time on, alone.
 _ATTEMPTS = 3
-# A worker has at least this long to import what it needs.
-_START_SECONDS = 120.0
-# Workers that may fail to start, one after the other.
-_FAILED_STARTS = 3
 # Longest wait before a wish to stop is looked at.
 _PATIENCE = 0.5
-# One thread per worker: there is one worker per core.
-_ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# Chunks that are quickly done are sent together, as many as take a worker about this long: then what sending costs
+# does not count, and the search, which talks to all workers, is not what they wait for.
+_LOAD_SECONDS = 0.05
 
 
 class Stopped(Exception):
     """An evaluation was given up because the search is to stop."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a worker does.
-
-    Attributes:
-        factory: `module:name` of what makes, from the settings, a function from genotypes `(n, params)`, and seeds
-            `(n,)` where they are given, to fitness `(n,)` and descriptors `(n, d)`.
-        settings: Arguments of the factory by name.
-        chunk: Genotypes that a worker gets at a time. What a chunk holds does not depend on the number of workers.
-    """
-
-    factory: str
-    settings: Mapping[str, Any]
-    chunk: int
-
-
-@dataclass
-class _Chunk:
-    rows: np.ndarray
-    attempt: int = 1
-
-
-class _Worker:
-    """One process, and the chunk it works on."""
-
-    def __init__(self, work: Work, seconds: float):
-        ours, theirs = socket.socketpair()
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        with theirs:
-            # A session of its own: Ctrl-C in the terminal reaches the search alone.
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "jedax.workers", str(theirs.fileno())],
-                stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], start_new_session=True,
-                env={**_ENVIRONMENT, **os.environ, "PYTHONPATH": path},
-            )  # fmt: skip
-        self.connection = Connection(ours.detach())
-        self.chunk: _Chunk | None = None
-        self.is_ready = False
-        self.deadline = time.monotonic() + max(seconds, _START_SECONDS)
-        with contextlib.suppress(OSError):  # whoever died at once is noticed when it is listened to
-            self.connection.send((work.factory, dict(work.settings)))
-
-    def close(self) -> None:
-        """End the process, whatever it is doing."""
-        self.connection.close()
-        self.process.kill()
-        self.process.wait()
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-
-    def hear(self) -> tuple[Any, ...] | None:
-        """Return what the worker has sent; None: nothing, or it is gone."""
-        try:
-            return self.connection.recv() if self.connection.poll() else None
-        except (EOFError, OSError):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_PATIENCE)
-            return None
-
-    def last_words(self) -> str:
-        """Return how the process ended; empty: it goes on."""
-        code = self.process.poll()
-        if code is None:
-            return ""
-        if code < 0:
-            return f"a worker was killed by {signal.Signals(-code).name}"
-        return f"a worker ended with exit code {code}"
 
 
 @dataclass
@@ -115,9 +37,10 @@ class Pool:
     Attributes:
         work: What they do.
         size: The largest number of workers.
-        seconds: How long a worker may take over a chunk before it is replaced.
+        seconds: How long a worker may take over what it is sent before it is replaced.
         note: Told what went wrong, in a sentence.
         should_stop: Asked now and then whether to give up.
+        crew: Where workers come from.
     """
 
     work: Work
@@ -125,8 +48,10 @@ class Pool:
     seconds: float
     note: Callable[[str], None] = lambda message: None
     should_stop: Callable[[], bool] = lambda: False
-    _workers: list[_Worker] = field(default_factory=list, init=False)
+    crew: Crew = field(default_factory=Processes)
+    _workers: list[Any] = field(default_factory=list, init=False)
     _failed_starts: int = field(default=0, init=False)
+    _chunk_seconds: float | None = field(default=None, init=False)
 
     def evaluate(self, genotypes: np.ndarray, seeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Evaluate a batch.
@@ -144,17 +69,17 @@ class Pool:
         """
         inputs = (genotypes,) if seeds is None else (genotypes, seeds)
         rows, size = np.arange(len(genotypes)), self.work.chunk
-        waiting = deque(_Chunk(rows[start : start + size]) for start in range(0, len(rows), size))
+        waiting = deque(Chunk(rows[start : start + size]) for start in range(0, len(rows), size))
         results: dict[int, tuple[Any, Any]] = {}
         failed: Counter[str] = Counter()
         try:
-            while waiting or any(worker.chunk for worker in self._workers):
+            while waiting or any(worker.chunks for worker in self._workers):
                 if self.should_stop():
                     raise Stopped
                 self._staff(len(waiting))
                 for worker in self._workers:
-                    if worker.is_ready and worker.chunk is None and waiting:
-                        self._send(worker, waiting.popleft(), inputs)
+                    if worker.is_ready and not worker.chunks and waiting:
+                        worker.give(self._load(waiting), inputs, self.seconds)
                 for worker in self._finished():
                     self._listen(worker, waiting, results, failed)
         except BaseException:
@@ -172,75 +97,92 @@ class Pool:
 
     def _staff(self, wanted: int) -> None:
         """Start workers as long as there is more to do than hands to do it."""
-        idle = sum(worker.chunk is None for worker in self._workers)
+        idle = sum(not worker.chunks for worker in self._workers)
         for _ in range(min(self.size - len(self._workers), wanted - idle)):
-            self._workers.append(_Worker(self.work, self.seconds))
+            self._workers.append(self.crew.start(self.work, self.seconds))
 
-    def _send(self, worker: _Worker, chunk: _Chunk, inputs: tuple[np.ndarray, ...]) -> None:
-        worker.chunk = chunk
-        worker.deadline = time.monotonic() + self.seconds
-        with contextlib.suppress(OSError):  # noticed when it is listened to
-            worker.connection.send(tuple(np.ascontiguousarray(array[chunk.rows]) for array in inputs))
+    def _load(self, waiting: deque[Chunk]) -> list[Chunk]:
+        """Take what a worker gets at a time: not so much that others are idle while it finishes."""
+        load = [waiting.popleft()]
+        if self._chunk_seconds is None or load[0].alone:
+            return load
+        share = -(-(len(waiting) + 1) // (2 * len(self._workers)))
+        number = min(share, int(_LOAD_SECONDS / max(self._chunk_seconds, 1e-9)))
+        while len(load) < number and waiting and not waiting[0].alone:
+            load.append(waiting.popleft())
+        return load
 
-    def _finished(self) -> list[_Worker]:
+    def _finished(self) -> list[Worker]:
         """Wait; return the workers that have something to say, or have been silent for too long."""
-        expected = [worker for worker in self._workers if worker.chunk is not None or not worker.is_ready]
+        expected = [worker for worker in self._workers if worker.chunks or not worker.is_ready]
         now = time.monotonic()
         patience = min([_PATIENCE, *(worker.deadline - now for worker in expected)])
-        ready = wait([worker.connection for worker in expected], max(0.0, patience))
+        ready = self.crew.wait(expected, max(0.0, patience))
         now = time.monotonic()
-        # A dead worker's connection stays open where a process that it started has inherited it.
-        return [
-            worker
-            for worker in expected
-            if worker.connection in ready or now >= worker.deadline or worker.process.poll() is not None
-        ]
+        return [worker for worker in expected if worker in ready or now >= worker.deadline]
 
-    def _listen(self, worker: _Worker, waiting: deque[_Chunk], results: dict, failed: Counter[str]) -> None:
-        """Take what a worker says; see to it that its chunk is done again if that is bad news."""
-        message = worker.hear()
-        reason = worker.last_words() or f"a worker took more than {self.seconds:g} s"
-        if message is not None and message[0] == "mistake":
-            raise JedaxError(message[1])
-        if message is not None and message[0] == "ready":
-            worker.is_ready = True
-            self._failed_starts = 0
+    def _listen(self, worker: Worker, waiting: deque[Chunk], results: dict, failed: Counter[str]) -> None:
+        """Take what a worker says; see to it that its chunks are done again if that is bad news."""
+        replies = worker.hear()
+        chunks, worker.chunks = worker.chunks, []
+        if replies is None:
+            reason = worker.last_words() or f"a worker took more than {self.seconds:g} s"
+            self._dismiss(worker)
+            self._make_up_for(chunks, reason, waiting, failed)
             return
-        chunk, worker.chunk = worker.chunk, None
-        if message is not None and message[0] == "done" and chunk is not None:
-            fitness, descriptors = message[1]
-            for place, row in enumerate(chunk.rows):
-                results[int(row)] = (fitness[place], descriptors[place])
-            return
-        if message is None or chunk is None:
-            self._workers.remove(worker)
-            worker.close()
-        if message is not None:
-            reason = f"the evaluation raised {message[1]}"
-        if chunk is None:
-            self._count_failed_start(reason)
-        else:
-            self._try_again(chunk, reason, waiting, failed)
+        if chunks:
+            seconds = (time.monotonic() - worker.sent) / len(chunks)
+            self._chunk_seconds = (seconds + (self._chunk_seconds or seconds)) / 2
+        for place, reply in enumerate(replies):
+            if reply[0] == "mistake":
+                raise JedaxError(reply[1])
+            if reply[0] == "ready":
+                worker.is_ready = True
+                self._failed_starts = 0
+            elif not chunks:
+                self._dismiss(worker)
+                self._count_failed_start(f"the evaluation raised {reply[1]}")
+            elif reply[0] == "done":
+                for row, fitness, descriptor in zip(chunks[place].rows, *reply[1], strict=True):
+                    results[int(row)] = (fitness, descriptor)
+            else:
+                self._try_again(chunks[place], f"the evaluation raised {reply[1]}", waiting, failed)
+
+    def _dismiss(self, worker: Worker) -> None:
+        self._workers = [other for other in self._workers if other is not worker]
+        worker.close()
 
     def _count_failed_start(self, reason: str) -> None:
         self._failed_starts += 1
-        if self._failed_starts >= _FAILED_STARTS:
+        if self._failed_starts >= self.crew.failed_starts:
             raise fail(
                 "workers",
-                expected="worker processes that start",
+                expected="workers that start",
                 received=f"{self._failed_starts} that did not ({reason})",
                 remedy="see what they printed above",
             )
 
-    def _try_again(self, chunk: _Chunk, reason: str, waiting: deque[_Chunk], failed: Counter[str]) -> None:
+    def _make_up_for(self, chunks: list[Chunk], reason: str, waiting: deque[Chunk], failed: Counter[str]) -> None:
+        """See to what a worker had that is gone."""
+        if not chunks:
+            self._count_failed_start(reason)
+        elif len(chunks) == 1:
+            self._try_again(chunks[0], reason, waiting, failed)
+        else:  # which of them it was shows when each comes alone
+            self._announce(reason, sum(len(chunk.rows) for chunk in chunks))
+            waiting.extend(dataclasses.replace(chunk, alone=True) for chunk in chunks)
+
+    def _try_again(self, chunk: Chunk, reason: str, waiting: deque[Chunk], failed: Counter[str]) -> None:
         if chunk.attempt >= _ATTEMPTS:
             failed[reason] += len(chunk.rows)
             return
         if chunk.attempt == 1:
-            number = len(chunk.rows)
-            self.note(f"{reason[0].upper()}{reason[1:]}; {number} evaluation{'s' * (number > 1)} will be run again.")
+            self._announce(reason, len(chunk.rows))
         # Alone, one bad solution cannot spoil the others.
-        waiting.extend(_Chunk(chunk.rows[place : place + 1], chunk.attempt + 1) for place in range(len(chunk.rows)))
+        waiting.extend(Chunk(row[None], chunk.attempt + 1, alone=True) for row in chunk.rows)
+
+    def _announce(self, reason: str, number: int) -> None:
+        self.note(f"{reason[0].upper()}{reason[1:]}; {number} evaluation{'s' * (number > 1)} will be run again.")
 
 
 def _gather(number: int, results: Mapping[int, tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray]:

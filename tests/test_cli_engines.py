@@ -1,0 +1,103 @@
+"""The command line on several machines: benches as commands for a job array, and what they leave gathered."""
+
+import shlex
+
+import pytest
+
+from jedax import cli
+
+GRID = ["bench", "arm", "--methods", "map-elites,cells=16,offspring=8", "map-elites,cells=32,offspring=8",
+        "--seeds", "2", "--evaluations", "80"]  # fmt: skip
+FIRST, SECOND = "arm/map-elites-cells=16-offspring=8", "arm/map-elites-cells=32-offspring=8"
+
+
+def call(capsys, *arguments):
+    """Run the command in this process; return its exit code, output and errors."""
+    try:
+        cli.main([str(a) for a in arguments])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_bench_as_commands_that_are_gathered(here, capsys):
+    code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-cells", "--no-figures")
+    assert code == 0
+    commands = [shlex.split(line) for line in out.splitlines()]
+    common = ["jedax", *GRID, "--no-figures", "--out", "all of it", "--cells"]
+    assert commands == [[*common, FIRST], [*common, SECOND]]
+    assert list(here.iterdir()) == []
+
+    elsewhere = [*commands[0][1:], "--out", "job"]  # the last of two counts
+    assert call(capsys, *elsewhere)[0] == 0
+    assert sorted(path.parent.name for path in here.rglob("seeds-0-1")) == [FIRST.partition("/")[2]]
+    code, out, _ = call(capsys, *GRID, "--out", "all of it", "--collect", "job")
+    assert code == 1
+    assert out == (
+        "1 runs gathered, 0 were there; compare them with: jedax compare all of it\n"
+        f"missing: all of it/{SECOND}/seeds-0-1\n"
+    )
+    code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-cells")
+    assert [shlex.split(line)[-1] for line in out.splitlines()] == [SECOND]
+    code, out, err = call(capsys, *commands[1][1:])
+    assert (code, out[:6]) == (0, "1 runs"), err
+    assert call(capsys, *GRID, "--out", "all of it", "--collect", "all of it")[0] == 0
+    code, out, _ = call(capsys, "bench", "--out", "copy", "--collect", "all of it", "job")
+    assert (code, out.split(";")[0]) == (0, "2 runs gathered, 0 were there")
+
+
+def test_a_bench_of_the_paper_as_commands(here, capsys):
+    code, out, _ = call(capsys, "bench", "--preset", "ablation-alpha", "--print-cells", "--cells", "maze-b/alpha=0.3")
+    assert code == 0
+    assert out == "jedax bench --preset ablation-alpha --out runs/bench-ablation-alpha --cells maze-b/alpha=0.3\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*GRID, "--engine", "rya"], "engine: unknown name 'rya'; did you mean 'ray'?"),
+        ([*GRID, "--address", "auto"], "address: expected an engine of several machines, got the engine local;"),
+        ([*GRID, "--engine", "ray", "--cpus-per-cell", "some"], "cpus_per_cell: expected a number, got 'some'"),
+        ([*GRID, "--engine", "ray", "--address", "ray://a:1"], "address: expected host:port, or auto on a node"),
+        ([*GRID, "--cells", "arm/map-elite"], "cells: unknown name 'arm/map-elite'; did you mean"),
+        (["bench", "--collect", "a"], "collect: expected --out, got none; name the directory to gather in"),
+        (
+            ["bench", "--collect", "a", "--out", "b"],
+            "collect: expected directories with runs of a bench, got none below",
+        ),
+        (["run", "arm", "--engine", "ray"], "engine: expected a task outside JAX, such as gym:HalfCheetah-v5"),
+        (["run", "arm", "--address", "auto"], "address: expected an engine of several machines"),
+        (["run", "--resume", "r", "--engine", "local", "--seed", "3"], "resume: expected no other option"),
+    ],
+    ids=lambda value: " ".join(value[-2:]) if type(value) is list else "",
+)
+def test_bad_input_gets_one_sentence_and_writes_nothing(here, capsys, arguments, message):
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("jedax: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert list(here.iterdir()) == []
+
+
+def test_help_tells_of_engines(capsys):
+    out = call(capsys, "bench", "--help")[1]
+    for flag in (
+        "--engine",
+        "--address",
+        "--cpus-per-cell",
+        "--gpus-per-cell",
+        "--print-cells",
+        "--collect",
+        "--cells",
+    ):
+        assert flag in out
