@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import json
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from jedax.runs import api, host, results
 from jedax.runs.compiled import replica_roots
 from jedax.runs.directory import RunDirectory
 from jedax.runs.files import write_atomic
+from jedax.runs.lock import LockedError
 from jedax.runs.programs import programs_for
 
 # A run needs its state about three times: donated buffers, a checkpoint, the final arrays.
@@ -86,15 +86,19 @@ class Outcome:
         done: Runs that finished now.
         before: Seeds that had finished before.
         failed: The runs that failed, with their errors.
+        elsewhere: Runs that another process works on, or has finished meanwhile; they were left to it.
     """
 
     done: int
     before: int
     failed: tuple[tuple[Path, str], ...]
+    elsewhere: tuple[Path, ...] = ()
 
 
 def bench(grid: Grid, out: str | Path, *, progress: BenchProgress | None = None, figures: bool = False) -> Outcome:
     """Run what a grid asks for and `out` does not hold yet.
+
+    Several processes may share `out`: a run that another one works on is left to it.
 
     Args:
         grid: Tasks, methods, seeds, budget.
@@ -122,16 +126,25 @@ def bench(grid: Grid, out: str | Path, *, progress: BenchProgress | None = None,
         jobs += [Job(cell, RunDirectory.open(path).read_config(), path) for path in paths]
         jobs += [_job(cell, first, number) for first, number in _stretches(missing)]
     failed: list[tuple[Path, str]] = []
+    elsewhere: list[Path] = []
+    done = 0
     shown.begin(sum(job.config.run.evaluations * job.config.run.replicas for job in jobs), len(jobs), before)
     try:
         for job in jobs:
             for part in _parts(job):
-                error = _carry_out(part, shown, figures)
+                try:
+                    error = _carry_out(part, shown, figures)
+                except LockedError as locked:
+                    shown.note(f"{part.cell.name} is left to another process. {locked}")
+                    elsewhere.append(part.path)
+                    continue
                 if error is not None:
                     failed.append((part.path, error))
+                else:
+                    done += 1
     finally:
         shown.close()
-    return Outcome(done=len(jobs) - len(failed), before=before, failed=tuple(failed))
+    return Outcome(done, before, tuple(failed), tuple(elsewhere))
 
 
 def cells_of(grid: Grid, folder: Path) -> list[Cell]:
@@ -199,8 +212,7 @@ def _runs_in(cell: Cell) -> tuple[set[int], dict[int, Path]]:
 
 def is_finished(path: Path) -> bool:
     """Whether a run's directory holds an end that it came to by itself."""
-    summary = path / "summary.json"
-    return summary.is_file() and json.loads(summary.read_text())["status"] in ("finished", "goal", "callback")
+    return RunDirectory(path).read_summary().get("status") in ("finished", "goal", "callback")
 
 
 def _check_same(cell: Cell, config: FullConfig, path: Path) -> None:
@@ -267,15 +279,23 @@ def _available_memory() -> int | None:
 
 
 def _carry_out(job: Job, shown: BenchProgress, figures: bool) -> str | None:
-    """Run a job; return its error, which is kept beside its directory, if it fails."""
+    """Run a job; return its error, which is kept beside its directory, if it fails.
+
+    Raises:
+        LockedError: Another process works on it, or has finished it meanwhile.
+    """
     follower = shown.run(job.cell.name, job.config)
     try:
+        if is_finished(job.path):  # by another process, since this one looked
+            raise LockedError(f"{job.path} is finished.")
         if (job.path / "config.yaml").is_file():
             api.resume(job.path, progress=follower, figures=figures)
         else:
             api.start(job.config, out=job.path, overwrite=True, progress=follower, figures=figures)
         job.error_file.unlink(missing_ok=True)
         return None
+    except LockedError:
+        raise
     except Exception as error:
         message = f"{type(error).__name__}: {error}" if not isinstance(error, JedaxError) else str(error)
         job.error_file.parent.mkdir(parents=True, exist_ok=True)

@@ -144,15 +144,19 @@ def start(
             remedy="give fewer or raise the population",
         )
     search.programs.shapes(search.roots, start_genotypes)  # whatever does not fit shows before anything is written
-    if out is not None:
-        search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
-        if len(start_genotypes):
-            directory.write_start_genotypes(start_genotypes)
-        directory.write_config(config)
-        with directory.writing():
-            files.write_json(directory.path / "environment.json", environment.describe())
-        directory.log(f"Started {config.method} on {config.task}.")
-    return _carry_out(search, figures)
+    try:
+        if out is not None:
+            search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
+            if len(start_genotypes):
+                directory.write_start_genotypes(start_genotypes)
+            directory.write_config(config)
+            with directory.writing():
+                files.write_json(directory.path / "environment.json", environment.describe())
+            directory.log(f"Started {config.method} on {config.task}.")
+        return _carry_out(search, figures)
+    finally:
+        if search.directory is not None:
+            search.directory.release()
 
 
 def resume(
@@ -175,20 +179,24 @@ def resume(
         figures: As in `start`.
 
     Raises:
-        JedaxError: No run there, or none of its checkpoints is whole.
+        JedaxError: No run there, none of its checkpoints is whole, or another process works on it.
         Interrupted: As in `run`.
     """
     directory = RunDirectory.open(path)
-    config = directory.read_config()
-    task = results.task_of(config, task)
-    stored = directory.start_genotypes
-    given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
-    if not (directory.path / "environment.json").exists():
-        with directory.writing():
-            files.write_json(directory.path / "environment.json", environment.describe())
-    search = _search(config, task, given, directory, progress, callbacks, began)
-    directory.log("Resumed.")
-    return _carry_out(search, figures)
+    directory.lock()
+    try:
+        config = directory.read_config()
+        task = results.task_of(config, task)
+        stored = directory.start_genotypes
+        given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
+        if not (directory.path / "environment.json").exists():
+            with directory.writing():
+                files.write_json(directory.path / "environment.json", environment.describe())
+        search = _search(config, task, given, directory, progress, callbacks, began)
+        directory.log("Resumed.")
+        return _carry_out(search, figures)
+    finally:
+        directory.release()
 
 
 def _search(
@@ -281,6 +289,7 @@ def _summarise(search: Search) -> dict[str, Any]:
         "qd_offset": search.task.qd_offset,
         "reached_goal": reached if reached is None or several else reached[0],
         "num_failed": per_replica("num_failed"),
+        "failures": {kind: per_replica(f"failed_{kind}") for kind in search.programs.failure_kinds},
         "num_outside": per_replica("num_outside"),
         "wall_seconds": round(wall, 3),
         "evaluations_per_second": round(search.evaluations * search.config.run.replicas / worked, 1),

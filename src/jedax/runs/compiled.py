@@ -19,6 +19,8 @@ from jedax.algorithms import Algorithm
 from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.run import RunConfig
 from jedax.gp import Posterior, Prediction
+from jedax.runs import failures
+from jedax.runs.failures import Failures
 from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
@@ -38,10 +40,12 @@ class Programs:
 
     Attributes:
         compile_seconds: Time spent compiling so far.
+        failure_kinds: In which ways an evaluation can fail; see `jedax.runs.failures`.
         first_chunk: Generations to run before it is known how long one takes.
     """
 
     first_chunk = 16
+    failure_kinds: tuple[str, ...] = failures.KINDS
 
     def __init__(self, algorithm: Algorithm, task: Task, replicas: int):
         self.algorithm, self.task, self.replicas = algorithm, task, replicas
@@ -60,8 +64,12 @@ class Programs:
         """
         return contextlib.nullcontext()
 
-    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
-        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
+        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`.
+
+        Returns:
+            The state, and how many evaluations failed, `(replicas, kinds)`.
+        """
         return self._call("begin", self._jitted_begin, (roots, start_genotypes))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
@@ -70,14 +78,19 @@ class Programs:
         Raises:
             JedaxError: Something in the settings or in the task does not fit; so it is worth a call early on.
         """
-        return self._jitted_begin.eval_shape(roots, start_genotypes)
+        return self._jitted_begin.eval_shape(roots, start_genotypes)[0]
 
     def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, at: Any = None) -> Any:
         """Begin a loop: see `Algorithm.start_loop`; `at` is what `learn_gp` predicts, where the choice needs it."""
         return self._call("start_loop", self._start_loop, (roots, state, jnp.float32(progress), at), donate=(1,))
 
-    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
-        """Run that many generations, at least 1; return also where the last one got to: see `Algorithm.ends`."""
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Failures]:
+        """Run that many generations, at least 1.
+
+        Returns:
+            The state, where the last generation got to (see `Algorithm.ends`), and how many evaluations failed in all
+            of them, `(replicas, kinds)`.
+        """
         return self._call("advance", self._advance, (roots, state, jnp.int32(generations)), donate=(1,))
 
     def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
@@ -85,11 +98,11 @@ class Programs:
         assert isinstance(self.algorithm, JEDi)
         return self._call("learn_gp", jax.vmap(self.algorithm.learn_gp), (state,), donate=(0,))
 
-    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
-        def begin(root: PRNGKeyArray) -> Any:
+    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
+        def begin(root: PRNGKeyArray) -> tuple[Any, Failures]:
             genotypes = self.draw(root, start_genotypes)
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
-            return self.init(root, genotypes, evaluation)
+            return self.init(root, genotypes, evaluation), failures.count(evaluation)
 
         return jax.vmap(begin)(roots)
 
@@ -121,7 +134,9 @@ class Programs:
 
         return jax.vmap(start)(roots, state, at)
 
-    def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> tuple[Any, dict[str, Array]]:
+    def _advance(
+        self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
+    ) -> tuple[Any, dict[str, Array], Failures]:
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             ask_key, evaluate_key, tell_key = self.generation_keys(root, state)
             genotypes, state = self.algorithm.ask(ask_key, state)
@@ -132,10 +147,14 @@ class Programs:
 
         batch = self.replicas, self.algorithm.config.batch
         none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
-        state, last = jax.lax.fori_loop(
-            0, generations, lambda _, carry: jax.vmap(generation)(roots, carry[0]), (state, none)
-        )
-        return state, jax.vmap(self.algorithm.ends)(state, last)
+        unfailing = jnp.zeros((self.replicas, len(failures.KINDS)), jnp.int32)
+
+        def step(_: Any, carry: tuple[Any, Evaluation, Failures]) -> tuple[Any, Evaluation, Failures]:
+            state, evaluation = jax.vmap(generation)(roots, carry[0])
+            return state, evaluation, carry[2] + failures.count(evaluation)
+
+        state, last, failed = jax.lax.fori_loop(0, generations, step, (state, none, unfailing))
+        return state, jax.vmap(self.algorithm.ends)(state, last), failed
 
     def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:
         """Call a program, compiled ahead of time so that compilation can be told from work."""

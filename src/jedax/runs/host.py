@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.config.run import FullConfig, RunConfig
-from jedax.runs import environment
+from jedax.runs import environment, failures
 from jedax.runs.compiled import Programs
 from jedax.tasks.base import Task
 from jedax.tasks.host import HostTask
@@ -63,6 +63,7 @@ class HostPrograms(Programs):
     """
 
     first_chunk = 1
+    failure_kinds = failures.HOST_KINDS
     task: HostTask
 
     _pool: Pool | None = None
@@ -81,11 +82,12 @@ class HostPrograms(Programs):
             self._pool.close()
             self._pool = None
 
-    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Any]:
         """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
         draw = jax.vmap(self.draw, in_axes=(0, None))
         genotypes = self._call("draw", draw, (roots, start_genotypes))
-        return self._call("init", jax.vmap(self.init), (roots, genotypes, self._evaluate_all(genotypes)))
+        evaluation, failed = self._evaluate_all(genotypes)
+        return self._call("init", jax.vmap(self.init), (roots, genotypes, evaluation)), failed
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state; errors as for all programs."""
@@ -99,21 +101,23 @@ class HostPrograms(Programs):
 
         return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
 
-    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Any]:
         """Run that many generations, or as many as there is time for before the search is to stop."""
         assert self._pool is not None
         evaluation = None
+        failed = np.zeros((self.replicas, len(self.failure_kinds)), int)
         self._pool.should_stop = self._should_stop
         try:
             for _ in range(generations):
                 genotypes, asked = self._call("ask", jax.vmap(self._ask), (roots, state))
-                evaluation = self._evaluate_all(genotypes)
+                evaluation, failed_now = self._evaluate_all(genotypes)
+                failed += failed_now
                 state = self._call("tell", jax.vmap(self._tell), (roots, asked, genotypes, evaluation))
         except Stopped:
             pass
         if evaluation is None:
-            return state, {}
-        return state, self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation))
+            return state, {}, failed
+        return state, self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation)), failed
 
     def _ask(self, root: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
         return self.algorithm.ask(self.generation_keys(root, state)[0], state)
@@ -123,15 +127,18 @@ class HostPrograms(Programs):
     ) -> Any:
         return self.algorithm.tell(self.generation_keys(root, state)[2], state, genotypes, evaluation)[0]
 
-    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> Evaluation:
+    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> tuple[Evaluation, np.ndarray]:
+        """Return results, and how many failed, `(replicas, kinds)`."""
         assert self._pool is not None
         replicas, batch, params = genotypes.shape
         fitness, descriptors = self._pool.evaluate(np.asarray(genotypes).reshape(-1, params))
         if descriptors.shape[1] != self.task.num_descriptors:  # nothing but failures
             descriptors = np.full((len(fitness), self.task.num_descriptors), np.nan, np.float32)
-        return Evaluation(
+        failed = failures.count_on_host(fitness, descriptors, self._pool.failed, replicas)
+        evaluation = Evaluation(
             jnp.asarray(fitness.reshape(replicas, batch)), jnp.asarray(descriptors.reshape(replicas, batch, -1))
         )
+        return evaluation, failed
 
     def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:
         return super()._call(name, function, args)

@@ -34,6 +34,9 @@ _PATIENCE = 0.5
 # One thread per worker: there is one worker per core.
 _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
+FAILURES = ("raised", "misshapen", "timed_out", "died")
+"""How an evaluation can end without a result."""
+
 
 class Stopped(Exception):
     """An evaluation was given up because the search is to stop."""
@@ -118,6 +121,7 @@ class Pool:
         seconds: How long a worker may take over a chunk before it is replaced.
         note: Told what went wrong, in a sentence.
         should_stop: Asked now and then whether to give up.
+        failed: Rows of the last batch that have no result, each with one of `FAILURES`.
     """
 
     work: Work
@@ -125,7 +129,10 @@ class Pool:
     seconds: float
     note: Callable[[str], None] = lambda message: None
     should_stop: Callable[[], bool] = lambda: False
+    failed: dict[int, str] = field(default_factory=dict, init=False)
     _workers: list[_Worker] = field(default_factory=list, init=False)
+    _has_succeeded: bool = field(default=False, init=False)
+    _mistakes: list[str] = field(default_factory=list, init=False)
     _failed_starts: int = field(default=0, init=False)
 
     def evaluate(self, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,13 +145,15 @@ class Pool:
             Fitness `(n,)` and descriptors `(n, d)`, NaN for solutions that failed again and again.
 
         Raises:
-            JedaxError: The worker's function is not what it should be, or workers do not start.
+            JedaxError: The worker's function is not what it should be: what it gave first, again and again, was of
+                the wrong shape. Or workers do not start.
             Stopped: `should_stop` said so; the workers are gone then.
         """
         rows, size = np.arange(len(genotypes)), self.work.chunk
         waiting = deque(_Chunk(rows[start : start + size]) for start in range(0, len(rows), size))
         results: dict[int, tuple[Any, Any]] = {}
         failed: Counter[str] = Counter()
+        self.failed = {}
         try:
             while waiting or any(worker.chunk for worker in self._workers):
                 if self.should_stop():
@@ -197,15 +206,18 @@ class Pool:
     def _listen(self, worker: _Worker, waiting: deque[_Chunk], results: dict, failed: Counter[str]) -> None:
         """Take what a worker says; see to it that its chunk is done again if that is bad news."""
         message = worker.hear()
-        reason = worker.last_words() or f"a worker took more than {self.seconds:g} s"
+        words = worker.last_words()
+        kind, reason = ("died", words) if words else ("timed_out", f"a worker took more than {self.seconds:g} s")
         if message is not None and message[0] == "mistake":
-            raise JedaxError(message[1])
+            kind, reason = "misshapen", str(message[1]).rstrip(".")
+            self._count_mistake(message[1], in_evaluation=worker.is_ready)
         if message is not None and message[0] == "ready":
             worker.is_ready = True
             self._failed_starts = 0
             return
         chunk, worker.chunk = worker.chunk, None
         if message is not None and message[0] == "done" and chunk is not None:
+            self._has_succeeded = True
             fitness, descriptors = message[1]
             for place, row in enumerate(chunk.rows):
                 results[int(row)] = (fitness[place], descriptors[place])
@@ -213,12 +225,20 @@ class Pool:
         if message is None or chunk is None:
             self._workers.remove(worker)
             worker.close()
-        if message is not None:
-            reason = f"the evaluation raised {message[1]}"
+        if message is not None and message[0] == "error":
+            kind, reason = "raised", f"the evaluation raised {message[1]}"
         if chunk is None:
             self._count_failed_start(reason)
         else:
-            self._try_again(chunk, reason, waiting, failed)
+            self._try_again(chunk, kind, reason, waiting, failed)
+
+    def _count_mistake(self, message: str, in_evaluation: bool) -> None:
+        """Give up where a mistake is in the function itself, not in what it made of one genotype."""
+        if in_evaluation and self._has_succeeded:
+            return
+        self._mistakes.append(message)
+        if not in_evaluation or len(self._mistakes) >= _ATTEMPTS:
+            raise JedaxError(self._mistakes[0])
 
     def _count_failed_start(self, reason: str) -> None:
         self._failed_starts += 1
@@ -230,9 +250,10 @@ class Pool:
                 remedy="see what they printed above",
             )
 
-    def _try_again(self, chunk: _Chunk, reason: str, waiting: deque[_Chunk], failed: Counter[str]) -> None:
+    def _try_again(self, chunk: _Chunk, kind: str, reason: str, waiting: deque[_Chunk], failed: Counter[str]) -> None:
         if chunk.attempt >= _ATTEMPTS:
             failed[reason] += len(chunk.rows)
+            self.failed |= dict.fromkeys(map(int, chunk.rows), kind)
             return
         if chunk.attempt == 1:
             number = len(chunk.rows)
