@@ -260,7 +260,10 @@ class RunDirectory:
             JedaxError: The file is damaged.
         """
         path = self.path / "summary.json"
-        found = files.read_json(path) if path.exists() else {}
+        try:
+            found = files.read_json(path) if path.exists() else {}
+        except files.CorruptError as error:
+            raise fail(str(path), expected="the outcome of a run", received=error, remedy="restore the file") from None
         check_summary(path, found)
         return found
 
