@@ -12,6 +12,8 @@ import jedax
 from jedax.runs import files
 from jedax.runs.directory import RunDirectory
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 
 class Died(BaseException):
     """As if the process had been killed: nothing that tidies up after an error sees it."""
@@ -82,7 +84,7 @@ def test_death_at_any_step_of_a_checkpoint_leaves_a_whole_one(tmp_path, before):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, small, arm):
+def whole(tmp_path_factory, small, arm, without_figures):
     path = tmp_path_factory.mktemp("whole") / "run"
     jedax.run(small, arm, evaluations=8 * 6, out=path)
     return path
@@ -96,6 +98,7 @@ def test_links_are_refused_and_not_followed(whole, tmp_path, name):
         (path / name).rename(outside)
     else:
         outside.write_text("precious")
+        (path / "figures").mkdir(exist_ok=True)
         (path / name).unlink(missing_ok=True)
     (path / name).symlink_to(outside)
     before = {file: file.read_bytes() for file in (outside.rglob("*") if outside.is_dir() else [outside])

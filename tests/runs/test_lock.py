@@ -12,6 +12,8 @@ import jedax
 from jedax.runs.directory import RunDirectory
 from jedax.runs.lock import FILE, Lock, LockedError
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 HOLDER = """
 import sys, time
 from pathlib import Path

@@ -252,8 +252,7 @@ def crafted(path, change):
 
 def set_generation(value):
     def change(arrays, facts):
-        (name,) = [name for name in arrays if name.endswith(".generation")]
-        arrays[name] = np.full_like(arrays[name], value)
+        arrays[".generation"] = np.full_like(arrays[".generation"], value)
 
     return change
 

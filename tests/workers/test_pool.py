@@ -76,6 +76,7 @@ def test_what_goes_wrong_again_and_again_fails_alone(pool, how, reason):
     made, notes = pool(how=how)
     assert_evaluated(made.evaluate(BAD), BAD, failed=[4])
     assert notes[-1] == f"1 evaluation failed 3 times: {reason}."
+    assert made.failed == {4: {"raise": "raised", "exit": "died"}[how]}
     assert_evaluated(made.evaluate(GENOTYPES), GENOTYPES)
 
 

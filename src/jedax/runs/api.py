@@ -305,7 +305,7 @@ def _read_genotypes(path: str | None, task: Task) -> np.ndarray:
         if not isinstance(genotypes, np.ndarray):
             raise ValueError("several arrays")
         return genotypes
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # what reads the header of a damaged file may raise anything
         raise fail(
             "start_from",
             expected="a .npy file of genotypes",

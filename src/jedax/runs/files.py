@@ -60,7 +60,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise CorruptError(f"{path}: expected JSON, got {error!r}; restore the file.") from None
+        raise CorruptError(f"{path}: expected JSON, got {repr(error)[:120]}; restore the file.") from None
 
 
 def _finite(value: Any) -> Any:

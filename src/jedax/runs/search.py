@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -289,7 +290,8 @@ class Search:
         if time.perf_counter() - self._saved_at >= pause and self.status == "running":
             self._save_checkpoint()
 
-    _saved_at = _saving_took = 0.0
+    _saved_at = -math.inf
+    _saving_took = 0.0
     _reported_at = -1
 
     def _outcome(self) -> tuple[np.ndarray, np.ndarray]:
