@@ -131,6 +131,7 @@ def originals(tmp_path_factory, small, arm, without_figures):
     """One whole file of every kind, from a run."""
     path = tmp_path_factory.mktemp("originals") / "run"
     jedax.run(small, arm, evaluations=8 * 8, report_every=2, out=path, start_genotypes=np.zeros((2, 4), np.float32))
+    FullConfig.parse("task: arm\nmethod_config: {es: 'evosax:SNES'}", "x")  # imports evosax, which cases may name
     folder = path / "tree"
     files.save_tree(folder, LIKE, FACTS)
     optimizer = jedax.Optimizer(num_params=2, descriptor_bounds=([-1], [1]), evaluations=100, cells=4,
