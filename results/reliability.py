@@ -19,7 +19,7 @@ from jedax.runs.files import write_atomic, write_json
 
 ROOT = Path(__file__).parents[1]
 HERE = Path(__file__).parent / "reliability"
-TESTS = ("tests/reliability", "tests/runs/test_resume.py")
+TESTS = ("tests/runs/test_resume.py", "tests/reliability")
 
 
 def main() -> int:
