@@ -277,10 +277,15 @@ def test_crafted_checkpoints_are_refused(stopped, arm, change, message):
 def test_failures_by_kind_are_resumed(tmp_path, small):
     from tests.runs.test_search import Failing
 
-    whole = jedax.run(small, Failing(), evaluations=8 * 30, report_every=3)
-    path = tmp_path / "run"
-    jedax.run(small, Failing(), evaluations=8 * 30, report_every=3, out=path, max_seconds=1e-9)
-    resumed = jedax.resume(path, task=Failing(), figures=False)
+    def kill(report):
+        if report.evaluations >= 8 * 20:
+            raise KeyError("killed")
+
+    task, path, settings = Failing(), tmp_path / "run", {"evaluations": 8 * 30, "report_every": 3}
+    whole = jedax.run(small, task, **settings)
+    with pytest.raises(KeyError, match="killed"):
+        jedax.run(small, task, out=path, checkpoint_seconds=0, callbacks=[kill], **settings)
+    resumed = jedax.resume(path, task=task, figures=False)
     assert resumed.summary["failures"] == whole.summary["failures"]
     assert sum(whole.summary["failures"].values()) == whole.summary["num_failed"]
     assert min(whole.summary["failures"].values()) > 0
