@@ -46,7 +46,7 @@ def test_workers_that_are_killed(tmp_path, undisturbed, monkeypatch, seed, kills
     chance, evaluate, left = random.Random(seed), Pool.evaluate, [kills]
 
     def evaluate_and_kill(pool, genotypes):
-        if pool._workers and left[0] and chance.random() < max(0.15, kills / 80):
+        if pool._workers and left[0] and chance.random() < kills / 40:
             left[0] -= 1
             os.kill(chance.choice(pool._workers).process.pid, signal.SIGKILL)
         return evaluate(pool, genotypes)
