@@ -13,9 +13,9 @@ DESCRIPTORS = np.array([[[0, 0], [0, np.inf], [0, np.nan], [np.inf, 0]], [[0, 0]
 def test_within_a_program():
     """Whatever holds a NaN counts as one, whatever else it holds."""
     evaluation = Evaluation(jnp.asarray(FITNESS), jnp.asarray(DESCRIPTORS, jnp.float32))
-    found = np.asarray(failures.count(evaluation))
-    assert found.tolist() == [[2, 1], [1, 1]]
-    np.testing.assert_array_equal(found.sum(axis=-1), np.asarray(~evaluation.valid).sum(axis=-1))
+    num_nan = failures.count_nan(evaluation)
+    assert num_nan.tolist() == [2, 1]
+    assert failures.by_kind(num_nan, (~evaluation.valid).sum(axis=-1)).tolist() == [[2, 1], [1, 1]]
 
 
 def test_on_the_host():

@@ -102,7 +102,8 @@ class Programs:
         def begin(root: PRNGKeyArray) -> tuple[Any, Failures]:
             genotypes = self.draw(root, start_genotypes)
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
-            return self.init(root, genotypes, evaluation), failures.count(evaluation)
+            state = self.init(root, genotypes, evaluation)
+            return state, failures.by_kind(failures.count_nan(evaluation), state.repertoire.num_failed)
 
         return jax.vmap(begin)(roots)
 
@@ -147,13 +148,14 @@ class Programs:
 
         batch = self.replicas, self.algorithm.config.batch
         none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
-        unfailing = jnp.zeros((self.replicas, len(failures.KINDS)), jnp.int32)
+        before, no_nan = state.repertoire.num_failed, jnp.zeros(self.replicas, jnp.int32)
 
-        def step(_: Any, carry: tuple[Any, Evaluation, Failures]) -> tuple[Any, Evaluation, Failures]:
+        def step(_: Any, carry: tuple[Any, Evaluation, Any]) -> tuple[Any, Evaluation, Any]:
             state, evaluation = jax.vmap(generation)(roots, carry[0])
-            return state, evaluation, carry[2] + failures.count(evaluation)
+            return state, evaluation, carry[2] + failures.count_nan(evaluation)
 
-        state, last, failed = jax.lax.fori_loop(0, generations, step, (state, none, unfailing))
+        state, last, num_nan = jax.lax.fori_loop(0, generations, step, (state, none, no_nan))
+        failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
         return state, jax.vmap(self.algorithm.ends)(state, last), failed
 
     def _call(self, name: Any, function: Callable, args: tuple, donate: tuple[int, ...] = ()) -> Any:

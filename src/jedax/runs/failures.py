@@ -14,6 +14,7 @@ The last four are known of tasks in worker processes alone: what fails within a 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import jax.numpy as jnp
@@ -31,11 +32,16 @@ HOST_KINDS = (*KINDS, *FAILURES)
 Failures = Int[Array, "*replicas kinds"]
 
 
-def count(evaluation: Evaluation) -> Failures:
-    """Return how many of a batch are not finite, traced; `(*replicas, 2)`, in the order of `KINDS`."""
-    fitness, descriptor = evaluation.fitness, evaluation.descriptor
-    unknown = jnp.isnan(fitness) | jnp.isnan(descriptor).any(axis=-1)
-    return jnp.stack([unknown.sum(axis=-1), (~unknown & ~evaluation.valid).sum(axis=-1)], axis=-1, dtype=jnp.int32)
+def count_nan(evaluation: Evaluation) -> Int[Array, "*replicas"]:
+    """Return how many of a batch hold a NaN, traced."""
+    parts = (evaluation.fitness, *jnp.moveaxis(evaluation.descriptor, -1, 0))
+    # Part by part, XLA makes one kernel of it; `any` over the descriptors would be a second one.
+    return functools.reduce(jnp.logical_or, map(jnp.isnan, parts)).sum(axis=-1, dtype=jnp.int32)
+
+
+def by_kind(num_nan: Int[Array, "*replicas"], num_failed: Int[Array, "*replicas"]) -> Failures:
+    """Return failures in the order of `KINDS`, traced: what failed without a NaN was infinite."""
+    return jnp.stack([num_nan, num_failed - num_nan], axis=-1)
 
 
 def count_on_host(
