@@ -16,9 +16,9 @@ from jedax.experiments.grids import Grid, parse_entry, slug
 from jedax.runs.directory import RunDirectory
 from jedax.workers.pool import Pool
 
-METHODS = ("map-elites,offspring=8,cells=16", "cma-me,population=4,pool=2,cells=16")
+METHODS = ("map-elites,offspring=8,cells=16",)
 TASKS = ("tests.workers.work:sphere", "arm")
-GRID = Grid("", TASKS, tuple(parse_entry(text) for text in METHODS), 2, evaluations=8 * 40)
+GRID = Grid("", TASKS, tuple(parse_entry(text) for text in METHODS), 2, evaluations=8 * 60)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def undisturbed(tmp_path_factory):
 def assert_same_results(out, other):
     runs = [path.parent.relative_to(other) for path in sorted(other.rglob("config.yaml"))]
     assert runs == [path.parent.relative_to(out) for path in sorted(out.rglob("config.yaml"))]
-    assert len(runs) == 4
+    assert len(runs) == 2
     for run in runs:
         ours, theirs = jedax.load(out / run), jedax.load(other / run)
         assert ours.summary["status"] == "finished"
@@ -46,7 +46,7 @@ def test_workers_that_are_killed(tmp_path, undisturbed, monkeypatch, seed, kills
     chance, evaluate, left = random.Random(seed), Pool.evaluate, [kills]
 
     def evaluate_and_kill(pool, genotypes):
-        if pool._workers and left[0] and chance.random() < kills / 40:
+        if pool._workers and left[0] and chance.random() < kills / 20:
             left[0] -= 1
             os.kill(chance.choice(pool._workers).process.pid, signal.SIGKILL)
         return evaluate(pool, genotypes)
@@ -63,12 +63,12 @@ def test_workers_that_are_killed(tmp_path, undisturbed, monkeypatch, seed, kills
 def test_the_bench_itself_is_killed(tmp_path, undisturbed, seed, kills):
     chance, out = random.Random(seed), tmp_path / "bench"
     command = [sys.executable, "-m", "jedax", "bench", *TASKS, "--methods", *METHODS, "--seeds", "2", "--evaluations",
-               "320", "--out", str(out)]  # fmt: skip
+               "480", "--out", str(out)]  # fmt: skip
     for _ in range(kills):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         written = sum(1 for _ in out.rglob("metrics.csv"))
         limit = time.monotonic() + 300
-        while sum(1 for _ in out.rglob("metrics.csv")) <= min(written, 3) and process.poll() is None:
+        while sum(1 for _ in out.rglob("metrics.csv")) <= min(written, 1) and process.poll() is None:
             assert time.monotonic() < limit
             time.sleep(0.01)
         time.sleep(chance.uniform(0, 0.5))
