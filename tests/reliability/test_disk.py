@@ -134,7 +134,7 @@ def test_a_disk_that_turns_read_only(tmp_path, disk, small, arm, whole):
 
 
 @pytest.mark.parametrize("how", ["removed", "moved", "made anew"])
-def test_a_directory_that_goes_away(tmp_path, small, arm, whole, how):
+def test_a_directory_that_goes_away(tmp_path, small, arm, whole, how, without_figures):
     path, away = tmp_path / "run", tmp_path / "away"
 
     def vanish(report):
