@@ -48,7 +48,7 @@ def measure(name, preset, steps, generations, rounds):
     task = make(name) if steps is None else make(name, steps=steps)
     algorithm = make_algorithm(method_defaults("jedi", name, preset), task)
     programs, roots = programs_for(algorithm, task, 1), replica_roots(0, 1)
-    state = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
+    state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
     state = programs.start_loop(roots, state, 0.0, 0)
     batch = algorithm.config.batch
     evaluate, simple = jax.jit(task.evaluate_batch), jax.jit(lambda genotypes: bare(task, genotypes))
@@ -60,7 +60,7 @@ def measure(name, preset, steps, generations, rounds):
             "bare": timed(simple, genotypes)[0],
             "evaluate": timed(evaluate, jax.random.key(0), genotypes)[0],
         }
-        took, state = timed(programs.advance, roots, state, generations)
+        took, (state, *_) = timed(programs.advance, roots, state, generations)
         seconds["run"] = took / generations
         if number:
             for what, value in seconds.items():

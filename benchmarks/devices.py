@@ -36,12 +36,12 @@ def measure(name, rounds):
     task = make(task_name, **task_settings)
     algorithm = make_algorithm(jedax.JediConfig(**settings), task)
     programs, roots = programs_for(algorithm, task, replicas, "all"), replica_roots(0, replicas)
-    state = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
+    state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
     state = programs.start_loop(roots, state, 0.0)
     best = np.inf
     for number in range(rounds + 1):  # the first round compiles
         began = time.perf_counter()
-        state, _ = jax.block_until_ready(programs.advance(roots, state, generations))
+        state, *_ = jax.block_until_ready(programs.advance(roots, state, generations))
         if number:
             best = min(best, time.perf_counter() - began)
     grid = " x ".join(map(str, devices.describe(programs.mesh).values()))

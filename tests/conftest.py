@@ -44,6 +44,14 @@ def arm():
     return PlanarArm(joints=4)
 
 
+@pytest.fixture(scope="module")
+def without_figures():
+    """Runs draw nothing, which takes most of the time of a small one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+        yield
+
+
 def assert_same_bits(one, other):
     """Two trees hold the same bits (NaN equals NaN)."""
     import jax

@@ -1,9 +1,11 @@
 """`jedax view` follows a run, through its being killed and resumed."""
 
+import ipaddress
 import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -187,6 +189,51 @@ def test_it_answers_this_machine_and_its_own_files_only(serving, copy):
             ask(f"{address}/{path}")
     with pytest.raises(urllib.error.HTTPError, match="403"):
         ask(address, Host="example.org:80")
+
+
+def raw(address, request):
+    """Send bytes that no client would, and return what came back."""
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize("path", [
+    "/../config.yaml", "/../../etc/passwd", "/%2e%2e/config.yaml", "/..%2fconfig.yaml", "//etc/passwd",
+    "/etc/passwd", "/./metrics.csv", "/checkpoint/", "/data.json/../config.yaml", "/report.html/../log.txt",
+    "file:///etc/passwd", "/..\\config.yaml", "/%00", "http://[", "*",
+])  # fmt: skip
+def test_paths_lead_nowhere(serving, copy, path):
+    address = serving(copy)
+    answer = raw(address, f"GET {path} HTTP/1.0\r\nHost: 127.0.0.1:1\r\n\r\n".encode())
+    assert answer.split(b"\r\n")[0].split()[1] in (b"404", b"400")
+    assert b"root:" not in answer
+    assert b"method_config" not in answer
+
+
+def test_no_other_method_than_get(serving, copy):
+    address = serving(copy)
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    for method in ("POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT", "get", "MOVE"):
+        answer = raw(address, f"{method} / HTTP/1.0\r\nHost: 127.0.0.1:1\r\nContent-Length: 0\r\n\r\n".encode())
+        assert answer.split(b"\r\n")[0].split()[1] == b"501", method
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+
+
+def test_it_listens_on_loopback_only(copy):
+    server = viewer.server(copy)
+    try:
+        host, port = server.server_address
+        assert ipaddress.ip_address(host).is_loopback
+        others = {found[4][0] for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+        for other in others - {host}:
+            if not ipaddress.ip_address(other).is_loopback:
+                with pytest.raises(OSError, match="refused"):
+                    socket.create_connection((other, port), timeout=5)
+    finally:
+        server.server_close()
 
 
 def test_a_port_that_is_taken(serving, copy):

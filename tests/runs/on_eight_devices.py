@@ -53,8 +53,8 @@ def donated():
     task = PlanarArm(joints=4)
     programs = programs_for(JEDi(ODD, make_cells(task.descriptor_bounds, 64)), task, 4, "all")
     roots = replica_roots(0, 4)
-    state = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
-    after, _ = programs.advance(roots, programs.start_loop(roots, state, 0.0), 2)
+    state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
+    after, *_ = programs.advance(roots, programs.start_loop(roots, state, 0.0), 2)
     genotypes = after.repertoire.genotypes
     parts = sorted((shard.index[0].start, shard.data.shape[0]) for shard in genotypes.addressable_shards)
     return {"used": all(leaf.is_deleted() for leaf in jax.tree.leaves(state.repertoire)), "parts": parts}

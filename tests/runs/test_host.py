@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import assert_same_bits, without_seconds
+from tests.workers.work import WAYS_TO_FAIL
 
 import jedax
 from jedax.runs.directory import RunDirectory
@@ -113,6 +114,23 @@ def test_failures_are_counted_logged_and_never_stored(tmp_path):
     log = (tmp_path / "run" / "log.txt").read_text()
     assert "The evaluation raised ArithmeticError: out of reach; 8 evaluations will be run again." in log
     assert "failed 3 times: the evaluation raised ArithmeticError: out of reach." in log
+
+
+def test_every_way_to_fail_is_survived_and_counted(tmp_path):
+    given = np.zeros((7, 3), np.float32)
+    given[:6, 0] = 100 + np.arange(6)
+    run = jedax.run(
+        "map-elites", f"{WORK}:fails_in_every_way", evaluations=32, offspring=8, cells=16, workers=2, report_every=1,
+        evaluation_timeout=2.0, start_genotypes=given, out=tmp_path / "run",
+    )  # fmt: skip
+    assert run.summary["failures"] == dict.fromkeys(WAYS_TO_FAIL, 1)
+    assert run.summary["num_failed"] == 6
+    assert run.summary["evaluations"] == 32
+    assert run.repertoire.counts.sum() == 26
+    assert [row[f"failed_{kind}"] for row in jedax.load(tmp_path / "run").rows for kind in WAYS_TO_FAIL] == [1] * 24
+    log = (tmp_path / "run" / "log.txt").read_text()
+    for said in ("raised ArithmeticError: out of reach", "got (1, 1)", "took more than 2 s", "was killed by SIGKILL"):
+        assert any(said in line and "failed 3 times" in line for line in log.splitlines())
 
 
 def test_bench_knows_its_runs_by_measured_bounds_too(tmp_path):

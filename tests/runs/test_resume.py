@@ -1,6 +1,7 @@
 """Killed at any moment and resumed, a run ends with the bits of one that was left alone."""
 
 import errno
+import hashlib
 import json
 import os
 import random
@@ -71,24 +72,36 @@ def wait_for(condition, process, seconds=120):
         time.sleep(0.01)
 
 
+def size_of(path):
+    return path.stat().st_size if path.exists() else 0
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", [1, *[pytest.param(moment, marks=pytest.mark.nightly) for moment in (2, 3)]])
-def test_killed_at_random_moments(tmp_path, expected, moment):
+@pytest.mark.parametrize(("seed", "kills"), [(1, 5), pytest.param(2, 50, marks=pytest.mark.nightly)])
+def test_killed_at_random_moments(tmp_path, expected, seed, kills):
+    """Anywhere in the life of a process, or soon after it has begun to write: it can always be resumed."""
     path = tmp_path / "run"
-    chance = random.Random(moment)
+    chance = random.Random(seed)
     process = start(*ARGUMENTS, "--out", path)
-    wait_for(lambda: (path / "checkpoint").is_dir(), process)
-    for _ in range(2):
-        time.sleep(chance.uniform(0, 1.0))
+    wait_for(lambda: (path / "config.yaml").exists(), process)  # before that there is nothing to resume
+    logged = 0
+    for kill in range(kills):
+        if kill % 2:
+            time.sleep(chance.uniform(0, 5))
+        else:
+            wait_for(lambda size=logged: size_of(path / "log.txt") > size, process)
+            time.sleep(chance.uniform(0, 1.5))
+        logged = size_of(path / "log.txt")
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        _, err = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), err
         process = start("run", "--resume", path)
-        time.sleep(chance.uniform(2, 4))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     code, _, err = finish("run", "--resume", path)
     assert code == 0, err
     assert_same_outcome(path, expected)
+    assert not list(path.rglob(".*"))  # neither halves of files nor a lock
 
 
 def test_killed_before_the_first_checkpoint(tmp_path, expected):
@@ -223,6 +236,60 @@ def test_checkpoint_of_another_run_is_refused(stopped, tmp_path, small, arm):
     shutil.copytree(other / "checkpoint", stopped / "checkpoint")
     with pytest.raises(jedax.JedaxError, match="belongs to another run"):
         jedax.resume(stopped, task=arm)
+
+
+def crafted(path, change):
+    """Change the state of all checkpoints and give it the checksum it should have."""
+    for folder in RunDirectory(path).checkpoints():
+        arrays = read_tensors(folder / "state.safetensors")
+        manifest = json.loads((folder / "manifest.json").read_text())
+        change(arrays, manifest["facts"])
+        files.write_tensors(folder / "state.safetensors", arrays)
+        data = (folder / "state.safetensors").read_bytes()
+        manifest["sha256"] = hashlib.sha256(data).hexdigest()
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def set_generation(value):
+    def change(arrays, facts):
+        arrays[".generation"] = np.full_like(arrays[".generation"], value)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_generation(10**6), "expected a checkpoint whose state and manifest agree"),  # a search without an end
+        (set_generation(-3), "expected a checkpoint whose state and manifest agree"),
+        (lambda arrays, facts: facts.update(failures={"nan": [1, 2, 3]}), "whose state and manifest agree"),
+        (lambda arrays, facts: facts.update(evaluations=8), "expected the evaluations of a run in its manifest"),
+        (lambda arrays, facts: facts.update(seconds="long"), "expected the seconds of a run in its manifest, got long"),
+        (lambda arrays, facts: facts.pop("config"), "expected the config of a run in its manifest, got None"),
+    ],
+)
+def test_crafted_checkpoints_are_refused(stopped, arm, change, message):
+    crafted(stopped, change)
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.resume(stopped, task=arm)
+
+
+def test_failures_by_kind_are_resumed(tmp_path, small):
+    from tests.runs.test_search import Failing
+
+    def kill(report):
+        if report.evaluations >= 8 * 20:
+            raise KeyError("killed")
+
+    task, path, settings = Failing(), tmp_path / "run", {"evaluations": 8 * 30, "report_every": 3}
+    whole = jedax.run(small, task, **settings)
+    with pytest.raises(KeyError, match="killed"):
+        jedax.run(small, task, out=path, checkpoint_seconds=0, callbacks=[kill], **settings)
+    resumed = jedax.resume(path, task=task, figures=False)
+    assert resumed.summary["failures"] == whole.summary["failures"]
+    assert sum(whole.summary["failures"].values()) == whole.summary["num_failed"]
+    assert min(whole.summary["failures"].values()) > 0
+    assert without_seconds(resumed.rows) == without_seconds(whole.rows)
 
 
 def test_changed_settings_are_refused(stopped, arm):

@@ -11,7 +11,7 @@ from jedax.algorithms import make_algorithm
 from jedax.gp import condition, predict
 from jedax.runs.compiled import Programs
 from jedax.runs.host import evaluate_samples
-from jedax.runs.programs import programs_for
+from jedax.runs.programs import forget_programs
 from jedax.tasks import Maze
 
 MAPS = {"offspring": 8, "cells": 16, "iso_sigma": 0.0}
@@ -25,10 +25,10 @@ def test_one_sample_is_as_if_nobody_had_heard_of_samples(monkeypatch):
     def evaluate(self, key, genotypes):
         return self.task.evaluate_batch(jedax.runs.compiled.native.drawn_by_jax(key), genotypes)
 
-    programs_for.cache_clear()
+    forget_programs()
     monkeypatch.setattr(Programs, "_evaluate", evaluate)
     before = jedax.run("map-elites", task, evaluations=80, replicas=2, **MAPS)
-    programs_for.cache_clear()
+    forget_programs()
     for other in (default, before):
         assert_same_bits(run.repertoire, other.repertoire)
         assert without_seconds(run.rows) == without_seconds(other.rows)

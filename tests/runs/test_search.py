@@ -229,6 +229,8 @@ def test_failures_are_counted_and_never_stored(small):
     found: Repertoire = run.repertoire
     failed = run.summary["num_failed"]
     assert 0.2 * 240 < failed < 0.8 * 240
+    assert run.summary["failures"].keys() == {"nan", "infinite"}
+    assert sum(run.summary["failures"].values()) == failed
     assert int(found.counts.sum()) + failed == 240
     filled = found.fitness[0] > -np.inf
     assert np.isfinite(found.fitness[0][filled]).all()

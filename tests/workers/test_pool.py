@@ -78,6 +78,7 @@ def test_what_goes_wrong_again_and_again_fails_alone(pool, how, reason):
     made, notes = pool(how=how)
     assert_evaluated(made.evaluate(BAD), BAD, failed=[4])
     assert notes[-1] == f"1 evaluation failed 3 times: {reason}."
+    assert made.failed == {4: {"raise": "raised", "exit": "died"}[how]}
     assert_evaluated(made.evaluate(GENOTYPES), GENOTYPES)
 
 
@@ -103,10 +104,10 @@ class Clerk(Worker):
         self.books, self.replies = books, [("ready",)]
 
     def send(self, chunks):
-        self.books.loads.append([len(chunk) for chunk in chunks])
+        self.books.loads.append([len(genotypes) for (genotypes,) in chunks])
         self.sent -= self.books.seconds * len(chunks)
-        bad = any(chunk[0, 0] in self.books.doomed for chunk in chunks)
-        self.replies = None if bad else [("done", sphere(chunk)) for chunk in chunks]
+        bad = any(genotypes[0, 0] in self.books.doomed for (genotypes,) in chunks)
+        self.replies = None if bad else [("done", sphere(genotypes)) for (genotypes,) in chunks]
 
     def hear(self):
         return self.replies

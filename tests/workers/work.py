@@ -49,8 +49,32 @@ def naps(genotypes):
     return sphere(genotypes)
 
 
+WAYS_TO_FAIL = ("nan", "infinite", "raised", "misshapen", "timed_out", "died")
+
+
+def fails_in_every_way(genotypes):
+    """The first parameter says how: 100 for the first of `WAYS_TO_FAIL`, 101 for the second, and so on."""
+    fitness, descriptors = sphere(genotypes)
+    for row, first in enumerate(genotypes[:, 0]):
+        how = dict(zip(range(100, 106), WAYS_TO_FAIL, strict=True)).get(int(first))
+        if how == "nan":
+            fitness[row] = np.nan
+        elif how == "infinite":
+            descriptors[row, 1] = -np.inf
+        elif how == "raised":
+            raise ArithmeticError("out of reach")
+        elif how == "misshapen":
+            return fitness, descriptors[:, :1]
+        elif how == "timed_out":
+            time.sleep(600)
+        elif how == "died":
+            os.kill(os.getpid(), signal.SIGKILL)
+    return fitness, descriptors
+
+
 for name in ("num_params", "descriptor_lows", "descriptor_highs"):
     setattr(naps, name, getattr(sphere, name))
+    setattr(fails_in_every_way, name, getattr(sphere, name))
 
 
 def measured(genotypes):

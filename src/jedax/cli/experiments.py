@@ -81,6 +81,8 @@ def bench(arguments: list[str]) -> None:
         raise Interrupted("Stopped; all that was done is saved. Go on with the same command.", stop.signal) from None
     for path, message in outcome.failed:
         print(f"failed: {path}: {message}")
+    if outcome.elsewhere:
+        print(f"{len(outcome.elsewhere)} runs were left to another process that works on {out}")
     print(f"{outcome.done} runs done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
     if outcome.failed:
         raise SystemExit(1)

@@ -156,7 +156,9 @@ def _carry_out(
     if summary["status"] in _ENDS:
         print(_ENDS[summary["status"]])
     if any(_each(summary["num_failed"])):
-        print(f"{sum(_each(summary['num_failed'])):,} evaluations failed (not finite) and were not stored")
+        kinds = {kind.replace("_", " "): sum(_each(number)) for kind, number in summary["failures"].items()}
+        named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
+        print(f"{sum(_each(summary['num_failed'])):,} evaluations failed ({named}) and were not stored")
     print(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
 
 

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from jedax._checks import fail
+from jedax._checks import JedaxError, fail
 from jedax.config.base import Config
 from jedax.config.maze import Activation
+from jedax.config.text import read_yaml
 
 Numbers = tuple[float, ...]
 _BUDGET = 100_000
@@ -97,14 +98,12 @@ def parse_arguments(arguments: tuple[str, ...]) -> dict[str, Any]:
     Raises:
         JedaxError: An entry that is none, or a value that is no YAML.
     """
-    import yaml
-
     found = {}
     for argument in arguments:
         name, equals, value = argument.partition("=")
         try:
-            found[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
+            found[name] = read_yaml(value, "arguments")
+        except JedaxError:
             equals = ""
         if not (equals and name.isidentifier()):
             remedy = "try: --arguments healthy_reward=0.5"

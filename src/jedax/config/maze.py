@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from jedax._checks import JedaxError, fail
 from jedax.config.base import Config
+from jedax.config.text import read_yaml
 
 Activation = Literal["relu", "tanh", "sigmoid", "elu", "gelu", "silu"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
@@ -116,11 +117,9 @@ def load_maze_file(path: str | Path) -> MazeConfig:
     Raises:
         JedaxError: No such file, not YAML, an unknown key, or a value that does not fit.
     """
-    import yaml
-
     path = Path(path)
     try:
-        values: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise fail(
             str(path),
@@ -128,10 +127,7 @@ def load_maze_file(path: str | Path) -> MazeConfig:
             received=getattr(error, "strerror", error),
             remedy="check the path",
         ) from None
-    except yaml.YAMLError as error:
-        place = getattr(error, "problem_mark", None)
-        at = f"a syntax error in line {place.line + 1}" if place else "a syntax error"
-        raise fail(str(path), expected="YAML", received=at, remedy="mend the file") from None
+    values: Any = read_yaml(text, str(path))
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise fail(
             str(path),

@@ -13,6 +13,7 @@ from jedax.config.maze import MazeConfig
 from jedax.config.methods import JediConfig
 from jedax.config.presets import method_defaults
 from jedax.config.tasks import is_maze_file, task_entry
+from jedax.config.text import read_yaml
 
 # Largest budget that 32-bit counters hold.
 _MOST_EVALUATIONS = 2**31 - 1
@@ -95,12 +96,7 @@ class FullConfig(Config):
         Raises:
             JedaxError: Not such settings, an unknown parameter, or a value that does not fit.
         """
-        import yaml
-
-        try:
-            values: Any = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise fail(where, expected="YAML", received="a syntax error", remedy="mend the file") from None
+        values: Any = read_yaml(text, where)
         if not isinstance(values, dict) or "task" not in values:
             raise fail(
                 where,

@@ -42,10 +42,12 @@ class Failure:
     Attributes:
         message: In a sentence.
         details: Where in the code.
+        is_elsewhere: Whether it was left to another process, which works on it or has done it meanwhile.
     """
 
     message: str
     details: str
+    is_elsewhere: bool = False
 
 
 class Engine(abc.ABC):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jedax._checks import JedaxError
 from jedax._imports import load_object
 from jedax.engines.base import Engine, Errand, Failure
+from jedax.runs.lock import LockedError
 from jedax.workers.crew import Work
 from jedax.workers.pool import Pool
 
@@ -61,7 +62,7 @@ def do(errand: Errand, progress: Progress, engine: Engine) -> Failure | None:
         return None
     except Exception as error:
         message = str(error) if isinstance(error, JedaxError) else f"{type(error).__name__}: {error}"
-        return Failure(message, traceback.format_exc())
+        return Failure(message, traceback.format_exc(), isinstance(error, LockedError))
 
 
 def num_cores() -> int:

@@ -25,11 +25,13 @@ class Outcome:
         done: Runs that finished now.
         before: Seeds that had finished before.
         failed: The runs that failed, with their errors.
+        elsewhere: Runs that another process works on, or has finished meanwhile; they were left to it.
     """
 
     done: int
     before: int
     failed: tuple[tuple[Path, str], ...]
+    elsewhere: tuple[Path, ...] = ()
 
 
 def bench(
@@ -43,6 +45,8 @@ def bench(
     only: Sequence[str] = (),
 ) -> Outcome:
     """Run what a grid asks for and `out` does not hold yet.
+
+    Several processes may share `out`: a run that another one works on is left to it.
 
     Args:
         grid: Tasks, methods, seeds, budget.
@@ -81,20 +85,26 @@ def bench(
                 yield part.errand(figures, track)
 
     failed: list[tuple[Path, str]] = []
+    elsewhere: list[Path] = []
+    done = 0
     shown.begin(sum(job.config.run.evaluations * job.config.run.replicas for job in jobs), len(jobs), before)
     try:
         for errand, failure in engine.carry_out(errands(), follow):
             note = error_file(errand.path)
             if failure is None:
                 note.unlink(missing_ok=True)
-                continue
-            note.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(note, f"{failure.message}\n\n{failure.details}")
-            shown.note(f"{errand.name} failed: {failure.message}")
-            failed.append((errand.path, failure.message))
+                done += 1
+            elif failure.is_elsewhere:
+                shown.note(f"{errand.name} is left to another process. {failure.message}")
+                elsewhere.append(errand.path)
+            else:
+                note.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(note, f"{failure.message}\n\n{failure.details}")
+                shown.note(f"{errand.name} failed: {failure.message}")
+                failed.append((errand.path, failure.message))
     finally:
         shown.close()
-    return Outcome(done=len(jobs) - len(failed), before=before, failed=tuple(failed))
+    return Outcome(done, before, tuple(failed), tuple(elsewhere))
 
 
 def chosen_cells(grid: Grid, out: Path, engine: Engine, only: Sequence[str] = ()) -> list[Cell]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from jedax.experiments.grids import Entry, Grid, slug
 from jedax.runs import api, environment, host, results
 from jedax.runs.compiled import replica_roots
 from jedax.runs.directory import RunDirectory
+from jedax.runs.lock import LockedError
 from jedax.runs.programs import forget_programs, programs_for
 from jedax.runs.progress import Progress
 from jedax.tasks.host import HostTask
@@ -167,8 +167,7 @@ def seeds_of(config: FullConfig) -> range:
 
 def is_finished(path: Path) -> bool:
     """Whether a run's directory holds an end that it came to by itself."""
-    summary = path / "summary.json"
-    return summary.is_file() and json.loads(summary.read_text())["status"] in ("finished", "goal", "callback")
+    return RunDirectory(path).read_summary().get("status") in ("finished", "goal", "callback")
 
 
 def error_file(path: Path) -> Path:
@@ -240,10 +239,15 @@ def run_cell(
         settings: All of them, as YAML.
         figures: Whether the run draws its figures.
         track: Trackers that follow it.
+
+    Raises:
+        LockedError: Another process works on it, or has finished it meanwhile.
     """
     environment.keep_compiled_programs()
     how: dict[str, Any] = {"progress": progress, "figures": figures, "track": track, "engine": engine}
     try:
+        if is_finished(path):  # by another process, since the bench looked
+            raise LockedError(f"{path} is finished.")
         if (path / "config.yaml").is_file():
             api.resume(path, **how)
         else:

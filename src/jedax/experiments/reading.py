@@ -99,15 +99,10 @@ def _read_run(folder: Path) -> list[Record] | LeftOut:
     summary_file = folder / "summary.json"
     if not summary_file.exists():
         return LeftOut(folder, "no summary.json: it has not ended")
-    try:
-        status = json.loads(summary_file.read_text(encoding="utf-8"))["status"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise fail(
-            str(summary_file), expected="the outcome of a run", received=repr(error), remedy="restore it"
-        ) from None
+    directory = RunDirectory.open(folder)
+    status = directory.read_summary().get("status")
     if status not in _ENDED:
         return LeftOut(folder, f"its status is {status!r}")
-    directory = RunDirectory.open(folder)
     config = directory.read_config()
     reports = _reports(folder / "metrics.csv", directory.read_metrics(), config.run.replicas)
     goal = None if config.task.startswith(CUSTOM) else task_of(config).goal_fitness

@@ -15,6 +15,7 @@ from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.runs import history, results
 from jedax.runs.directory import RunDirectory
+from jedax.runs.guard import check_summary
 from jedax.runs.history import History
 from jedax.tasks.base import Task
 
@@ -107,9 +108,9 @@ def find(path: str | Path, task: Task | None = None) -> Found:
         gp_mean=mean,
         gp_std=std,
         rows=_rows(directory, missing),
-        summary=_json(directory.path / "summary.json", missing, "The run has not ended, as far as this directory says"),
+        summary=_summary(directory, missing),
         environment=_json(directory.path / "environment.json", missing, "Unknown: command, versions and machine"),
-        history=_history(directory.path / history.FILE, cells, missing),
+        history=_history(directory.path / history.FILE, cells, config.run.replicas, missing),
         missing=tuple(missing),
     )
 
@@ -118,7 +119,7 @@ def _saved(directory: RunDirectory, config: FullConfig, task: Task | None) -> tu
     if task is not None:
         run = results.load_arrays(directory, config, task)
         return run[:4]
-    arrays, repertoire = results.read_arrays(directory.path / "repertoire.safetensors")
+    arrays, repertoire = results.read_arrays(directory.path / "repertoire.safetensors", config.run.replicas)
     centroids = arrays["centroids"]
     # The box of a task that is not there: half a cell around the outermost centroids, about.
     margin = np.ptp(centroids, axis=0) / (2 * len(centroids) ** (1 / centroids.shape[1]))
@@ -138,13 +139,24 @@ def _rows(directory: RunDirectory, missing: list[str]) -> list[dict[str, float]]
     return rows
 
 
+def _summary(directory: RunDirectory, missing: list[str]) -> dict[str, Any]:
+    path, meaning = directory.path / "summary.json", "The run has not ended, as far as this directory says"
+    found = _json(path, missing, meaning)
+    try:
+        check_summary(path, found)
+    except JedaxError as error:
+        missing.append(f"{meaning}: {error}")
+        return {}
+    return found
+
+
 def _json(path: Path, missing: list[str], meaning: str) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         missing.append(f"{meaning}: there is no {path.name}.")
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         missing.append(f"{meaning}: {path.name} cannot be read ({error}).")
         return {}
     if isinstance(found, dict):
@@ -153,11 +165,13 @@ def _json(path: Path, missing: list[str], meaning: str) -> dict[str, Any]:
     return {}
 
 
-def _history(path: Path, cells: Cells | None, missing: list[str]) -> History | None:
+def _history(path: Path, cells: Cells | None, replicas: int, missing: list[str]) -> History | None:
     if cells is None:
         return None
     try:
         found = history.read(path, cells.bounds)
+        if found is not None and not found.fits(replicas, cells.num_cells):
+            raise JedaxError(f"{path} is of another run.")
     except (JedaxError, OSError) as error:
         missing.append(f"The search cannot be played back: {error}")
         return None

@@ -94,7 +94,10 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Answers GET; the base class refuses every other method."""
+
     server: _Server
+    timeout = 60.0  # seconds that a connection may be silent
 
     def do_GET(self) -> None:
         """Answer with the page, or with what is new."""
@@ -102,7 +105,11 @@ class _Handler(BaseHTTPRequestHandler):
         if (self.headers.get("Host") or "").rpartition(":")[0] not in (HOST, "localhost"):
             self._answer(403, "text/plain", "only for this machine\n")
             return
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            self._answer(400, "text/plain", "no address\n")
+            return
         try:
             if address.path in ("/", f"/{html.FILE}"):
                 self._answer(200, "text/html; charset=utf-8", self.server.view.page())

@@ -169,14 +169,18 @@ def start(
             remedy="give fewer or raise the population",
         )
     search.programs.shapes(search.roots, start_genotypes)  # whatever does not fit shows before anything is written
-    if out is not None and search.leads:
-        search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
-        if len(start_genotypes):
-            directory.write_start_genotypes(start_genotypes)
-        directory.write_config(config)
-        _write_environment(search)
-        directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
-    return _carry_out(search, figures, tracking)
+    try:
+        if out is not None and search.leads:
+            search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
+            if len(start_genotypes):
+                directory.write_start_genotypes(start_genotypes)
+            directory.write_config(config)
+            _write_environment(search)
+            directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
+        return _carry_out(search, figures, tracking)
+    finally:
+        if search.directory is not None:
+            search.directory.release()
 
 
 def resume(
@@ -205,7 +209,7 @@ def resume(
         engine: As in `start`.
 
     Raises:
-        JedaxError: No run there, or none of its checkpoints is whole.
+        JedaxError: No run there, none of its checkpoints is whole, or another process works on it.
         Interrupted: As in `run`.
     """
     directory, engine = RunDirectory.open(path), engine or LocalEngine()
@@ -217,10 +221,14 @@ def resume(
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
     search = _search(config, task, given, directory, progress, callbacks, began, engine)
-    if search.leads:
-        _write_environment(search)
-        directory.log(f"Resumed{search.on_devices}.")
-    return _carry_out(search, figures, tracking)
+    try:
+        if search.leads:
+            directory.lock()
+            _write_environment(search)
+            directory.log(f"Resumed{search.on_devices}.")
+        return _carry_out(search, figures, tracking)
+    finally:
+        directory.release()
 
 
 def _search(
@@ -341,6 +349,7 @@ def _summarise(search: Search) -> dict[str, Any]:
         "qd_offset": search.task.qd_offset,
         "reached_goal": reached if reached is None or several else reached[0],
         "num_failed": per_replica("num_failed"),
+        "failures": {kind: per_replica(f"failed_{kind}") for kind in search.programs.failure_kinds},
         "num_outside": per_replica("num_outside"),
         "wall_seconds": round(wall, 3),
         "evaluations_per_second": round(search.evaluations * search.config.run.replicas / worked, 1),
@@ -356,7 +365,7 @@ def _read_genotypes(path: str | None, task: Task) -> np.ndarray:
         if not isinstance(genotypes, np.ndarray):
             raise ValueError("several arrays")
         return genotypes
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # what reads the header of a damaged file may raise anything
         raise fail(
             "start_from",
             expected="a .npy file of genotypes",

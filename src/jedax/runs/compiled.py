@@ -22,7 +22,8 @@ from jedax.algorithms.jedi import JEDi, JEDiState
 from jedax.config.run import RunConfig
 from jedax.engines.base import Engine
 from jedax.gp import Posterior, Prediction
-from jedax.runs import devices
+from jedax.runs import devices, failures
+from jedax.runs.failures import Failures
 from jedax.sampling import aggregate
 from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
@@ -44,10 +45,12 @@ class Programs:
     Attributes:
         mesh: The devices that share the work, see `jedax.runs.devices`; None: one does it all.
         compile_seconds: Time spent compiling so far.
+        failure_kinds: In which ways an evaluation can fail; see `jedax.runs.failures`.
         first_chunk: Generations to run before it is known how long one takes.
     """
 
     first_chunk = 16
+    failure_kinds: tuple[str, ...] = failures.KINDS
 
     def __init__(self, algorithm: Algorithm, task: Task, replicas: int, mesh: Mesh | None = None):
         self.algorithm, self.task, self.replicas, self.mesh = algorithm, task, replicas, mesh
@@ -69,8 +72,12 @@ class Programs:
         """
         return contextlib.nullcontext()
 
-    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
-        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
+        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`.
+
+        Returns:
+            The state, and how many evaluations failed, `(replicas, kinds)`.
+        """
         return self._call("begin", self._jitted_begin, (roots, start_genotypes), shared=(1,))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
@@ -80,15 +87,20 @@ class Programs:
             JedaxError: Something in the settings or in the task does not fit; so it is worth a call early on.
         """
         begin = devices.spread(self._jitted_begin, self.mesh, 2, shared=(1,))
-        return jax.eval_shape(begin, roots, start_genotypes)
+        return jax.eval_shape(begin, roots, start_genotypes)[0]
 
     def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, at: Any = None) -> Any:
         """Begin a loop: see `Algorithm.start_loop`; `at` is what `learn_gp` predicts, where the choice needs it."""
         args = roots, state, jnp.float32(progress), at
         return self._call("start_loop", self._start_loop, args, donate=(1,), shared=(2,))
 
-    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
-        """Run that many generations, at least 1; return also where the last one got to: see `Algorithm.ends`."""
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Failures]:
+        """Run that many generations, at least 1.
+
+        Returns:
+            The state, where the last generation got to (see `Algorithm.ends`), and how many evaluations failed in all
+            of them, `(replicas, kinds)`.
+        """
         args = roots, state, jnp.int32(generations)
         return self._call("advance", self._advance, args, donate=(1,), shared=(2,))
 
@@ -97,11 +109,12 @@ class Programs:
         assert isinstance(self.algorithm, JEDi)
         return self._call("learn_gp", jax.vmap(self.algorithm.learn_gp), (state,), donate=(0,))
 
-    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
-        def begin(root: PRNGKeyArray) -> Any:
+    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
+        def begin(root: PRNGKeyArray) -> tuple[Any, Failures]:
             genotypes = self.draw(root, start_genotypes)
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
-            return self.init(root, genotypes, evaluation)
+            state = self.init(root, genotypes, evaluation)
+            return state, failures.by_kind(failures.count_nan(evaluation), state.repertoire.num_failed)
 
         return jax.vmap(begin)(roots)
 
@@ -140,7 +153,9 @@ class Programs:
 
         return jax.vmap(start)(roots, state, at)
 
-    def _advance(self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]) -> tuple[Any, dict[str, Array]]:
+    def _advance(
+        self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
+    ) -> tuple[Any, dict[str, Array], Failures]:
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             ask_key, evaluate_key, tell_key = self.generation_keys(root, state)
             genotypes, state = self.algorithm.ask(ask_key, state)
@@ -151,10 +166,15 @@ class Programs:
 
         batch = *roots.shape, self.algorithm.config.batch
         none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
-        state, last = jax.lax.fori_loop(
-            0, generations, lambda _, carry: jax.vmap(generation)(roots, carry[0]), (state, none)
-        )
-        return state, jax.vmap(self.algorithm.ends)(state, last)
+        before, no_nan = state.repertoire.num_failed, jnp.zeros(roots.shape, jnp.int32)
+
+        def step(_: Any, carry: tuple[Any, Evaluation, Any]) -> tuple[Any, Evaluation, Any]:
+            state, evaluation = jax.vmap(generation)(roots, carry[0])
+            return state, evaluation, carry[2] + self.algorithm.samples * failures.count_nan(evaluation)
+
+        state, last, num_nan = jax.lax.fori_loop(0, generations, step, (state, none, no_nan))
+        failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
+        return state, jax.vmap(self.algorithm.ends)(state, last), failed
 
     def _call(
         self,

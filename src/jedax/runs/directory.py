@@ -14,11 +14,11 @@
 | `reevaluated.*` | what `jedax reevaluate` found |
 | `replay/` | what `jedax replay` made |
 | `tensorboard/`, `wandb/` | what these trackers keep |
+| `.lock` | who works on it, for as long as they do |
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import shutil
@@ -32,7 +32,10 @@ import numpy as np
 
 from jedax._checks import JedaxError, fail
 from jedax.config.run import FullConfig
-from jedax.runs import files
+from jedax.runs import files, metrics
+from jedax.runs.guard import check_facts, check_plain, check_summary
+from jedax.runs.lock import FILE as LOCK
+from jedax.runs.lock import Lock
 
 _KEPT_CHECKPOINTS = 2
 _OUTCOME = ("repertoire.safetensors", "summary.json")
@@ -45,9 +48,9 @@ _FILES = (
 _FOLDERS = ("checkpoint", "figures", "replay", "tensorboard", "wandb")
 
 
-def _number(text: str) -> float:
-    """Read back a number of the metrics; whole ones stay whole."""
-    return int(text) if text.lstrip("-").isdigit() else float(text or "nan")
+def _is_written(name: str) -> bool:
+    """Whether a run would write to the file or folder of that name."""
+    return name in (*_FILES, *_FOLDERS, LOCK) or (name.startswith(".") and name.endswith(".tmp"))
 
 
 class RunDirectory:
@@ -59,61 +62,95 @@ class RunDirectory:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
+        self._lock: Lock | None = None
 
     @classmethod
     def create(cls, path: str | Path, *, overwrite: bool = False) -> RunDirectory:
-        """Make a directory ready for a new run.
+        """Make a directory ready for a new run, and lock it; see `lock`.
 
         Raises:
-            JedaxError: It cannot be written, or holds something and `overwrite` is off; with `overwrite`, it
-                holds something that no run wrote (nothing is removed then).
+            JedaxError: It cannot be written, another process works there, or it holds something and `overwrite` is
+                off; with `overwrite`, it holds something that no run wrote (nothing is removed then).
         """
         directory = cls(path)
-        path = directory.path
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            present = sorted(entry.name for entry in path.iterdir())
+            directory.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise fail(
-                "out",
-                expected="a directory that can be written",
-                received=f"{path} ({error.strerror})",
-                remedy="choose another with --out",
-            ) from None
-        if not os.access(path, os.W_OK):
-            raise fail(
-                "out",
-                expected="a directory that can be written",
-                received=f"{path} (read-only)",
-                remedy="choose another with --out",
-            )
+            raise directory._unwritable(error.strerror) from None
+        directory.lock()
+        try:
+            directory._empty(overwrite)
+        except BaseException:
+            directory.release()
+            raise
+        return directory
+
+    def _empty(self, overwrite: bool) -> None:
+        """Remove what an earlier run left."""
+        present = sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK)
         if present and not overwrite:
             raise fail(
                 "out",
                 expected="an empty or new directory",
-                received=f"{path} with {', '.join(present[:3])}",
-                remedy=f"go on with --resume {path}, replace it with --overwrite, or choose another --out",
+                received=f"{self.path} with {', '.join(present[:3])}",
+                remedy=f"go on with --resume {self.path}, replace it with --overwrite, or choose another --out",
             )
         strange = [name for name in present if name not in _FILES + _FOLDERS and not name.startswith(".")]
         if strange:
             raise fail(
                 "overwrite",
                 expected="a directory that only a run wrote to",
-                received=f"{path} with {', '.join(strange[:3])}",
+                received=f"{self.path} with {', '.join(strange[:3])}",
                 remedy="choose another with --out",
             )
-        for name in _FOLDERS:
-            shutil.rmtree(path / name, ignore_errors=True)
-        for name in _FILES:
-            (path / name).unlink(missing_ok=True)
-        return directory
+        with self.writing():
+            for name in _FOLDERS:
+                if (self.path / name).exists():
+                    shutil.rmtree(self.path / name)
+            for name in _FILES:
+                (self.path / name).unlink(missing_ok=True)
+
+    def _unwritable(self, reason: str | None) -> JedaxError:
+        return fail(
+            "out",
+            expected="a directory that can be written",
+            received=f"{self.path} ({reason})",
+            remedy="choose another with --out",
+        )
+
+    def lock(self) -> None:
+        """Keep other processes from writing here until `release`, and remove what was half written.
+
+        Reading needs no lock.
+
+        Raises:
+            LockedError: Another process, or another run of this one, works here.
+            JedaxError: The directory cannot be written, or holds what no run leaves, such as links.
+        """
+        check_plain(self.path, _is_written)
+        if not os.access(self.path, os.W_OK):
+            raise self._unwritable("read-only")
+        try:
+            self._lock = Lock(self.path)
+        except OSError as error:
+            raise self._unwritable(error.strerror) from None
+        with self.writing():
+            for folder in (self.path, self.path / "checkpoint"):
+                for left in folder.glob(".*.tmp"):
+                    shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let other processes write here."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     @classmethod
     def open(cls, path: str | Path) -> RunDirectory:
         """Open the directory of an earlier run.
 
         Raises:
-            JedaxError: There is no run.
+            JedaxError: There is no run, or something that no run leaves, such as links.
         """
         directory = cls(path)
         if not (directory.path / "config.yaml").is_file():
@@ -123,6 +160,7 @@ class RunDirectory:
                 received=path,
                 remedy="check the path",
             )
+        check_plain(directory.path, _is_written)
         return directory
 
     @contextmanager
@@ -130,17 +168,28 @@ class RunDirectory:
         """Word what goes wrong while results are written.
 
         Raises:
-            JedaxError: The disk is full, or the directory can no longer be written.
+            JedaxError: The disk is full, or the directory can no longer be written, or is gone.
         """
+        self._check_there()
         try:
             yield
         except OSError as error:
+            self._check_there()
             raise fail(
                 "out",
                 expected="room to write results",
                 received=f"{self.path} ({error.strerror or error})",
                 remedy=f"free some, then jedax run --resume {self.path}",
             ) from None
+
+    def _check_there(self) -> None:
+        if self._lock is not None and not self._lock.is_in_place():
+            raise fail(
+                "out",
+                expected=f"the directory {self.path}, which this run writes to",
+                received="none, or another one in its place",
+                remedy="put it back and go on with --resume, or start anew",
+            )
 
     def write_config(self, config: FullConfig) -> None:
         """Write the settings; this comes first, so that a run can always be resumed."""
@@ -161,8 +210,9 @@ class RunDirectory:
 
     def remove_outcome(self) -> None:
         """Remove what an interrupted run left as its outcome: it goes on, and `checkpoint/` has all of it."""
-        for name in (*_OUTCOME, *REEVALUATED):
-            (self.path / name).unlink(missing_ok=True)
+        with self.writing():
+            for name in (*_OUTCOME, *REEVALUATED):
+                (self.path / name).unlink(missing_ok=True)
 
     def set_aside(self, checkpoint: Path) -> None:
         """Rename a damaged checkpoint, so that a whole one can take its place."""
@@ -189,31 +239,14 @@ class RunDirectory:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
 
     def add_metrics(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows to the metrics, all with the same columns; the first brings the header."""
-        path = self.path / "metrics.csv"
-        new = not path.exists()
-        with self.writing(), open(path, "a", newline="", encoding="utf-8") as file:
-            writer: csv.DictWriter[str] = csv.DictWriter(file, list(rows[0]))
-            if new:
-                writer.writeheader()
-            writer.writerows(rows)
+        """Add rows to the metrics, all with the same columns."""
+        with self.writing():
+            metrics.add(self.path / "metrics.csv", rows)
 
     def cut_metrics(self, evaluations: int) -> None:
-        """Drop rows that come after `evaluations`, and a last line that was not written whole."""
-        path = self.path / "metrics.csv"
-        if not path.exists():
-            return
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        whole = [line for line in lines[1:] if line.endswith("\n")]
-        try:
-            kept = [line for line in whole if int(line.split(",", 1)[0]) <= evaluations]
-        except ValueError as error:
-            raise self._foreign_metrics(error) from None
-        if kept:
-            with self.writing():
-                files.write_atomic(path, "".join([lines[0], *kept]))
-        else:
-            path.unlink()
+        """Drop rows of the metrics that come after `evaluations`, and a last line that was not written whole."""
+        with self.writing():
+            metrics.cut(self.path / "metrics.csv", evaluations)
 
     def read_metrics(self) -> list[dict[str, float]]:
         """Return the metrics, row by row; what was never measured is NaN.
@@ -221,33 +254,30 @@ class RunDirectory:
         Raises:
             JedaxError: The file is damaged.
         """
-        path = self.path / "metrics.csv"
-        if not path.exists():
-            return []
-        text = path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]  # a run that goes on may be writing its last line
-        try:
-            return [{name: _number(value) for name, value in row.items()}
-                    for row in csv.DictReader(io.StringIO(whole), strict=True)]  # fmt: skip
-        except (ValueError, TypeError, csv.Error) as error:
-            raise self._foreign_metrics(error) from None
+        return metrics.read(self.path / "metrics.csv")
 
-    def _foreign_metrics(self, error: Exception) -> JedaxError:
-        return fail(
-            str(self.path / "metrics.csv"),
-            expected="numbers under names of columns",
-            received=error,
-            remedy="restore the file",
-        )
+    def read_summary(self) -> dict[str, Any]:
+        """Return the outcome; empty for a run that has not ended.
+
+        Raises:
+            JedaxError: The file is damaged.
+        """
+        path = self.path / "summary.json"
+        try:
+            found = files.read_json(path) if path.exists() else {}
+        except files.CorruptError as error:
+            raise fail(str(path), expected="the outcome of a run", received=error, remedy="restore the file") from None
+        check_summary(path, found)
+        return found
 
     def save_checkpoint(self, state: Any, facts: Mapping[str, Any]) -> None:
         """Save a state and drop all but the newest two; `facts["evaluations"]` orders them."""
         folder = self.path / "checkpoint" / f"{facts['evaluations']:012d}"
-        if not folder.exists():
-            with self.writing():
+        with self.writing():
+            if not folder.exists():
                 files.save_tree(folder, state, facts)
-        for old in self.checkpoints()[_KEPT_CHECKPOINTS:]:
-            shutil.rmtree(old)
+            for old in self.checkpoints()[_KEPT_CHECKPOINTS:]:
+                shutil.rmtree(old)
 
     def checkpoints(self) -> list[Path]:
         """Return the folders of the checkpoints, newest first."""
@@ -257,8 +287,8 @@ class RunDirectory:
     def load_checkpoint(self, like: Any) -> tuple[Any, dict[str, Any]] | None:
         """Return the newest whole state and its facts; None before the first checkpoint.
 
-        A damaged or foreign one is left alone; the older one serves, and the log says so. Beside what was saved,
-        the facts hold "warnings" to show and the "damaged" folders.
+        A damaged or foreign one is left alone; the older one serves. Beside what was saved, the facts hold
+        "warnings" to show and the "damaged" folders.
 
         Raises:
             JedaxError: There are checkpoints, but none is whole.
@@ -267,13 +297,13 @@ class RunDirectory:
         damaged: list[Path] = []
         for folder in self.checkpoints():
             try:
-                state, facts = files.load_tree(folder, like), files.read_facts(folder)
+                facts = files.read_facts(folder)
+                check_facts(folder, facts)
+                state = files.load_tree(folder, like)
             except files.CorruptError as error:
                 errors.append(error)
                 damaged.append(folder)
                 continue
-            for error in errors:
-                self.log(f"{error} Went back to the checkpoint at {facts['evaluations']} evaluations.")
             return state, {**facts, "warnings": [str(error) for error in errors], "damaged": damaged}
         if errors:
             raise JedaxError(f"{errors[0]} No older checkpoint is whole either; start anew with --overwrite.")

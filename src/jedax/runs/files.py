@@ -5,6 +5,7 @@ A tree is one safetensors file and a JSON manifest with its checksum. Random key
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -31,17 +32,35 @@ def write_atomic(path: Path, data: str | bytes) -> None:
     """Write a file under a temporary name, flush it to disk, and rename it into place."""
     data = data.encode() if isinstance(data, str) else data
     temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    temporary.unlink(missing_ok=True)
+    try:
+        with open(temporary, "xb") as file:  # never through a link that somebody has put there
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()  # what is left of it would fill a full disk
+        raise
     _sync_folder(path.parent)
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically; numbers that are not finite become null."""
     write_atomic(path, json.dumps(_finite(value), indent=2) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON.
+
+    Raises:
+        CorruptError: The file is missing or not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CorruptError(f"{path}: expected JSON, got {repr(error)[:120]}; restore the file.") from None
 
 
 def _finite(value: Any) -> Any:
@@ -115,7 +134,7 @@ def read_tensors(path: Path) -> dict[str, np.ndarray]:
 
     try:
         return load(path.read_bytes())
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise CorruptError(f"{path}: expected arrays as safetensors, got {error}; restore the file.") from None
 
 
@@ -131,12 +150,16 @@ def save_tree(folder: Path, tree: Any, facts: Mapping[str, Any]) -> None:
 
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
     data = save(flatten(tree))
-    write_atomic(temporary / _TENSORS, data)
     manifest = {"format": FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "facts": dict(facts)}
-    write_atomic(temporary / _MANIFEST, json.dumps(manifest, indent=2))
-    os.replace(temporary, folder)
+    try:
+        temporary.mkdir(parents=True)
+        write_atomic(temporary / _TENSORS, data)
+        write_atomic(temporary / _MANIFEST, json.dumps(manifest, indent=2))
+        os.replace(temporary, folder)
+    except OSError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
     _sync_folder(folder.parent)
 
 
@@ -147,16 +170,17 @@ def read_facts(folder: Path) -> dict[str, Any]:
         CorruptError: There is no manifest, or not one of this format.
     """
     try:
-        manifest = json.loads((folder / _MANIFEST).read_text())
-        if manifest["format"] != FORMAT:
-            raise CorruptError(
-                f"{folder}: expected format {FORMAT}, got {manifest['format']}; use the version that wrote it."
-            )
-        return {**dict(manifest["facts"]), "sha256": str(manifest["sha256"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, CorruptError):
-            raise
-        raise CorruptError(f"{folder}: expected a manifest, got {error!r}; the checkpoint is unusable.") from None
+        manifest = read_json(folder / _MANIFEST)
+    except CorruptError as error:
+        raise CorruptError(f"{folder}: expected a manifest; the checkpoint is unusable: {error}") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("facts", {}), dict):
+        raise CorruptError(f"{folder}: expected a manifest, got other JSON; the checkpoint is unusable.")
+    if manifest.get("format") != FORMAT:
+        received = str(manifest.get("format"))[:20]
+        raise CorruptError(f"{folder}: expected format {FORMAT}, got {received}; use the version that wrote it.")
+    if missing := sorted({"sha256", "facts"} - set(manifest)):
+        raise CorruptError(f"{folder}: expected a manifest, got one without {missing[0]}; the checkpoint is unusable.")
+    return {**manifest["facts"], "sha256": str(manifest["sha256"])}
 
 
 def load_tree(folder: Path, like: Any) -> Any:

@@ -98,6 +98,13 @@ class History:
     snapshots: tuple[Snapshot, ...]
     every: int
 
+    def fits(self, replicas: int, num_cells: int) -> bool:
+        """Whether it is that of a run with so many replicas and cells."""
+        arrays = [loop.gp_mean for loop in self.loops] + [kept.fitness for kept in self.snapshots]
+        return all(len(loop.targets) == replicas for loop in self.loops) and all(
+            array is None or array.shape == (replicas, num_cells) for array in arrays
+        )
+
 
 class Recorder:
     """Collects the history of a search; nothing reaches the disk before `flush`.
@@ -222,7 +229,7 @@ def _row(line: str) -> dict[str, Any] | None:
         return None
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) and "at" in row else None
 
@@ -252,7 +259,7 @@ def read(path: Path, bounds: tuple) -> History | None:
         )
     try:
         return _history(rows, bounds)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise fail(str(path), expected="the history of a run", received=repr(error), remedy="remove the file") from None
 
 
@@ -283,7 +290,25 @@ def _history(rows: list[dict[str, Any]], bounds: tuple) -> History:
         ))  # fmt: skip
     snapshots = [(row["evaluations"], _unpacked(row["fitness"])) for row in rows if row["at"] == "cells"]
     kept = tuple(Snapshot(int(at), fitness) for at, fitness in snapshots if fitness is not None)
+    _check_shapes(loops, kept, len(lows))
     return History(tuple(loops), kept, int(rows[0].get("every", 1)))
+
+
+def _check_shapes(loops: list[Loop], snapshots: tuple[Snapshot, ...], num_descriptors: int) -> None:
+    """Check that all loops have the same replicas and ES, and all snapshots the same replicas and cells."""
+    for loop in loops:
+        shape = loops[0].targets.shape
+        fits = len(shape) == 3 and shape[2] == num_descriptors and loop.alpha.shape == shape[:1]
+        fits = fits and all(
+            places is None or places.shape == shape for places in (loop.targets, loop.starts, loop.ends)
+        )
+        fits = fits and all(fit is None or fit.shape == shape[:2] for fit in (loop.start_fitness, loop.end_fitness))
+        fits = fits and all(values.shape == shape[:1] for values in loop.gp.values())
+        if not fits or (loop.gp_mean is None) != (loop.gp_std is None):
+            raise ValueError(f"another shape in the loop at {loop.evaluations} evaluations")
+    values = [array for loop in loops for array in (loop.gp_mean, loop.gp_std)] + [kept.fitness for kept in snapshots]
+    if len({array.shape for array in values if array is not None}) > 1:
+        raise ValueError("snapshots of several shapes")
 
 
 def _unpacked(values: Any) -> np.ndarray | None:

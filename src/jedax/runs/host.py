@@ -13,6 +13,7 @@ import numpy as np
 
 from jedax.config.run import FullConfig, RunConfig
 from jedax.engines.base import Engine
+from jedax.runs import failures
 from jedax.runs.compiled import Programs
 from jedax.sampling import aggregate
 from jedax.tasks.base import Task
@@ -88,6 +89,7 @@ class HostPrograms(Programs):
     """
 
     first_chunk = 1
+    failure_kinds = failures.HOST_KINDS
     task: HostTask
 
     _pool: Pool | None = None
@@ -106,11 +108,12 @@ class HostPrograms(Programs):
             self._pool.close()
             self._pool = None
 
-    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Any]:
         """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
         draw = jax.vmap(self.draw, in_axes=(0, None))
         genotypes = self._call("draw", draw, (roots, start_genotypes))
-        return self._call("init", jax.vmap(self.init), (roots, genotypes, self._evaluate_all(genotypes)))
+        evaluation, failed = self._evaluate_all(genotypes)
+        return self._call("init", jax.vmap(self.init), (roots, genotypes, evaluation)), failed
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state; errors as for all programs."""
@@ -124,21 +127,23 @@ class HostPrograms(Programs):
 
         return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
 
-    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array]]:
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Any]:
         """Run that many generations, or as many as there is time for before the search is to stop."""
         assert self._pool is not None
         evaluation = None
+        failed = np.zeros((self.replicas, len(self.failure_kinds)), int)
         self._pool.should_stop = self._should_stop
         try:
             for _ in range(generations):
                 genotypes, asked = self._call("ask", jax.vmap(self._ask), (roots, state))
-                evaluation = self._evaluate_all(genotypes)
+                evaluation, failed_now = self._evaluate_all(genotypes)
+                failed += failed_now
                 state = self._call("tell", jax.vmap(self._tell), (roots, asked, genotypes, evaluation))
         except Stopped:
             pass
         if evaluation is None:
-            return state, {}
-        return state, self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation))
+            return state, {}, failed
+        return state, self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation)), failed
 
     def _ask(self, root: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
         return self.algorithm.ask(self.generation_keys(root, state)[0], state)
@@ -148,7 +153,8 @@ class HostPrograms(Programs):
     ) -> Any:
         return self.algorithm.tell(self.generation_keys(root, state)[2], state, genotypes, evaluation)[0]
 
-    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> Evaluation:
+    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> tuple[Evaluation, np.ndarray]:
+        """Return results, and how many failed, `(replicas, kinds)`."""
         assert self._pool is not None
         replicas, batch, params = genotypes.shape
         rows, method = np.asarray(genotypes).reshape(-1, params), self.algorithm.config
@@ -157,7 +163,10 @@ class HostPrograms(Programs):
         else:
             samples = evaluate_samples(self.task, self._pool, rows, range(method.samples_per_evaluation))
             found = self._call("aggregate", functools.partial(aggregate, how=method.sample_aggregation), (samples,))
-        return jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
+        lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # a solution with any of its samples
+        failed = failures.count_on_host(np.asarray(found.fitness), np.asarray(found.descriptor), lost, replicas)
+        evaluation = jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
+        return evaluation, self.algorithm.samples * failed
 
     def _call(
         self,

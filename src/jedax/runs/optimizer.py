@@ -248,18 +248,30 @@ class Optimizer:
                 metadata = file.metadata() or {}
             if metadata.get("format") != _FORMAT:
                 raise files.CorruptError(f"{path}: expected a saved optimizer, got another file; check the path.")
-            facts = json.loads(metadata["facts"])
-        except (OSError, SafetensorError, ValueError) as error:
+            facts = dict(json.loads(metadata["facts"]))
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, JedaxError):
                 raise
             raise files.CorruptError(f"{path}: expected a saved optimizer, got {error}; restore it.") from None
         arrays = files.read_tensors(Path(path))
-        if _digest(arrays) != facts.pop("sha256"):
+        if _digest(arrays) != facts.pop("sha256", None):
             raise files.CorruptError(f"{path}: expected another checksum; the file is damaged, restore it.")
-        config = config_class(facts.pop("kind")).build(facts.pop("config"), where=str(path))
-        optimizer = cls(method=config, **facts)
-        optimizer._initial = arrays["['initial']"]
-        optimizer._pending = arrays.get("['pending']")
+        initial = arrays.get("['initial']")
+        if initial is None or initial.ndim != 2 or initial.shape[1] != facts.get("num_params"):
+            raise files.CorruptError(f"{path}: expected the first genotypes of the search, got none; restore it.")
+        try:
+            config = config_class(facts.pop("kind")).build(facts.pop("config"), where=str(path))
+            optimizer = cls(method=config, **facts)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, JedaxError):
+                raise
+            raise files.CorruptError(f"{path}: expected the settings of a search, got {error!r}; restore it.") from None
+        pending = arrays.get("['pending']")
+        if initial.shape != optimizer._initial.shape or (
+            pending is not None and pending.shape[1:] != initial.shape[1:]
+        ):
+            raise files.CorruptError(f"{path}: expected genotypes that fit the settings, got others; restore it.")
+        optimizer._initial, optimizer._pending = initial, pending
         if any(name.startswith("['state']") for name in arrays):
             number = optimizer._algorithm.num_initial
             like = jax.eval_shape(

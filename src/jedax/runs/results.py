@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,7 +141,6 @@ def load(path: str | Path, task: Task | None = None) -> Run:
     config = directory.read_config()
     task = task_of(config, task)
     cells, repertoire, mean, std, targets = load_arrays(directory, config, task)
-    summary = directory.path / "summary.json"
     return Run(
         config=config,
         task=task,
@@ -152,7 +150,7 @@ def load(path: str | Path, task: Task | None = None) -> Run:
         gp_std=std,
         targets=targets,
         rows=directory.read_metrics(),
-        summary=json.loads(summary.read_text()) if summary.exists() else {},
+        summary=directory.read_summary(),
         path=directory.path,
     )
 
@@ -173,23 +171,51 @@ def load_arrays(
     if not final.exists():
         state = _checkpoint_state(directory, config, task, algorithm)
         return cells, state.repertoire, None, None, getattr(state, "targets", None)
-    arrays, repertoire = read_arrays(final)
+    arrays, repertoire = read_arrays(final, config.run.replicas)
+    if arrays["centroids"].shape != cells.centroids.shape or repertoire.best_genotype.shape[1] != task.num_params:
+        raise files.CorruptError(f"{final}: expected the cells and genotypes of the run in config.yaml, got others; "
+                                 "restore it.")  # fmt: skip
     cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
     return cells, repertoire, arrays.get("gp_mean"), arrays.get("gp_std"), arrays.get("targets")
 
 
-def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], Repertoire]:
+def read_arrays(path: Path, replicas: int) -> tuple[dict[str, np.ndarray], Repertoire]:
     """Return all that `save_arrays` wrote, and the repertoire that is in it.
 
     Raises:
-        JedaxError: A damaged file.
+        JedaxError: A damaged file, or arrays that do not fit each other.
     """
     arrays = files.read_tensors(path)
     names = Repertoire.__dataclass_fields__
     missing = [name for name in [*names, "centroids"] if name not in arrays]
     if missing:
         raise files.CorruptError(f"{path}: expected the arrays of a repertoire, got none of {missing}; restore it.")
+    for name, shape in _shapes(arrays, replicas).items():
+        array = arrays.get(name)
+        if array is not None and (array.shape != shape or array.dtype.kind not in "fi"):
+            got = f"{array.dtype}{array.shape}"
+            raise files.CorruptError(f"{path}: expected {name} as numbers of shape {shape}, got {got}; restore it.")
+    if len(arrays["centroids"]) == 0 or ("gp_mean" in arrays) != ("gp_std" in arrays):
+        raise files.CorruptError(f"{path}: expected cells, and the GP's mean beside its deviation; restore it.")
     return arrays, Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
+
+
+def _shapes(arrays: Mapping[str, np.ndarray], replicas: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape that each array of a run should have, by those of the centroids and the best genotype."""
+    cells, size = (*arrays["centroids"].shape, 1, 1)[:2]
+    params = (*arrays["best_genotype"].shape, 1, 1)[1]
+    pool = (*arrays["targets"].shape, 1, 1)[1] if "targets" in arrays else 0
+    shapes = dict.fromkeys(("fitness", "thresholds", "counts", "improved_at", "gp_mean", "gp_std"), (replicas, cells))
+    shapes |= dict.fromkeys(("best_fitness", "num_failed", "num_outside"), (replicas,))
+    return {
+        **shapes,
+        "centroids": (cells, size),
+        "genotypes": (replicas, cells, params),
+        "descriptors": (replicas, cells, size),
+        "best_genotype": (replicas, params),
+        "best_descriptor": (replicas, size),
+        "targets": (replicas, pool, size),
+    }
 
 
 def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, algorithm: Algorithm) -> Any:

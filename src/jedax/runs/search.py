@@ -106,6 +106,7 @@ class Search:
         self._affordable = self.programs.first_chunk  # generations that fit a chunk; grows from a careful start
         self.state: Any
         self.rows: list[dict[str, Any]] = []
+        self._failures = np.zeros((run.replicas, len(self.programs.failure_kinds)), int)
         self.generation = 0
         self.seconds_before = 0.0
         self.status = "running"
@@ -182,8 +183,9 @@ class Search:
             self.directory.cut_metrics(-1)
             history.cut(self.directory.path / history.FILE, -1)
         with self.phase("simulate+es"):
-            self.state = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
+            self.state, failed = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
             jax.block_until_ready(self.state)
+        self._failures += np.asarray(failed)
 
     def _restored(self) -> bool:
         """Go back to the newest checkpoint, if there is one."""
@@ -195,18 +197,16 @@ class Search:
         if restored is None:
             return False
         self.state, facts = restored
-        if facts["config"] != self.config.digest():
-            raise fail(
-                str(source.path),
-                expected="a checkpoint of the run in config.yaml",
-                received="one of other settings",
-                remedy="restore config.yaml or start anew with --overwrite",
-            )
+        self._check_restored(source, facts)
         for warning in facts["warnings"]:
+            if self.directory is not None:
+                self.directory.log(f"{warning} Went back to the checkpoint at {facts['evaluations']} evaluations.")
             self.progress.note(f"{warning} Going on from {facts['evaluations']:,} evaluations.")
-        self.generation = (int(facts["evaluations"]) - self.algorithm.initial_evaluations) // self.batch
+        self.generation = (facts["evaluations"] - self.algorithm.initial_evaluations) // self.batch
         self._reported_at = self.generation
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
+        for place, kind in enumerate(self.programs.failure_kinds):
+            self._failures[:, place] = facts.get("failures", {}).get(kind, 0)  # not in those of older versions
         self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
         if self.status == "finished":
             self.progress.note("This run had ended already; its pictures and its summary are made anew.")
@@ -225,6 +225,27 @@ class Search:
         if self.status == "running":
             directory.remove_outcome()
 
+    def _check_restored(self, source: RunDirectory, facts: dict[str, Any]) -> None:
+        """Check that a checkpoint is one of this run, and its parts of one moment."""
+        if facts["config"] != self.config.digest():
+            raise fail(
+                str(source.path),
+                expected="a checkpoint of the run in config.yaml",
+                received="one of other settings",
+                remedy="restore config.yaml or start anew with --overwrite",
+            )
+        generation, rest = divmod(facts["evaluations"] - self.algorithm.initial_evaluations, self.batch)
+        counts = [len(numbers) for numbers in facts.get("failures", {}).values()]
+        agrees = rest == 0 and 0 <= generation <= self.generations
+        agrees = agrees and (np.asarray(self.state.generation) == generation).all()
+        if not agrees or any(count != self.config.run.replicas for count in counts):
+            raise fail(
+                str(source.path),
+                expected="a checkpoint whose state and manifest agree",
+                received=f"one that says {facts['evaluations']} evaluations",
+                remedy="remove it, or start anew with --overwrite",
+            )
+
     def _chunk(self) -> None:
         """Choose targets where a loop begins, then run generations up to the next mark."""
         earlier = self.state
@@ -237,13 +258,14 @@ class Search:
                 ends.append((before // step + 1) * step)
         with self.phase("simulate+es"):
             began = time.perf_counter()
-            self.state, reached = self.programs.advance(self.roots, self.state, min(ends) - before)
+            self.state, reached, failed = self.programs.advance(self.roots, self.state, min(ends) - before)
             jax.block_until_ready(self.state)
             seconds = time.perf_counter() - began
         self.generation = int(np.asarray(self.state.generation)[0])
         if self.generation == before:  # stopped within a generation: as if the chunk had not begun
             self.state = earlier
             return
+        self._failures += np.asarray(failed)
         if self.recorder and (self.algorithm.is_loop_start(self.generation) or self.generation == self.generations):
             with self.phase("io"):
                 self.recorder.end(self.generation, self.evaluations, reached)
@@ -291,7 +313,8 @@ class Search:
         if time.perf_counter() - self._saved_at >= pause and self.status == "running":
             self._save_checkpoint()
 
-    _saved_at = _saving_took = 0.0
+    _saved_at = -math.inf
+    _saving_took = 0.0
     _reported_at = -1
 
     def _outcome(self) -> tuple[np.ndarray, np.ndarray]:
@@ -320,6 +343,7 @@ class Search:
         repertoire = self.state.repertoire
         small = {name: getattr(repertoire, name) for name in ("fitness", "best_fitness", "num_failed", "num_outside")}
         found, own = jax.device_get((small, self.algorithm.numbers(self.state)))
+        failed = [list(zip(self.programs.failure_kinds, numbers, strict=True)) for numbers in self._failures]
         rows = []
         for replica in range(self.config.run.replicas):
             fitness = found["fitness"][replica].astype(np.float64)
@@ -332,6 +356,7 @@ class Search:
                 "qd_score": float((fitness[filled] - self.task.qd_offset).sum()),
                 **{name: values[replica].item() for name, values in own.items()},
                 "num_failed": int(found["num_failed"][replica]),
+                **{f"failed_{kind}": int(number) for kind, number in failed[replica]},
                 "num_outside": int(found["num_outside"][replica]),
                 "seconds": round(self.seconds, 3),
             })  # fmt: skip
@@ -362,6 +387,7 @@ class Search:
                 "phases": self.phases,
                 "status": self.status,
                 "config": self.config.digest(),
+                "failures": dict(zip(self.programs.failure_kinds, self._failures.T.tolist(), strict=True)),
             }
             self.directory.save_checkpoint(devices.own_copy(self.state, self.programs.mesh), facts)
 

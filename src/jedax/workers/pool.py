@@ -25,6 +25,9 @@ _PATIENCE = 0.5
 # does not count, and the search, which talks to all workers, is not what they wait for.
 _LOAD_SECONDS = 0.05
 
+FAILURES = ("raised", "misshapen", "timed_out", "died")
+"""How an evaluation can end without a result."""
+
 
 class Stopped(Exception):
     """An evaluation was given up because the search is to stop."""
@@ -41,6 +44,7 @@ class Pool:
         note: Told what went wrong, in a sentence.
         should_stop: Asked now and then whether to give up.
         crew: Where workers come from.
+        failed: Rows of the last batch that have no result, each with one of `FAILURES`.
     """
 
     work: Work
@@ -49,7 +53,10 @@ class Pool:
     note: Callable[[str], None] = lambda message: None
     should_stop: Callable[[], bool] = lambda: False
     crew: Crew = field(default_factory=Processes)
+    failed: dict[int, str] = field(default_factory=dict, init=False)
     _workers: list[Any] = field(default_factory=list, init=False)
+    _has_succeeded: bool = field(default=False, init=False)
+    _mistakes: list[str] = field(default_factory=list, init=False)
     _failed_starts: int = field(default=0, init=False)
     _chunk_seconds: float | None = field(default=None, init=False)
 
@@ -64,7 +71,8 @@ class Pool:
             Fitness `(n,)` and descriptors `(n, d)`, NaN for solutions that failed again and again.
 
         Raises:
-            JedaxError: The worker's function is not what it should be, or workers do not start.
+            JedaxError: The worker's function is not what it should be: what it gave first, again and again, was of
+                the wrong shape. Or workers do not start.
             Stopped: `should_stop` said so; the workers are gone then.
         """
         inputs = (genotypes,) if seeds is None else (genotypes, seeds)
@@ -72,6 +80,7 @@ class Pool:
         waiting = deque(Chunk(rows[start : start + size]) for start in range(0, len(rows), size))
         results: dict[int, tuple[Any, Any]] = {}
         failed: Counter[str] = Counter()
+        self.failed = {}
         try:
             while waiting or any(worker.chunks for worker in self._workers):
                 if self.should_stop():
@@ -126,31 +135,42 @@ class Pool:
         replies = worker.hear()
         chunks, worker.chunks = worker.chunks, []
         if replies is None:
-            reason = worker.last_words() or f"a worker took more than {self.seconds:g} s"
+            words = worker.last_words()
+            kind, reason = ("died", words) if words else ("timed_out", f"a worker took more than {self.seconds:g} s")
             self._dismiss(worker)
-            self._make_up_for(chunks, reason, waiting, failed)
+            self._make_up_for(chunks, kind, reason, waiting, failed)
             return
         if chunks:
             seconds = (time.monotonic() - worker.sent) / len(chunks)
             self._chunk_seconds = (seconds + (self._chunk_seconds or seconds)) / 2
         for place, reply in enumerate(replies):
             if reply[0] == "mistake":
-                raise JedaxError(reply[1])
-            if reply[0] == "ready":
+                self._count_mistake(reply[1], in_evaluation=worker.is_ready)
+                self._try_again(chunks[place], "misshapen", str(reply[1]).rstrip("."), waiting, failed)
+            elif reply[0] == "ready":
                 worker.is_ready = True
                 self._failed_starts = 0
             elif not chunks:
                 self._dismiss(worker)
                 self._count_failed_start(f"the evaluation raised {reply[1]}")
             elif reply[0] == "done":
+                self._has_succeeded = True
                 for row, fitness, descriptor in zip(chunks[place].rows, *reply[1], strict=True):
                     results[int(row)] = (fitness, descriptor)
             else:
-                self._try_again(chunks[place], f"the evaluation raised {reply[1]}", waiting, failed)
+                self._try_again(chunks[place], "raised", f"the evaluation raised {reply[1]}", waiting, failed)
 
     def _dismiss(self, worker: Worker) -> None:
         self._workers = [other for other in self._workers if other is not worker]
         worker.close()
+
+    def _count_mistake(self, message: str, in_evaluation: bool) -> None:
+        """Give up where a mistake is in the function itself, not in what it made of one genotype."""
+        if in_evaluation and self._has_succeeded:
+            return
+        self._mistakes.append(message)
+        if not in_evaluation or len(self._mistakes) >= _ATTEMPTS:
+            raise JedaxError(self._mistakes[0])
 
     def _count_failed_start(self, reason: str) -> None:
         self._failed_starts += 1
@@ -162,19 +182,22 @@ class Pool:
                 remedy="see what they printed above",
             )
 
-    def _make_up_for(self, chunks: list[Chunk], reason: str, waiting: deque[Chunk], failed: Counter[str]) -> None:
+    def _make_up_for(
+        self, chunks: list[Chunk], kind: str, reason: str, waiting: deque[Chunk], failed: Counter[str]
+    ) -> None:
         """See to what a worker had that is gone."""
         if not chunks:
             self._count_failed_start(reason)
         elif len(chunks) == 1:
-            self._try_again(chunks[0], reason, waiting, failed)
+            self._try_again(chunks[0], kind, reason, waiting, failed)
         else:  # which of them it was shows when each comes alone
             self._announce(reason, sum(len(chunk.rows) for chunk in chunks))
             waiting.extend(dataclasses.replace(chunk, alone=True) for chunk in chunks)
 
-    def _try_again(self, chunk: Chunk, reason: str, waiting: deque[Chunk], failed: Counter[str]) -> None:
+    def _try_again(self, chunk: Chunk, kind: str, reason: str, waiting: deque[Chunk], failed: Counter[str]) -> None:
         if chunk.attempt >= _ATTEMPTS:
             failed[reason] += len(chunk.rows)
+            self.failed |= dict.fromkeys(map(int, chunk.rows), kind)
             return
         if chunk.attempt == 1:
             self._announce(reason, len(chunk.rows))

@@ -1,0 +1,121 @@
+"""One process at a time in the directory of a run.
+
+The lock is the kernel's and held by an open file, so it goes with the process, however that ends: no lock is ever
+stale. Network file systems that know locks hold it across machines; where there are none, such as on Windows, runs go
+without. The file says who holds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from jedax._checks import JedaxError
+
+FILE = ".lock"
+
+try:
+    _fcntl: Any = importlib.import_module("fcntl")
+except ImportError:  # Windows
+    _fcntl = None
+
+
+class LockedError(JedaxError):
+    """Another process works on the run."""
+
+
+class Lock:
+    """The right to write into a directory, from now on until `release`.
+
+    Args:
+        folder: The directory.
+
+    Raises:
+        LockedError: Another process, or another run of this one, has it.
+        OSError: The directory cannot be written, or is gone.
+    """
+
+    def __init__(self, folder: Path):
+        self._path = folder / FILE
+        self._identity = os.stat(folder)
+        # Held open, for the number of a directory that is gone can be given to the next one.
+        self._folder = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)) if _fcntl else None
+        try:
+            self._file = self._taken()
+        except BaseException:
+            self._close_folder()
+            raise
+
+    def _taken(self) -> int:
+        """Return the open file that holds the lock."""
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+            try:
+                _flock(file)
+                if not self._is_of(file):  # the one before has just removed it
+                    os.close(file)
+                    continue
+                holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+                with contextlib.suppress(OSError):  # a full disk; the lock holds without a name
+                    os.ftruncate(file, 0)
+                    os.write(file, json.dumps(holder).encode())
+                return file
+            except BlockingIOError:
+                message = f"{self._path.parent}: expected a run that no other process works on, got {_holder(file)}"
+                os.close(file)
+                raise LockedError(f"{message}; wait until it ends, or end it.") from None
+            except BaseException:
+                os.close(file)
+                raise
+
+    def _is_of(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._path), os.fstat(file))
+        except FileNotFoundError:
+            return False
+
+    def is_in_place(self) -> bool:
+        """Whether the directory is still the one that was locked: not removed, moved, or made anew."""
+        try:
+            return os.path.samestat(os.stat(self._path.parent), self._identity)
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Let others have it."""
+        if self.is_in_place() and self._is_of(self._file):
+            with contextlib.suppress(OSError):  # a file left behind locks nobody out
+                self._path.unlink()
+        os.close(self._file)
+        self._close_folder()
+
+    def _close_folder(self) -> None:
+        if self._folder is not None:
+            os.close(self._folder)
+
+
+def _flock(file: int) -> None:
+    """Lock a file at once; raises BlockingIOError where somebody else has."""
+    if _fcntl is None:
+        return
+    try:
+        _fcntl.flock(file, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:  # a file system that has no locks
+        pass
+
+
+def _holder(file: int) -> str:
+    """Return who holds a lock, as its file says."""
+    try:
+        found = json.loads(os.pread(file, 1000, 0))
+        return f"process {int(found['pid'])} on {str(found['host'])[:80]}, at work since {str(found['since'])[:40]}"
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return "another process at work"
