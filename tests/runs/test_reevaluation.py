@@ -211,7 +211,7 @@ class TestFiles:
     def test_a_new_run_replaces_them(self, tmp_path):
         for name in ("config.yaml", *reevaluation.FILES):
             (tmp_path / name).touch()
-        RunDirectory.create(tmp_path, overwrite=True)
+        RunDirectory.create(tmp_path, overwrite=True).release()
         assert not list(tmp_path.iterdir())
 
     def test_a_run_that_goes_on_removes_them(self, tmp_path):
