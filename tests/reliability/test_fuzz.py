@@ -98,7 +98,9 @@ class Watch:
             writes = (isinstance(mode, str) and set(mode) & set("wax+")) or (
                 isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
             )
-            if writes and not str(path).startswith(str(self.inside)) and "__pycache__" not in str(path):
+            # What JAX compiles on the way goes where the user keeps that.
+            allowed = (str(self.inside), str(jax.config.jax_compilation_cache_dir))
+            if writes and not str(path).startswith(allowed) and "__pycache__" not in str(path):
                 self.seen.append(f"{event} {path} {mode}")
         elif event in ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod"):
             if not str(args[0]).startswith(str(self.inside)):

@@ -371,5 +371,5 @@ def test_a_directory_is_still_a_runs(maze_run, copy):
     write_report(copy, share=True)
     assert (copy / "plotly.min.js").is_file()
     assert (copy / "report.html").stat().st_size < 1e6
-    RunDirectory.create(copy, overwrite=True)
+    RunDirectory.create(copy, overwrite=True).release()
     assert list(copy.iterdir()) == []

@@ -47,7 +47,9 @@ def test_what_a_run_leaves(tmp_path):
     for row in run.rows:
         for name in ("max_fitness", "coverage", "qd_score", "seconds"):
             assert found.pop((row["evaluations"], f"{name}/seed{3 + row['replica']}")) == pytest.approx(row[name])
-    assert {tag.partition("/")[0] for _, tag in found} == {"num_failed", "num_outside"}
+    assert {tag.partition("/")[0] for _, tag in found} == {
+        "num_failed", "num_outside", "failed_nan", "failed_infinite"
+    }  # fmt: skip
     config, summary = (yaml.safe_load(texts(events)[name].strip("`\n")) for name in ("config", "summary"))
     assert config == run.config.model_dump(mode="json")
     assert summary["max_fitness"] == pytest.approx(run.summary["max_fitness"])
