@@ -175,6 +175,9 @@ inline bool any_outside(const Insertion& of, const float* values) {
   return outside;
 }
 
+// Solutions to look ahead, so that what is known of their cells is there when it is wanted.
+constexpr int64_t kJudgedAhead = 16;
+
 // Judges a batch; what is to be stored stays in `winner`, the cells that it belongs to in `touched`.
 template <int dimensions>
 int64_t judge(const Insertion& of, std::vector<int32_t>& winner_of, std::vector<int32_t>& touched) {
@@ -188,6 +191,12 @@ int64_t judge(const Insertion& of, std::vector<int32_t>& winner_of, std::vector<
   int32_t num_failed = 0, num_outside = 0;
   float best_fitness = kLowest;
   for (int64_t i = 0; i < of.batch; ++i) {
+    if (i + kJudgedAhead < of.batch) {
+      const int32_t later = cell_of[i + kJudgedAhead];
+      __builtin_prefetch(held + later);
+      __builtin_prefetch(counts + later, 1);
+      __builtin_prefetch(winner + later, 1);
+    }
     const float fitness = fitness_of[i];
     const float* descriptor = of.descriptor + i * width;
     if (!(std::isfinite(fitness) && all_finite<dimensions>(descriptor, width))) {
@@ -219,6 +228,10 @@ constexpr size_t kAhead = 4;
 constexpr int64_t kFetched = 512 / sizeof(float), kLine = 64 / sizeof(float);
 
 inline void fetch(const Insertion& of, int64_t cell, int64_t i) {
+  __builtin_prefetch(of.stored_fitness + cell, 1);
+  __builtin_prefetch(of.thresholds + cell, 1);
+  __builtin_prefetch(of.improved_at + cell, 1);
+  __builtin_prefetch(of.stored_descriptors + cell * of.dimensions, 1);
   for (int64_t k = 0; k < of.params && k < kFetched; k += kLine) {
     __builtin_prefetch(of.genotypes + i * of.params + k, 0);
     __builtin_prefetch(of.stored_genotypes + cell * of.params + k, 1);
