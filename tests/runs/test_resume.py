@@ -116,7 +116,9 @@ def test_killed_before_the_first_checkpoint(tmp_path, expected):
     assert_same_outcome(path, expected)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.nightly)]
+)
 def test_stopped_by_a_signal_saves_and_says_how_to_resume(tmp_path, expected, number, code):
     path = tmp_path / "run"
     process = start(*ARGUMENTS, "--out", path)

@@ -19,7 +19,10 @@ from jedax.tasks.control.locomotion import ROBOTS
 
 KEY = jax.random.key(0)
 SEED = 3
-BACKENDS = ("spring", "generalized", "positional", "mjx")
+BACKENDS = (
+    "spring", "mjx",
+    pytest.param("generalized", marks=pytest.mark.nightly), pytest.param("positional", marks=pytest.mark.nightly),
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
