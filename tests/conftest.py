@@ -65,3 +65,10 @@ def assert_same_bits(one, other):
 def without_seconds(rows):
     """Metrics without the one column that may differ."""
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty directory that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -9,29 +9,13 @@ import jax
 import numpy as np
 import pytest
 import yaml
+from tests.commands import call
 
-from jedax import _version, cli
+from jedax import _version
 from jedax.runs import files
 
 TINY = ["--evaluations", "64", "--population", "4", "--pool", "2", "--generations", "5", "--cells", "16",
         "--gp-max-steps", "3"]  # fmt: skip
-
-
-def call(capsys, *arguments):
-    """Run the command in this process; return its exit code, output and errors."""
-    try:
-        cli.main([str(a) for a in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_run_leaves_results_and_says_where(here, capsys):

@@ -3,29 +3,11 @@
 import shlex
 
 import pytest
-
-from jedax import cli
+from tests.commands import call
 
 GRID = ["bench", "arm", "--methods", "map-elites,cells=16,offspring=8", "map-elites,cells=32,offspring=8",
         "--seeds", "2", "--evaluations", "80"]  # fmt: skip
 FIRST, SECOND = "arm/map-elites-cells=16-offspring=8", "arm/map-elites-cells=32-offspring=8"
-
-
-def call(capsys, *arguments):
-    """Run the command in this process; return its exit code, output and errors."""
-    try:
-        cli.main([str(a) for a in arguments])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_a_bench_as_commands_that_are_gathered(here, capsys):

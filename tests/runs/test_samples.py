@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from tests.conftest import assert_same_bits, without_seconds
 from tests.noisy import Noisy, expected_maximum
+from tests.notes import Notes
 
 import jedax
 from jedax.algorithms import make_algorithm
@@ -210,19 +211,6 @@ class TestOptimizer:
 
 
 def test_samples_of_a_task_without_noise_are_remarked_on(arm):
-    class Notes:
-        def __init__(self):
-            self.said = []
-
-        def note(self, message):
-            self.said.append(message)
-
-        def update(self, *numbers):
-            pass
-
-        def close(self):
-            pass
-
     notes = Notes()
     jedax.run("map-elites", arm, evaluations=16, progress=notes, samples_per_evaluation=2, **MAPS)
     assert notes.said == ["Nothing in arm is random: the 2 samples of a solution agree."]

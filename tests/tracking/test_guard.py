@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.conftest import assert_same_bits, without_seconds
 from tests.noisy import Noisy
+from tests.notes import Notes
 
 import jedax
 from jedax import tracking
@@ -59,22 +60,6 @@ class Hangs(Kept):
         super()._keep(name, *call)
         if name == self.where:
             self.free.wait()
-
-
-class Notes:
-    """A progress that keeps what is said."""
-
-    def __init__(self):
-        self.said = []
-
-    def note(self, message):
-        self.said.append(message)
-
-    def update(self, *numbers):
-        pass
-
-    def close(self):
-        pass
 
 
 @pytest.fixture(scope="module")

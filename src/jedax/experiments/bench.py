@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jedax._checks import check_choice
+from jedax.config.run import FullConfig
 from jedax.engines import Engine, Errand, LocalEngine
 from jedax.experiments.cells import Cell, Job, cells_of, error_file, left_to_do, parts_of
 from jedax.experiments.grids import Grid
@@ -73,7 +74,7 @@ def bench(
         to_do, done = left_to_do(cell, grid.seeds)
         jobs += to_do
         before += len(done)
-    configs = {job.path: job.config for job in jobs}
+    configs: dict[Path, FullConfig] = {}
 
     def follow(errand: Errand) -> Progress:
         return shown.run(errand.name, configs[errand.path])

@@ -40,16 +40,18 @@ def _stream(root: PRNGKeyArray, purpose: int, count: int | Int[Array, ""] = 0) -
 class Programs:
     """Programs for one algorithm, task and number of replicas; each is compiled when first called.
 
-    Arrays have a leading replica axis. A state that is passed in is used up (its buffers are donated).
+    Arrays have a leading replica axis.
 
     Attributes:
         mesh: The devices that share the work, see `jedax.runs.devices`; None: one does it all.
         compile_seconds: Time spent compiling so far.
         failure_kinds: In which ways an evaluation can fail; see `jedax.runs.failures`.
+        donates: Whether a state that is passed in is used up.
         first_chunk: Generations to run before it is known how long one takes.
     """
 
     first_chunk = 16
+    donates = True  # its buffers serve the next one
     failure_kinds: tuple[str, ...] = failures.KINDS
 
     def __init__(self, algorithm: Algorithm, task: Task, replicas: int, mesh: Mesh | None = None):
@@ -134,16 +136,16 @@ class Programs:
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         key = native.drawn_by_jax(key)
-        method = self.algorithm.config
         needs_transitions = self.algorithm.needs_transitions
         evaluate = self.task.evaluate_with_transitions if needs_transitions else self.task.evaluate_batch
         num_shares = devices.describe(self.mesh)[devices.POPULATION]
         if num_shares > 1:
             evaluate = functools.partial(devices.evaluate_in_shares, evaluate, num_shares)
-        if method.samples_per_evaluation == 1:
+        if self.algorithm.samples == 1:
             return evaluate(key, genotypes)
-        keys = jax.random.split(key, method.samples_per_evaluation)
-        return aggregate(jax.vmap(evaluate, in_axes=(0, None))(keys, genotypes), method.sample_aggregation)
+        keys = jax.random.split(key, self.algorithm.samples)
+        how = self.algorithm.config.sample_aggregation
+        return aggregate(jax.vmap(evaluate, in_axes=(0, None))(keys, genotypes), how)
 
     def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], at: Any) -> Any:
         def start(root: PRNGKeyArray, state: Any, at: Any) -> Any:
@@ -198,7 +200,9 @@ class Programs:
         if (name, shapes) not in self._compiled:
             began = time.perf_counter()
             program = devices.spread(function, self.mesh, len(args), shared)
-            self._compiled[name, shapes] = jax.jit(program, donate_argnums=donate).lower(*args).compile()
+            self._compiled[name, shapes] = (
+                jax.jit(program, donate_argnums=donate if self.donates else ()).lower(*args).compile()
+            )
             self.compile_seconds += time.perf_counter() - began
         return self._compiled[name, shapes](*args)
 

@@ -90,6 +90,7 @@ class HostPrograms(Programs):
 
     first_chunk = 1
     failure_kinds = failures.HOST_KINDS
+    donates = False
     task: HostTask
 
     _pool: Pool | None = None
@@ -158,22 +159,12 @@ class HostPrograms(Programs):
         assert self._pool is not None
         replicas, batch, params = genotypes.shape
         rows, method = np.asarray(genotypes).reshape(-1, params), self.algorithm.config
-        if method.samples_per_evaluation == 1:
+        if self.algorithm.samples == 1:
             found = checked(self.task, *self._pool.evaluate(rows))
         else:
-            samples = evaluate_samples(self.task, self._pool, rows, range(method.samples_per_evaluation))
+            samples = evaluate_samples(self.task, self._pool, rows, range(self.algorithm.samples))
             found = self._call("aggregate", functools.partial(aggregate, how=method.sample_aggregation), (samples,))
         lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # a solution with any of its samples
         failed = failures.count_on_host(np.asarray(found.fitness), np.asarray(found.descriptor), lost, replicas)
         evaluation = jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
         return evaluation, self.algorithm.samples * failed
-
-    def _call(
-        self,
-        name: Any,
-        function: Callable,
-        args: tuple,
-        donate: tuple[int, ...] = (),
-        shared: tuple[int, ...] = (),
-    ) -> Any:
-        return super()._call(name, function, args)

@@ -1,0 +1,14 @@
+"""Commands in the process of the tests."""
+
+from jedax import cli
+
+
+def call(capsys, *arguments):
+    """Run the command in this process; return its exit code, output and errors."""
+    try:
+        cli.main([str(a) for a in arguments])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
