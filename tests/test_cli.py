@@ -270,6 +270,15 @@ def test_version_and_help(capsys):
     assert "2000000" in out
 
 
+def test_a_reader_that_has_read_enough():
+    """Such as `jedax tasks | head -1`: no error, and the code that the shell expects."""
+    command = [sys.executable, "-m", "jedax", "tasks"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
 def test_help_does_not_import_jax():
     code = "import sys; from jedax import cli\ntry: cli.main(['run', 'arm', '--help'])\nexcept SystemExit: pass\n"
     code += "assert not {'jax', 'numpy', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules)"

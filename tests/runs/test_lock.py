@@ -5,12 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
 import jedax
 from jedax.runs.directory import RunDirectory
-from jedax.runs.lock import FILE, Lock, LockedError
+from jedax.runs.lock import FILE, Lock, LockedError, alone_in
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -21,6 +22,15 @@ from jedax.runs.lock import Lock
 lock = Lock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
+"""
+
+ALONE = """
+import sys
+from pathlib import Path
+from jedax.runs.lock import alone_in
+with alone_in(Path(sys.argv[1])):
+    print("mine", flush=True)
+    sys.stdin.read()
 """
 
 
@@ -110,3 +120,65 @@ def test_a_lock_knows_its_directory(tmp_path, how):
         with pytest.raises(LockedError):
             Lock(folder)
         other.release()
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """Another process that has a directory to itself."""
+    command = [sys.executable, "-c", ALONE, str(tmp_path / "new" / "run")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "mine\n"
+        yield process
+        process.kill()
+
+
+def test_who_waits_too_long_is_told(alone, tmp_path):
+    said = rf"expected a directory that nobody else writes to, got process {alone.pid} on"
+    with pytest.raises(LockedError, match=said):
+        alone_in(tmp_path / "new" / "run", patience=0.1).__enter__()
+
+
+@pytest.mark.parametrize("end", ["kill", "close"])
+def test_a_directory_is_free_when_the_other_has_ended(alone, tmp_path, end):
+    alone.kill() if end == "kill" else alone.stdin.close()
+    began = time.monotonic()
+    with alone_in(tmp_path / "new" / "run"):
+        assert os.listdir(tmp_path / "new") == [".run.lock"]
+    assert time.monotonic() - began < 20
+    assert os.listdir(tmp_path / "new") == []
+
+
+def test_a_lock_that_was_removed_holds_nobody_off(alone, tmp_path):
+    """The file that the other has locked is no longer the one that others would find."""
+    (tmp_path / "new" / ".run.lock").unlink()
+    with alone_in(tmp_path / "new" / "run", patience=0.1):
+        assert os.listdir(tmp_path / "new") == [".run.lock"]
+
+
+def test_file_systems_without_locks(tmp_path, monkeypatch):
+    import fcntl
+
+    def none(handle, what):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with alone_in(tmp_path / "run"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_settings_that_change_before_the_lock_is_had(tmp_path, small, arm, monkeypatch):
+    """Another process puts a new run there while the first one reads the old one's settings."""
+    jedax.run(small, arm, evaluations=8 * 6, out=tmp_path / "run")
+    real = RunDirectory.lock
+
+    def late(self):
+        monkeypatch.setattr(RunDirectory, "lock", real)
+        jedax.run(small, arm, evaluations=8 * 7, out=tmp_path / "run", overwrite=True)
+        real(self)
+
+    monkeypatch.setattr(RunDirectory, "lock", late)
+    with pytest.raises(jedax.JedaxError, match="expected the settings that stood there a moment ago, got others"):
+        jedax.resume(tmp_path / "run", task=arm)
+    jedax.resume(tmp_path / "run", task=arm)

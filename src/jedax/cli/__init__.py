@@ -7,6 +7,7 @@ import time
 BEGAN = time.perf_counter()
 """When the command began."""
 
+import os  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 
@@ -46,9 +47,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         _dispatch(arguments)
+        sys.stdout.flush()
     except JedaxError as error:
         print(f"jedax: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except BrokenPipeError:  # whoever read what is printed has read enough, such as head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
     except KeyboardInterrupt as stop:
         print(f"jedax: {stop}" if str(stop) else "jedax: stopped.", file=sys.stderr)
         raise SystemExit(128 + getattr(stop, "signal", 2)) from None

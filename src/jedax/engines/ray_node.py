@@ -17,8 +17,8 @@ from jedax._checks import fail
 from jedax._version import __version__
 from jedax.engines.base import Errand, Failure
 from jedax.engines.local import do
-from jedax.engines.lock import alone_in
 from jedax.engines.transfer import pack, unpack
+from jedax.runs.lock import alone_in
 
 _SECONDS_BETWEEN_WORDS = 1.0
 _Numbers = tuple[int, float, float, float, float]

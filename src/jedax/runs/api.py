@@ -214,7 +214,7 @@ def resume(
     """
     directory, engine = RunDirectory.open(path), engine or LocalEngine()
     tracking = make_tracking(track, directory.path)
-    config = directory.read_config()
+    stored_config = config = directory.read_config()
     if devices is not None:
         config = config.replace(run=config.run.replace(devices=devices))
     task = results.task_of(config, task)
@@ -224,6 +224,13 @@ def resume(
     try:
         if search.leads:
             directory.lock()
+            if directory.read_config() != stored_config:
+                raise fail(
+                    str(path),
+                    expected="the settings that stood there a moment ago",
+                    received="others, from another process",
+                    remedy="give the command again if the run that is there now should go on",
+                )
             _write_environment(search)
             directory.log(f"Resumed{search.on_devices}.")
         return _carry_out(search, figures, tracking)

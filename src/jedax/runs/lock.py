@@ -1,4 +1,4 @@
-"""One process at a time in the directory of a run.
+"""One process at a time in a directory.
 
 The lock is the kernel's and held by an open file, so it goes with the process, however that ends: no lock is ever
 stale. Network file systems that know locks hold it across machines; where there are none, such as on Windows, runs go
@@ -13,12 +13,15 @@ import json
 import os
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from jedax._checks import JedaxError
 
 FILE = ".lock"
+_SECONDS_BETWEEN_TRIES = 0.5
+_PATIENCE = 180.0  # a machine that has lost its driver takes about half a minute to notice
 
 try:
     _fcntl: Any = importlib.import_module("fcntl")
@@ -47,38 +50,14 @@ class Lock:
         # Held open, for the number of a directory that is gone can be given to the next one.
         self._folder = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)) if _fcntl else None
         try:
-            self._file = self._taken()
+            self._file = _take(self._path)
+        except BlockingIOError as held:
+            self._close_folder()
+            message = f"{folder}: expected a run that no other process works on, got {held}"
+            raise LockedError(f"{message}; wait until it ends, or end it.") from None
         except BaseException:
             self._close_folder()
             raise
-
-    def _taken(self) -> int:
-        """Return the open file that holds the lock."""
-        while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-            try:
-                _flock(file)
-                if not self._is_of(file):  # the one before has just removed it
-                    os.close(file)
-                    continue
-                holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-                with contextlib.suppress(OSError):  # a full disk; the lock holds without a name
-                    os.ftruncate(file, 0)
-                    os.write(file, json.dumps(holder).encode())
-                return file
-            except BlockingIOError:
-                message = f"{self._path.parent}: expected a run that no other process works on, got {_holder(file)}"
-                os.close(file)
-                raise LockedError(f"{message}; wait until it ends, or end it.") from None
-            except BaseException:
-                os.close(file)
-                raise
-
-    def _is_of(self, file: int) -> bool:
-        try:
-            return os.path.samestat(os.stat(self._path), os.fstat(file))
-        except FileNotFoundError:
-            return False
 
     def is_in_place(self) -> bool:
         """Whether the directory is still the one that was locked: not removed, moved, or made anew."""
@@ -89,7 +68,7 @@ class Lock:
 
     def release(self) -> None:
         """Let others have it."""
-        if self.is_in_place() and self._is_of(self._file):
+        if self.is_in_place() and _is_at(self._path, self._file):
             with contextlib.suppress(OSError):  # a file left behind locks nobody out
                 self._path.unlink()
         os.close(self._file)
@@ -98,6 +77,72 @@ class Lock:
     def _close_folder(self) -> None:
         if self._folder is not None:
             os.close(self._folder)
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
+    """Have a directory to oneself as long as this lasts, also against what a lost driver left running elsewhere.
+
+    Args:
+        folder: The directory, which need not exist; the lock is a hidden file beside it.
+        patience: Seconds to wait for whoever else has it.
+
+    Raises:
+        LockedError: Somebody else goes on writing there.
+    """
+    path = folder.with_name(f".{folder.name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    limit = time.monotonic() + patience
+    while True:
+        try:
+            file = _take(path)
+            break
+        except BlockingIOError as held:
+            if time.monotonic() >= limit:
+                message = f"{folder}: expected a directory that nobody else writes to, got {held}"
+                raise LockedError(f"{message}; wait for the other bench to end, or choose another --out.") from None
+        time.sleep(_SECONDS_BETWEEN_TRIES)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        os.close(file)
+
+
+def _take(path: Path) -> int:
+    """Return a file, open, that this process has locked.
+
+    Raises:
+        BlockingIOError: Somebody else has; its message says who.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        try:
+            _flock(file)
+            if not _is_at(path, file):  # the one before has just removed it
+                os.close(file)
+                continue
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+            with contextlib.suppress(OSError):  # a full disk; the lock holds without a name
+                os.ftruncate(file, 0)
+                os.write(file, json.dumps(holder).encode())
+            return file
+        except BlockingIOError:
+            message = _holder(file)
+            os.close(file)
+            raise BlockingIOError(message) from None
+        except BaseException:
+            os.close(file)
+            raise
+
+
+def _is_at(path: Path, file: int) -> bool:
+    """Whether an open file is what stands at a path."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 def _flock(file: int) -> None:
