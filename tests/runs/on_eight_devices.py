@@ -27,6 +27,7 @@ from jedax.tasks import Maze, PlanarArm
 # Ten genotypes a generation: eight devices take two each, and the last three have nothing to do.
 ODD = jedax.JediConfig(population=5, pool=2, generations=10, cells=64, gp_max_steps=5)
 MAZE = Maze(MazeConfig(steps=30))
+NOISY_MAZE = Maze(MAZE.config.replace(wheel_noise=0.002))
 BUDGET = 10 * 40
 
 
@@ -35,9 +36,9 @@ def digest(repertoire):
     return hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(repertoire))).hexdigest()
 
 
-def search(method, task, devices, **settings):
+def search(method, task, devices, evaluations=BUDGET, **settings):
     """Return a checksum of what a search finds, and the best fitness of each replica."""
-    run = jedax.run(method, task, evaluations=BUDGET, devices=devices, **settings)
+    run = jedax.run(method, task, evaluations=evaluations, devices=devices, **settings)
     return {"digest": digest(run.repertoire), "best": np.atleast_1d(run.summary["max_fitness"]).tolist()}
 
 
@@ -82,6 +83,8 @@ def main():
         "devices": len(jax.devices()),
         "meshes": meshes(),
         "population": [search(ODD, MAZE, devices) for devices in (1, "all")],
+        "samples": [search(ODD.replace(samples_per_evaluation=3), NOISY_MAZE, devices, 3 * BUDGET)
+                    for devices in (1, "all")],
         "replicas": [search("map-elites", PlanarArm(joints=4), devices, offspring=10, cells=64, replicas=4)
                      for devices in (1, 8, 4)],
         "donated": donated(),

@@ -60,6 +60,13 @@ def test_a_shared_population_keeps_the_bits(eight):
     assert one == many
 
 
+def test_samples_of_a_shared_population_keep_the_bits(eight):
+    """Noise is that of the solution, wherever it is evaluated."""
+    one, many = eight["samples"]
+    assert one == many
+    assert one["digest"] != eight["population"][0]["digest"]
+
+
 def test_replicas_apart_are_the_same_up_to_rounding(eight):
     one, all_eight, four = (search["best"] for search in eight["replicas"])
     assert len(set(one)) == 4

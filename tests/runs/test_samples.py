@@ -13,7 +13,7 @@ from jedax.gp import condition, predict
 from jedax.runs.compiled import Programs
 from jedax.runs.host import evaluate_samples
 from jedax.runs.programs import forget_programs
-from jedax.tasks import Maze
+from jedax.tasks import Maze, make
 
 MAPS = {"offspring": 8, "cells": 16, "iso_sigma": 0.0}
 
@@ -158,6 +158,16 @@ class TestOutsideJAX:
         np.testing.assert_allclose(one.repertoire.genotypes, three.repertoire.genotypes, atol=1e-5)
         np.testing.assert_array_equal(3 * one.repertoire.counts, three.repertoire.counts)
         assert three.summary["evaluations"] == 120
+
+    def test_a_solution_that_fails_fails_with_all_its_samples(self):
+        task = make("tests.workers.work:partly", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1),
+                    initial_std=2)  # fmt: skip
+        settings = {"seed": 3, "offspring": 8, "cells": 16, "workers": 1}
+        one = jedax.run("map-elites", task, evaluations=24, **settings).summary
+        three = jedax.run("map-elites", task, evaluations=72, samples_per_evaluation=3, **settings)
+        assert 0 < one["num_failed"] < 24
+        assert three.summary["num_failed"] == 3 * one["num_failed"] == three.summary["failures"]["raised"]
+        assert three.summary["num_failed"] + int(three.repertoire.counts.sum()) == 72
 
     def test_samples_get_seeds_where_the_task_has_them(self):
         class Pool:
