@@ -1,0 +1,60 @@
+"""The paper's control tasks at a size for two CPU cores, and the ablations of alpha and of targets on HalfCheetah.
+
+    python results/control.py [--runs runs/results] [--only control control-alpha control-targets]
+
+Each of these grids is run, compared and kept beside this file; runs that are finished are not repeated and a run that
+was stopped goes on, so the command can be stopped and given again. The first grid is what these commands do:
+
+    jedax bench halfcheetah walker2d ant-maze --seeds 3 --out RUNS/control \\
+        --methods jedi-paper,cpu jedi,cpu es,cpu map-elites,cpu cma-mae,cpu pga-me,cpu
+    jedax compare RUNS/control
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from keeping import HERE, keep, run
+
+from jedax.experiments.grids import CONTROL, Entry, Grid, parse_entry
+
+METHODS = ("jedi-paper", "jedi", "es", "map-elites", "cma-mae", "pga-me")
+SEEDS = 3
+
+
+def _entry(label: str, **changes: object) -> Entry:
+    return Entry(label, "jedi-paper", "cpu", changes)
+
+
+GRIDS = {
+    "control": Grid("", CONTROL, tuple(parse_entry(f"{method},cpu") for method in METHODS), SEEDS),
+    "control-alpha": Grid(
+        "",
+        ("halfcheetah",),
+        tuple(_entry(f"alpha={alpha}", alpha=alpha) for alpha in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, "decay")),
+        SEEDS,
+    ),
+    "control-targets": Grid(
+        "",
+        ("halfcheetah",),
+        (_entry("targets=uniform", targets="uniform"), _entry("targets=gp", gp="standard"),
+         _entry("targets=weighted-gp")),
+        SEEDS,
+    ),
+}  # fmt: skip
+FOLDERS = {"control": "control", "control-alpha": "control/alpha", "control-targets": "control/targets"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=Path, default=Path("runs/results"))
+    parser.add_argument("--only", nargs="+", choices=GRIDS, default=list(GRIDS))
+    arguments = parser.parse_args()
+    for name in arguments.only:
+        run(GRIDS[name], arguments.runs / name)
+        keep(arguments.runs / name, HERE / FOLDERS[name], f"python results/control.py --only {name}")
+
+
+if __name__ == "__main__":
+    main()

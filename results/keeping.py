@@ -1,0 +1,64 @@
+"""What is kept of the runs of a grid: its tables and figures, and where they come from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import jedax
+from jedax.experiments.bench import bench
+from jedax.experiments.comparison import Comparison
+from jedax.experiments.grids import Grid
+from jedax.experiments.progress import BenchProgress
+from jedax.runs import environment
+from jedax.runs.files import write_atomic, write_json
+
+HERE = Path(__file__).parent
+
+
+def run(grid: Grid, runs: Path) -> None:
+    """Run what is left of a grid."""
+    environment.keep_compiled_programs()
+    outcome = bench(grid, runs, progress=BenchProgress(sys.stderr))
+    for path, message in outcome.failed:
+        print(f"failed: {path}: {message}")
+
+
+def keep(runs: Path, folder: Path, command: str) -> Comparison:
+    """Compare the runs of a grid and keep in `folder` what is worth keeping; `command` is what makes it again."""
+    found = jedax.compare(runs, out=runs / "compare", formats=("png",))
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    for file in ("table.csv", "seeds.csv", "reached.csv", "table.tex"):
+        shutil.copyfile(runs / "compare" / file, folder / file)
+    for picture in sorted((runs / "compare" / "figures").glob("*.png")):
+        shutil.copyfile(picture, folder / "figures" / picture.name)
+    text = (runs / "compare" / "table.md").read_text().partition("\n## Where it comes from")[0]
+    write_atomic(folder / "table.md", text.rstrip() + "\n")
+    summaries = [json.loads(path.read_text()) for path in sorted(runs.rglob("summary.json"))]
+    environments = [json.loads(path.read_text()) for path in sorted(runs.rglob("environment.json"))]
+    seconds = sum(summary["wall_seconds"] for summary in summaries)
+    first = min(environments, key=lambda one: one["started"])
+    write_json(folder / "environment.json", {
+        **{key: value for key, value in first.items() if key != "command"},
+        "command": command,
+        "revisions": sorted({str(one["git_revision"]) for one in environments}),
+        "runs": len(summaries),
+        "evaluations": sum(summary["evaluations"] * summary["replicas"] for summary in summaries),
+        "hours": round(seconds / 3600, 2),
+        "hours_by_method": _hours_by_label(runs),
+    })  # fmt: skip
+    return found
+
+
+def _hours_by_label(runs: Path) -> dict[str, float]:
+    hours: dict[str, float] = {}
+    for path in sorted(runs.rglob("summary.json")):
+        label = path.parent.parent.name
+        hours[label] = hours.get(label, 0.0) + json.loads(path.read_text())["wall_seconds"] / 3600
+    return {label: round(value, 3) for label, value in hours.items()}
