@@ -24,4 +24,4 @@ plots.cell_values(axes[2], run, np.asarray(run.gp_mean[replica]), "expected fitn
 axes[0].set_title(f"best robot: {-run.best().fitness:.0f} steps to the target", fontsize=11)
 axes[1].set_title("how often each behaviour was tried", fontsize=11)
 axes[2].set_title("what the Gaussian process expects of it", fontsize=11)
-figure.savefig(Path(__file__).parent / f"{run.config.task}.png", dpi=110)
+figure.savefig(Path(__file__).parent / "images" / f"{run.config.task}.png", dpi=110)

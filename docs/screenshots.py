@@ -18,6 +18,6 @@ with sync_playwright() as playwright:
         page.goto(page_file.as_uri())
         page.wait_for_selector(".main-svg", state="attached")
         page.evaluate(f"jedax.explorer.go({LOOP})")
-        page.screenshot(path=here / f"{name}.png")
+        page.screenshot(path=here / "images" / f"{name}.png")
         page.close()
     browser.close()

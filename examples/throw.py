@@ -2,9 +2,7 @@
 
     python examples/throw.py
 
-or, since a task has a name, with every option of the command:
-
-    cd examples && jedax run throw:Throw --method jedi-paper --evaluations 100000
+or with every option of the command: cd examples && jedax run throw:Throw --method jedi-paper
 """
 
 import jax
@@ -54,8 +52,7 @@ def main(evaluations=50_000, out="runs/throw"):
     run = jedax.run("jedi", Throw(), evaluations=evaluations, out=out, overwrite=True)
     best = run.best()
     print(f"The best throw misses the hoop by {-best.fitness:.3f} m and lands at {best.descriptor[0]:.2f} m.")
-    filled = jnp.isfinite(run.repertoire.fitness[run.best_replica]).sum()
-    print(f"There are {filled} ways of throwing in {out}.")
+    print(f"There are {jnp.isfinite(run.repertoire.fitness[run.best_replica]).sum()} ways of throwing in {out}.")
     return run
 
 

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import jedax
 from jedax import cli
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PAGE = (ROOT / "docs" / "guides" / "tasks.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
@@ -25,7 +27,22 @@ def here(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_the_example(here, capsys):
+@pytest.mark.usefixtures("without_figures")
+@pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+def test_examples(path, here, capsys):
+    """Each stands on its own, is short, and says what came of it."""
+    if path.stem == "cartpole":
+        pytest.importorskip("gymnasium", reason="needs the extra [gym]")
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60
+    assert f"python examples/{path.name}" in text
+    shutil.copy(path, here)  # worker processes import functions from where the command was given
+    runpy.run_path(path.name)["main"](evaluations=1280, out=str(here / "out"))
+    assert capsys.readouterr().out.strip()
+    assert (here / "out").exists()
+
+
+def test_the_example_of_a_task(here, capsys):
     """An arm at rest hangs down to the ground, and so the ball stays there."""
     example = runpy.run_path(str(ROOT / "examples" / "throw.py"))
     at_rest = example["Throw"]().evaluate(None, np.zeros(8, np.float32))
@@ -70,4 +87,4 @@ def test_the_page_of_an_episode(here):
 def test_links():
     links = set(re.findall(r"\]\(([^)#:]+)\)", PAGE))
     assert links
-    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+    assert [link for link in links if not (ROOT / "docs" / "guides" / link).exists()] == []

@@ -345,7 +345,7 @@ def test_a_checkpoint_that_was_damaged_is_never_taken_for_whole(tmp_path, origin
 
 
 def test_every_task_can_be_named_by_a_config_without_being_run():
-    """What a config may do is to name a task; only `module:name` imports something, which docs/reliability.md says."""
+    """What a config may do is to name a task; only `module:name` imports something, as the page on reliability says."""
     for name in TASKS:
         assert FullConfig.parse(f"task: {name}", "x").task == name
     with pytest.raises(JedaxError, match="unknown name"):

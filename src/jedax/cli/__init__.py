@@ -104,8 +104,8 @@ def _show_tasks() -> None:
     for name, entry in TASKS.items():
         print(f"{name:<14}{entry.summary}")
     print("\nA maze of your own: jedax run mine.yaml (see the README for what is in the file).")
-    print("Tasks of others: gym:HalfCheetah-v5 and the other environments of gymnasium, playground:CheetahRun and the\n"
-          "others of MuJoCo Playground. Functions and classes of your own: module:name (docs/tasks.md).")  # fmt: skip
+    print("Tasks of others: gym:HalfCheetah-v5 and the other environments of gymnasium, playground:CheetahRun and\n"
+          "others of MuJoCo Playground. Of your own: module:name (docs/guides/tasks.md).")  # fmt: skip
 
 
 def _show_methods() -> None:

@@ -22,7 +22,7 @@ _BENCH = {
     "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int),
     "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str),
     "figures": Option("Whether each run draws its own figures.", bool, False),
-    "track": Option("Trackers of each run: tensorboard, wandb, mlflow; see docs/tracking.md.", tuple[str, ...]),
+    "track": Option("Trackers of each run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...]),
     **ENGINE,
     "cpus_per_cell": Option("With --engine ray: cores that a cell takes, one method on one task; default: 1.", float),
     "gpus_per_cell": Option("With --engine ray: GPUs of a cell; default: 1 where the cluster has GPUs.", float),

@@ -20,7 +20,9 @@ _COMMAND = {
     "out": Option("Directory for results, new or empty. Default: runs/TASK-METHOD-seedS.", str),
     "overwrite": Option("Replace what an earlier run left in --out.", bool, False),
     "config": Option("Settings as in a run's config.yaml; options given here win.", str),
-    "track": Option("Trackers that follow the run: tensorboard, wandb, mlflow; see docs/tracking.md.", tuple[str, ...]),
+    "track": Option(
+        "Trackers that follow the run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...]
+    ),
     "resume": Option(
         "Directory of a run to go on with; takes no other option but --devices, --track and the engine's.", str
     ),

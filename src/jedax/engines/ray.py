@@ -64,7 +64,7 @@ class RayEngine(Engine):
                 "address",
                 expected="host:port, or auto on a node of the cluster",
                 received=self.address,
-                remedy="give the command on a node of the cluster; see docs/clusters.md",
+                remedy="give the command on a node of the cluster; see docs/guides/clusters.md",
             )
         self.cpus_per_cell, self.gpus_per_cell = cpus_per_cell, gpus_per_cell
         self.num_workers, self.may_share = num_workers, may_share

@@ -37,7 +37,7 @@ def reevaluate(
     """Evaluate what a run found again, each solution many times, and say how much of what it reports was luck.
 
     Beside the run's files, which stay as they are, its directory gets `reevaluated.json` (the numbers of `table`),
-    `reevaluated.csv` (a row per solution) and, for all cells, `reevaluated.png`. See `docs/noise.md`.
+    `reevaluated.csv` (a row per solution) and, for all cells, `reevaluated.png`. See `docs/guides/noise.md`.
 
     Example:
         `jedax.reevaluate("runs/noisy").replicas[0].luck`
