@@ -33,6 +33,8 @@ def test_the_maze_file_is_the_maze_in_python(tmp_path):
 
 def test_files_it_links_to_are_there():
     here = Path(__file__).parent.parent
+    if not (here / "results").exists():
+        pytest.skip("an unpacked source distribution holds no results")
     links = set(re.findall(r"\]\(([^)#:]+)\)", README)) | set(re.findall(r'src="([^"]+)"', README))
     assert len(links) > 10
     assert [link for link in links if not (here / link).exists()] == []

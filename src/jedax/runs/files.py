@@ -74,6 +74,8 @@ def _finite(value: Any) -> Any:
 
 
 def _sync_folder(path: Path) -> None:
+    if os.name == "nt":  # a folder cannot be opened there
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -123,16 +125,26 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mappin
     write_atomic(path, save(dict(arrays), dict(metadata or {})))
 
 
-def read_tensors(path: Path) -> dict[str, np.ndarray]:
+def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
     """Read named arrays.
 
+    Args:
+        path: The file.
+        form: What it should say of its format, where it says anything.
+
     Raises:
-        CorruptError: The file is missing or not safetensors.
+        CorruptError: The file is missing, not safetensors, or of another format.
     """
-    from safetensors import SafetensorError
+    from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load
 
     try:
+        if form is not None:
+            with safe_open(str(path), "np") as file:
+                received = (file.metadata() or {}).get("format", form)
+            if received != form:
+                message = f"{path}: expected format {form}, got {str(received)[:60]!r}"
+                raise CorruptError(f"{message}; use the version that wrote it.")
         return load(path.read_bytes())
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise CorruptError(f"{path}: expected arrays as safetensors, got {error}; restore the file.") from None

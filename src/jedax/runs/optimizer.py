@@ -26,7 +26,8 @@ from jedax.runs.results import Solution
 from jedax.sampling import aggregate
 from jedax.types import Evaluation
 
-_FORMAT = "jedax optimizer 1"
+_KIND = "jedax optimizer "
+_FORMAT = f"{_KIND}1"
 _REMEDIES = ("give one entry per genotype of the batch", "give one entry per genotype of the batch, in its order")
 
 
@@ -246,7 +247,11 @@ class Optimizer:
         try:
             with safe_open(str(path), "np") as file:
                 metadata = file.metadata() or {}
-            if metadata.get("format") != _FORMAT:
+            received = str(metadata.get("format"))
+            if received != _FORMAT and received.startswith(_KIND):
+                message = f"{path}: expected format {_FORMAT!r}, got {received[:60]!r}"
+                raise files.CorruptError(f"{message}; use the version that wrote it.")
+            if received != _FORMAT:
                 raise files.CorruptError(f"{path}: expected a saved optimizer, got another file; check the path.")
             facts = dict(json.loads(metadata["facts"]))
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -185,7 +185,7 @@ def read_arrays(path: Path, replicas: int) -> tuple[dict[str, np.ndarray], Reper
     Raises:
         JedaxError: A damaged file, or arrays that do not fit each other.
     """
-    arrays = files.read_tensors(path)
+    arrays = files.read_tensors(path, str(files.FORMAT))
     names = Repertoire.__dataclass_fields__
     missing = [name for name in [*names, "centroids"] if name not in arrays]
     if missing:

@@ -82,7 +82,7 @@ def find_library() -> Path:
             return path
     raise FileNotFoundError(
         "it was not built when jedax was installed, which takes a C++17 compiler (GCC or Clang); "
-        "install jedax again once there is one"
+        "install jedax again from its sources once there is one (pip install --no-binary jedax jedax)"
     )
 
 
