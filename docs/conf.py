@@ -1,16 +1,36 @@
 """How the site is built: `sphinx-build -W -j auto docs docs/_build`, with `pip install '.[docs]'`."""
 
 import os
+import posixpath
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+from docutils.nodes import SkipNode
+from latex2mathml import converter
+
 os.environ["JAX_PLATFORMS"] = "cpu"
 sys.path.insert(0, str(Path(__file__).parent))
 
+import jax
+
 import jedax
+from jedax.runs import environment
+
+# The pages' own processes share what has been compiled, also with the next build.
+environment.keep_compiled_programs()
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(jax.config.jax_compilation_cache_dir)
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 HERE = Path(__file__).parent
+# Pages that stand elsewhere in the repository, and where the site has them.
+RECORDS = {
+    "results/README.md": "record/results.md",
+    "benchmarks/README.md": "record/benchmarks.md",
+    "CHANGELOG.md": "record/changelog.md",
+    "CONTRIBUTING.md": "record/contributing.md",
+}
 project = "jedax"
 author = "The jedax developers"
 copyright = "The jedax developers"
@@ -27,7 +47,7 @@ exclude_patterns = ["_build"]
 default_role = "code"  # docstrings are Markdown
 html_theme = "furo"
 html_title = "jedax"
-html_static_path = []
+html_math_renderer = "mathml"  # needs neither a network nor JavaScript
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "attrs_block"]
 myst_heading_anchors = 3
@@ -79,7 +99,45 @@ def from_markdown(app: object, what: str, name: str, obj: object, options: objec
     lines[:] = found
 
 
+def links(app: object, page: str, source: list[str]) -> None:
+    """Let links of the repository work on the site: to pages it has, to files as downloads; fill in the records."""
+    shown = {to: where for where, to in RECORDS.items()}.get(f"{page}.md")
+    if shown:
+        source[0] = (HERE.parent / shown).read_text(encoding="utf-8")
+    where = posixpath.dirname(shown or f"docs/{page}")  # what links are relative to
+    here = posixpath.dirname(f"docs/{page}")
+
+    def link(found: re.Match[str]) -> str:
+        image, text, path, anchor = found.groups(default="")
+        target = posixpath.normpath(posixpath.join(where, path))
+        moved = posixpath.relpath(target, here)
+        if target in RECORDS:
+            return f"[{text}](/{RECORDS[target]}{anchor})"
+        if image or target.startswith("docs/"):
+            return f"{image}[{text}]({moved}{anchor})"
+        if (HERE.parent / target).is_dir():
+            return text
+        return f"{{download}}`{text.replace('`', '')} <{moved}>`"
+
+    source[0] = re.sub(r"(!?)\[([^\]]*)\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)", link, source[0])
+
+
+def inline_mathml(self: object, node: object) -> None:
+    """Show a formula within a line."""
+    self.body.append(converter.convert(node.astext()))  # type: ignore[attr-defined]
+    raise SkipNode
+
+
+def block_mathml(self: object, node: object) -> None:
+    """Show a formula by itself."""
+    formula = converter.convert(node.astext(), display="block")  # type: ignore[attr-defined]
+    self.body.append(f"<div>{formula}</div>")  # type: ignore[attr-defined]
+    raise SkipNode
+
+
 def setup(app: object) -> None:
     """Let Sphinx call what is defined here."""
     app.connect("builder-inited", notebooks)  # type: ignore[attr-defined]
+    app.connect("source-read", links)  # type: ignore[attr-defined]
+    app.add_html_math_renderer("mathml", (inline_mathml, None), (block_mathml, None))  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", from_markdown, priority=400)  # type: ignore[attr-defined]

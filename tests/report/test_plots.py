@@ -50,7 +50,7 @@ def test_best_path_starts_at_the_start_and_passes_the_descriptor(runs):
     np.testing.assert_allclose(path[0], [0.15, 0.15])
     assert np.linalg.norm(path - run.best().descriptor, axis=1).min() < 1e-5
     labels = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert labels == {"target", "start", "path", "end"}
+    assert labels == {"goal", "start", "path", "end"}
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
     plt.close(figure)
 

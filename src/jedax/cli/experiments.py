@@ -82,8 +82,8 @@ def bench(arguments: list[str]) -> None:
     for path, message in outcome.failed:
         print(f"failed: {path}: {message}")
     if outcome.elsewhere:
-        print(f"{len(outcome.elsewhere)} runs were left to another process that works on {out}")
-    print(f"{outcome.done} runs done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
+        print(f"{_runs(len(outcome.elsewhere))} left to another process that works on {out}")
+    print(f"{_runs(outcome.done)} done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
     if outcome.failed:
         raise SystemExit(1)
 
@@ -203,3 +203,8 @@ def _real(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise JedaxError(f"{name}: expected a number, got {text!r}; change it.") from None
+
+
+def _runs(number: int) -> str:
+    """Return a number of runs in words."""
+    return f"{number} run{'s' if number != 1 else ''}"

@@ -150,9 +150,9 @@ def _carry_out(
             shown.close()
     summary = found.summary
     fitness = summary["max_fitness"]
-    best = f"best fitness {found.best().fitness:.2f}"
+    best = f"best fitness {_rounded(found.best().fitness)}"
     if isinstance(fitness, list):
-        best = f"best fitness of each replica {', '.join(f'{f:.2f}' for f in fitness)}"
+        best = f"best fitness of each replica {', '.join(map(_rounded, fitness))}"
     print(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
           f"({progress.clock(summary['wall_seconds'])} in all)")  # fmt: skip
     if summary["status"] in _ENDS:
@@ -187,6 +187,11 @@ def nothing_to_save() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _rounded(fitness: float) -> str:
+    """Return a fitness with two decimals, or three digits where that says more."""
+    return f"{fitness:.3g}" if abs(fitness) < 1 else f"{fitness:.2f}"
 
 
 def _each(value: Any) -> list[Any]:

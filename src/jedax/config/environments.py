@@ -26,6 +26,7 @@ class WithDescriptorBounds(Config):
     measured_on: int = Field(
         default=64, ge=2, description="Random genotypes on which bounds that are not given are measured, once."
     )
+    goal_fitness: float | None = Field(default=None, description="Fitness that reaches the goal; default: none.")
     qd_offset: float = Field(default=0.0, description="Fitness from which the QD score counts.")
     evaluations: int = Field(default=_BUDGET, ge=1, description="Budget of a run that names none.")
 
@@ -122,7 +123,6 @@ class PythonFunctionConfig(WithDescriptorBounds):
     initial_std: float = Field(
         default=1.0, ge=0, description="Standard deviation of random genotypes, drawn around zero."
     )
-    goal_fitness: float | None = Field(default=None, description="Fitness that reaches the goal; default: none.")
     chunk: int = Field(default=16, ge=1, description="Genotypes in one call of the function.")
 
 

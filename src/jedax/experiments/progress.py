@@ -31,7 +31,7 @@ class BenchProgress:
         self._total, self._num_runs = evaluations, num_runs
         self._began = self._last = time.monotonic()
         before = f", {num_before} seeds were done before" if num_before else ""
-        self.note(f"{num_runs} runs, {evaluations:,} evaluations to do{before}")
+        self.note(f"{num_runs} run{'s' if num_runs != 1 else ''}, {evaluations:,} evaluations to do{before}")
         if self.stream is not None and self.stream.isatty() and num_runs:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn

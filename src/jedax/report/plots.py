@@ -219,7 +219,7 @@ def maze(ax: Axes, config: MazeConfig, *, fill_target: bool = True) -> None:
     walls = [((x1, y1), (x2, y2)) for x1, y1, x2, y2 in config.all_walls]
     ax.add_collection(LineCollection(walls, colors=WALL, linewidths=2, zorder=3, capstyle="round"))
     ax.add_patch(Circle(config.target, config.target_radius, facecolor=TARGET if fill_target else "none",
-                        edgecolor=TARGET, linewidth=1.6, zorder=3, label="target"))  # fmt: skip
+                        edgecolor=TARGET, linewidth=1.6, zorder=3, label="goal"))  # fmt: skip
     ax.plot(*config.start[:2], "o", color=PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
 
 
@@ -231,7 +231,7 @@ def ant_maze(ax: Axes) -> None:
         style = BoxStyle("Round", pad=0, rounding_size=layout.RADIUS)
         ax.add_patch(FancyBboxPatch((x1 - rx, y1 - ry), x2 - x1 + 2 * rx, y2 - y1 + 2 * ry, boxstyle=style,
                                     facecolor=WALL, linewidth=0, zorder=3))  # fmt: skip
-    ax.plot(*layout.TARGET, "*", color=TARGET, markersize=13, markeredgecolor="white", zorder=4, label="target")
+    ax.plot(*layout.TARGET, "*", color=TARGET, markersize=13, markeredgecolor="white", zorder=4, label="goal")
     ax.plot(0, 0, "o", color=PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
 
 

@@ -34,6 +34,11 @@ class MeasuredTask(ConfiguredTask):
         return self.config.name
 
     @property
+    def goal_fitness(self) -> float | None:
+        """That of the settings."""
+        return self.config.goal_fitness
+
+    @property
     def qd_offset(self) -> float:
         """That of the settings."""
         return self.config.qd_offset

@@ -47,11 +47,6 @@ class PythonFunction(HostTask):
         return self.config.num_params or 0
 
     @property
-    def goal_fitness(self) -> float | None:
-        """That of the settings."""
-        return self.config.goal_fitness
-
-    @property
     def work(self) -> Work:
         """Calls of the function."""
         bounds = self.given_bounds
