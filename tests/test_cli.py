@@ -18,6 +18,13 @@ TINY = ["--evaluations", "64", "--population", "4", "--pool", "2", "--generation
         "--gp-max-steps", "3"]  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _without_figures(request, monkeypatch):
+    """Runs draw nothing, which takes most of the time of a small one, but where a test looks at figures."""
+    if request.function is not test_run_leaves_results_and_says_where:
+        monkeypatch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+
+
 def test_run_leaves_results_and_says_where(here, capsys):
     code, out, _ = call(capsys, "run", "maze-a", *TINY)
     assert code == 0

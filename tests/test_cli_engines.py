@@ -24,13 +24,12 @@ def test_a_bench_as_commands_that_are_gathered(here, capsys):
     code, out, _ = call(capsys, *GRID, "--out", "all of it", "--collect", "job")
     assert code == 1
     assert out == (
-        "1 runs gathered, 0 were there; compare them with: jedax compare all of it\n"
-        f"missing: all of it/{SECOND}/seeds-0-1\n"
+        f"1 run gathered, 0 were there; compare with: jedax compare all of it\nmissing: all of it/{SECOND}/seeds-0-1\n"
     )
     code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-cells")
     assert [shlex.split(line)[-1] for line in out.splitlines()] == [SECOND]
     code, out, err = call(capsys, *commands[1][1:])
-    assert (code, out[:6]) == (0, "1 runs"), err
+    assert (code, out[:5]) == (0, "1 run"), err
     assert call(capsys, *GRID, "--out", "all of it", "--collect", "all of it")[0] == 0
     code, out, _ = call(capsys, "bench", "--out", "copy", "--collect", "all of it", "job")
     assert (code, out.split(";")[0]) == (0, "2 runs gathered, 0 were there")

@@ -21,6 +21,9 @@ EVEN = {
 OWN_SPREAD = {"ASEBO", "GuidedES", "GradientlessDescent", "ESMC"}
 WELL_BEHAVED = ["SNES", "CMA_ES", "Sep_CMA_ES", "xNES", "CR_FM_NES", "MA_ES", "LM_MA_ES", "DES", "PGPE"]
 
+# The others take half a second each, most of it compilation: with the longest tests.
+OFTEN = {*WELL_BEHAVED, "Open_ES", "HillClimbing", "MR15_GA", "PSO", "SimulatedAnnealing", "ESMC"}
+
 
 def leaves(tree):
     return [(jax.tree_util.keystr(path), np.asarray(leaf)) for path, leaf in jax.tree.leaves_with_path(tree)]
@@ -213,8 +216,9 @@ def test_populations_that_evosax_refuses(name, population):
         assert jax.eval_shape(first, jax.random.key(0)).shape == (population, 5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(algorithms))
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=() if name in OFTEN else pytest.mark.nightly) for name in sorted(algorithms)
+])  # fmt: skip
 def test_every_algorithm_runs(name, run_search, problems, ask):
     strategy = EvosaxStrategy(name=name, population=16, step_size=0.05)
     state = strategy.init(jax.random.key(0), CENTRE)

@@ -23,6 +23,7 @@ def mass():
     return make("playground:PointMass", **MASS)
 
 
+@pytest.mark.nightly
 def test_a_search_is_the_episode_step_by_step(tmp_path, mass):
     """Its best policy, acting in the environment step by step, earns what the search says, and ends there."""
     out = tmp_path / "run"

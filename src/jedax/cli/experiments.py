@@ -115,7 +115,9 @@ def _collect(tasks: list[str], values: dict[str, Any]) -> None:
     found = collect(values["collect"], out)
     for path in found.unfinished:
         print(f"not finished: {path}")
-    print(f"{len(found.copied)} runs gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
+    print(
+        f"{_runs(len(found.copied))} gathered, {len(found.before)} were there; compare them with: jedax compare {out}"
+    )
     if grid is None:
         return
     cells = chosen_cells(grid, Path(out), LocalEngine(), values.get("cells") or ())

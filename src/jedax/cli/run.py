@@ -191,7 +191,7 @@ def nothing_to_save() -> Iterator[None]:
 
 def _rounded(fitness: float) -> str:
     """Return a fitness with two decimals, or three digits where that says more."""
-    return f"{fitness:.3g}" if abs(fitness) < 1 else f"{fitness:.2f}"
+    return f"{fitness:.3g}" if 0 < abs(fitness) < 1 else f"{fitness + 0.0:.2f}"
 
 
 def _each(value: Any) -> list[Any]:
