@@ -24,7 +24,8 @@ def test_a_bench_as_commands_that_are_gathered(here, capsys):
     code, out, _ = call(capsys, *GRID, "--out", "all of it", "--collect", "job")
     assert code == 1
     assert out == (
-        f"1 run gathered, 0 were there; compare them with: jedax compare all of it\nmissing: all of it/{SECOND}/seeds-0-1\n"
+        "1 run gathered, 0 were there; compare them with: jedax compare all of it\n"
+        f"missing: all of it/{SECOND}/seeds-0-1\n"
     )
     code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-cells")
     assert [shlex.split(line)[-1] for line in out.splitlines()] == [SECOND]
