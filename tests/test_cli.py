@@ -99,6 +99,20 @@ def test_config_file(here, capsys):
     assert read_config(here / "again") == config
 
 
+def test_descriptors_that_lie_outside_are_remarked_on(here, capsys):
+    (here / "wide.py").write_text(
+        "import jax\nimport jedax\n\n\nclass Wide(jedax.tasks.Task):\n    name, num_params = 'wide', 2\n"
+        "    descriptor_bounds = ((-2.0, 0.0), (2.0, 3.0))\n\n"
+        "    def init(self, key):\n        return jax.random.normal(key, (2,))\n\n"
+        "    def evaluate(self, key, genotype):\n"
+        "        return jedax.Evaluation(fitness=-genotype @ genotype, descriptor=genotype - 50)\n"
+    )
+    code, out, err = call(capsys, "run", "wide:Wide", *TINY)
+    assert code == 0, err
+    assert "64 of 64 descriptors lay outside the task's descriptor_bounds, which are (lows, highs)" in out
+    assert "outside" not in call(capsys, "run", "arm", *TINY)[1]
+
+
 def test_start_from_a_file(here, capsys):
     np.save("g.npy", np.zeros((2, 10), np.float32))
     code, out, err = call(capsys, "run", "arm", *TINY, "--start-from", "g.npy", "--out", "r")

@@ -127,6 +127,17 @@ def test_one_seed(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("seeds", "said"), [(3, True), (4, False)])
+def test_seeds_too_few_to_show_anything(tmp_path, seeds, said):
+    """Two samples of three that do not overlap have p = 2 / 20, of four 2 / 70."""
+    for label, first in (("jedi", -120.0), ("b", -140.0)):
+        values = [first - seed for seed in range(seeds)]
+        write_run(tmp_path / label, values, label=label, **({"method": BASELINE} if label == "b" else {}))
+    found = compare(tmp_path)
+    assert (found.notes == ("maze-a: with so few seeds no p-value can be below 0.1; run more.",)) == said
+    assert (found.tables[0].entry("b").p > 0.05) == said
+
+
 def test_one_label_alone(tmp_path):
     write_run(tmp_path / "a", [-120.0, -130, -125])
     found = compare(str(tmp_path))
@@ -151,6 +162,7 @@ def test_a_file_is_read_at_the_budget_of_the_runs(tmp_path):
     assert entry.reached[1].evaluations == (math.inf, math.inf)  # only after the budget
     assert math.isnan(entry.median_coverage)
     assert found.notes == (
+        "maze-a: with so few seeds no p-value can be below 0.33; run more.",
         "maze-a: seeds of pga that end before the budget of 10,000 evaluations: 1, the first at 9,000; their last "
         "value stands for what they would have reached.",
     )

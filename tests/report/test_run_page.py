@@ -367,6 +367,16 @@ def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path):
         assert "cell: 3" in page.inner_text("#tip")
 
 
+def test_charts_whose_library_was_left_behind(browser, copy):
+    """Such as when the page is sent without the file beside it."""
+    write_report(copy, share=True)
+    (copy / "plotly.min.js").unlink()
+    page = browser.new_page()
+    page.goto((copy / "report.html").as_uri())
+    assert "plotly.min.js, which is not there" in page.inner_text("[role=alert]")
+    page.close()
+
+
 def test_a_directory_is_still_a_runs(maze_run, copy):
     write_report(copy, share=True)
     assert (copy / "plotly.min.js").is_file()

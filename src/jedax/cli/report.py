@@ -11,7 +11,11 @@ from jedax.cli.run import nothing_to_save
 _REPORT = {
     "out": Option("The page; default: report.html in the directory.", str),
     "share": Option("Put the library that draws charts beside the page, not into it.", bool, False),
-    "runs": Option("Of a directory of runs: write the page of each run as well.", bool, False),
+    "runs": Option(
+        "Of a directory of runs: write the page of each run as well; they share plotly.min.js.",
+        bool,
+        False,
+    ),
     "trace_seconds": Option(
         "Of robots' episodes: how long policies may act again, so that the page shows what they do. 0: none.",
         float,

@@ -161,6 +161,10 @@ def _carry_out(
         kinds = {kind.replace("_", " "): sum(_each(number)) for kind, number in summary["failures"].items()}
         named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
         print(f"{sum(_each(summary['num_failed'])):,} evaluations failed ({named}) and were not stored")
+    outside, counted = sum(_each(summary["num_outside"])), summary["evaluations"] * len(_each(fitness))
+    if 2 * outside > counted:
+        print(f"{outside:,} of {counted:,} descriptors lay outside the task's descriptor_bounds, which are "
+              "(lows, highs); they went to the nearest cells")  # fmt: skip
     print(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
 
 

@@ -6,6 +6,7 @@ Mann-Whitney U test against the better version of JEDi on that task.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -291,6 +292,11 @@ def _notes(tables: Sequence[TaskTable], records: Records, reference: str | None)
         single = [entry.label for entry in table.entries if len(entry.seeds) < 2]
         if single:
             notes.append(f"{table.task}: a single seed of {', '.join(single)}; no interval and no p-value with it.")
+        if table.reference is not None and (known := [e for e in table.entries if e.p is not None]):
+            ours = len(table.entry(table.reference).seeds)
+            least = min(2 / math.comb(ours + len(entry.seeds), ours) for entry in known)
+            if least > SIGNIFICANT:
+                notes.append(f"{table.task}: with so few seeds no p-value can be below {least:.2g}; run more.")
         stopped = [r for r in records.records if r.task == table.task and r.stopped]
         if stopped:
             labels = ", ".join(sorted({r.label for r in stopped}))

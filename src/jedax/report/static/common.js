@@ -96,6 +96,12 @@ jedax.withCharts = (draw) => {
     const held = document.getElementById("plotly"), script = document.createElement("script");
     if (held.dataset.path) {
       script.addEventListener("load", draw);
+      script.addEventListener("error", () => {
+        const note = document.createElement("p");
+        note.setAttribute("role", "alert");
+        note.textContent = `This page draws its charts with ${held.dataset.path}, which is not there: keep both files together.`;
+        document.querySelector("main, body").prepend(note);
+      });
       script.src = held.dataset.path;
     } else script.textContent = held.textContent;
     document.head.append(script);
