@@ -1,5 +1,8 @@
 """Replays: which solution is shown, and what the files hold."""
 
+import sys
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from PIL import Image
@@ -7,6 +10,7 @@ from PIL import Image
 import jedax
 from jedax import cli
 from jedax._checks import JedaxError
+from jedax.report import plots
 from jedax.report.films import every
 from jedax.report.replay import in_cell, replay
 from jedax.tasks import Maze
@@ -84,8 +88,61 @@ class TestChoice:
         found = jedax.run("jedi", "arm", evaluations=16, population=4, pool=2, generations=1, cells=16)
         with pytest.raises(JedaxError, match=r"^out: expected a folder, got none for a run without a directory"):
             replay(found)
-        with pytest.raises(JedaxError, match=r"^replay: expected a run on a maze or a control task, got one on arm"):
+        with pytest.raises(
+            JedaxError, match=r"^replay: expected a run on a maze, a control task, or .*, got one on arm"
+        ):
             replay(found, out=".")
+
+
+DRAWN = """
+import jax
+import jedax
+
+
+class Drawn(jedax.tasks.Task):
+    name, num_params, descriptor_bounds = "drawn", 2, ((-1.0, -1.0), (1.0, 1.0))
+
+    def init(self, key):
+        return jax.random.uniform(key, (2,))
+
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(fitness=-genotype @ genotype, descriptor=genotype)
+
+    def draw(self, ax, genotype):
+        ax.plot([0, float(genotype[0])], [0, float(genotype[1])], label="mine")
+"""
+
+
+class TestTasksThatDraw:
+    @pytest.fixture
+    def drawn(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+        (tmp_path / "drawn_task.py").write_text(DRAWN)
+        cli.main(["run", "drawn_task:Drawn", "--method", "map-elites", "--evaluations", "64", "--cells", "16",
+                  "--out", "r"])  # fmt: skip
+        yield jedax.load("r")
+        sys.modules.pop("drawn_task", None)
+
+    def test_best_and_replay(self, drawn, tmp_path):
+        figure, ax = plt.subplots()
+        plots.best(ax, drawn)
+        assert [line.get_label() for line in ax.lines] == ["mine"]
+        np.testing.assert_allclose(ax.lines[0].get_xdata(), [0, drawn.best().genotype[0]], atol=1e-6)
+        plt.close(figure)
+        found = replay("r")
+        assert [path.name for path in found.files] == ["best.png"]
+        assert (tmp_path / "r" / "replay" / "best.png").stat().st_size > 5_000
+
+    def test_an_error_is_shown_and_costs_nothing(self, drawn, monkeypatch):
+        def fail(self, ax, genotype):
+            raise ZeroDivisionError("no picture")
+
+        monkeypatch.setattr(type(drawn.task), "draw", fail)
+        figure, ax = plt.subplots()
+        plots.best(ax, drawn)
+        assert "Drawn.draw raised\nZeroDivisionError: no picture" in ax.texts[0].get_text()
+        plt.close(figure)
 
 
 def test_command(run, tmp_path, capsys):

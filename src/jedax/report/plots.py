@@ -236,7 +236,7 @@ def ant_maze(ax: Axes) -> None:
 
 
 def best(ax: Axes, run: Run, replica: int | None = None) -> None:
-    """Draw the best solution: a robot's path in its maze, an arm's links, else where it lies among the cells."""
+    """Draw the best solution: a path in its maze, an arm's links, what the task's own `draw` does, or its cell."""
     which = run.best_replica if replica is None else replica
     solution = run.best(which)
     if isinstance(run.task, Maze):
@@ -245,6 +245,8 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         links = np.asarray(run.task.link_positions(jax.numpy.asarray(solution.genotype)))
         ax.plot(*links.T, "-o", color=PATH, linewidth=2.5, markersize=5)
         ax.plot(*links[-1], "o", color=STOP, markersize=9, label="tip")
+    elif hasattr(run.task, "draw"):
+        drawn_by_task(ax, run.task, solution.genotype)
     else:
         fitness = np.asarray(run.repertoire.fitness[which], float)
         place = solution.descriptor if len(solution.descriptor) > 1 else [solution.descriptor[0], 0.5]
@@ -254,6 +256,16 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         _frame(ax, run, fill_target=True)
         legend_below(ax)
     ax.set_title(f"best solution: fitness {solution.fitness:.2f}", fontsize=10)
+
+
+def drawn_by_task(ax: Axes, task: Any, genotype: np.ndarray) -> None:
+    """Let a task of the user's own draw a solution with its method `draw(ax, genotype)`; an error of its is shown."""
+    try:
+        task.draw(ax, genotype)
+    except Exception as error:  # a picture is not worth a run
+        ax.clear()
+        said = f"{type(task).__name__}.draw raised\n{type(error).__name__}: {str(error)[:200]}"
+        ax.text(0.5, 0.5, said, ha="center", va="center", wrap=True, transform=ax.transAxes)
 
 
 def _path(ax: Axes, task: Maze, genotype: np.ndarray, seed: int) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 
 from jedax._checks import fail
+from jedax.report import plots
 from jedax.report.films import Replay
+from jedax.runs.files import write_atomic
 from jedax.runs.results import Run, Solution, load
-from jedax.tasks import Maze
+from jedax.tasks import Maze, Task
 from jedax.tasks.control.base import ControlTask
 
 FOLDER = "replay"
@@ -49,12 +53,26 @@ def replay(
         from jedax.report.replay_maze import show as show_maze
 
         return show_maze(run.task, solution, run.config.run.seed + replica, folder, name)
+    if hasattr(run.task, "draw"):
+        return _drawn(run.task, solution, folder, name)
     raise fail(
         "replay",
-        expected="a run on a maze or a control task",
+        expected="a run on a maze, a control task, or a task with a method draw(ax, genotype)",
         received=f"one on {run.task.name}",
-        remedy="see figures/best.png in its directory",
+        remedy="give its class that method, or see figures/best.png in its directory",
     )
+
+
+def _drawn(task: Task, solution: Solution, folder: Path, name: str) -> Replay:
+    """Write what the task itself draws of a solution, as PNG."""
+    figure, ax = plt.subplots(figsize=(4.6, 4.6), layout="constrained")
+    plots.drawn_by_task(ax, task, solution.genotype)
+    ax.set_title(f"{task.name}: fitness {solution.fitness:.2f}", fontsize=10)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=150)
+    plt.close(figure)
+    write_atomic(folder / f"{name}.png", buffer.getvalue())
+    return Replay(solution, solution.fitness, (folder / f"{name}.png",))
 
 
 def _replica(run: Run, seed: int | None) -> int:

@@ -17,7 +17,8 @@ class Task(abc.ABC):
     """A problem whose solutions have a fitness (maximised) and a behaviour.
 
     A task is immutable and hashable: equal settings are equal objects, so a second one does not compile anew.
-    Its methods are pure and can be jitted. A task of one's own needs `init`, `evaluate` and the attributes.
+    Its methods are pure and can be jitted. A task of one's own needs `init`, `evaluate` and the attributes; a method
+    `draw(ax, genotype)`, which draws what a solution does on a matplotlib `Axes`, is used where there is one.
 
     Attributes:
         name: What reports call it.
