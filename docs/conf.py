@@ -103,6 +103,7 @@ def links(app: object, page: str, source: list[str]) -> None:
     """Let links of the repository work on the site: to pages it has, to files as downloads; fill in the records."""
     shown = {to: where for where, to in RECORDS.items()}.get(f"{page}.md")
     if shown:
+        app.env.note_dependency(str(HERE.parent / shown))  # type: ignore[attr-defined]
         source[0] = (HERE.parent / shown).read_text(encoding="utf-8")
     where = posixpath.dirname(shown or f"docs/{page}")  # what links are relative to
     here = posixpath.dirname(f"docs/{page}")
