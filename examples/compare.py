@@ -17,7 +17,7 @@ def main(evaluations=20_000, out="runs/example-compare"):
     (table,) = jedax.compare(out, formats=("png",)).tables
     for entry in table.entries:
         low, high = entry.interval
-        print(f"{entry.label:<12} median {entry.median:.4f}, 95 % between {low:.4f} and {high:.4f}")
+        print(f"{entry.label:<12} median {entry.median:.2g}, 95 % between {low:.2g} and {high:.2g}")
     print(f"P-values, effect sizes and all else: {Path(out) / 'compare' / 'table.md'}")
     return table
 

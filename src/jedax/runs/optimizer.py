@@ -226,6 +226,7 @@ class Optimizer:
             "sha256": _digest(arrays),
         }
         try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
             files.write_tensors(Path(path), arrays, {"format": _FORMAT, "facts": json.dumps(facts)})
         except OSError as error:
             raise fail(
