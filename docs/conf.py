@@ -11,7 +11,6 @@ from docutils.nodes import SkipNode
 from latex2mathml import converter
 
 os.environ["JAX_PLATFORMS"] = "cpu"
-sys.path.insert(0, str(Path(__file__).parent))
 
 import jax
 
@@ -31,6 +30,7 @@ RECORDS = {
     "CHANGELOG.md": "record/changelog.md",
     "CONTRIBUTING.md": "record/contributing.md",
 }
+SHOWN = {to: where for where, to in RECORDS.items()}
 project = "jedax"
 author = "The jedax developers"
 copyright = "The jedax developers"
@@ -101,7 +101,7 @@ def from_markdown(app: object, what: str, name: str, obj: object, options: objec
 
 def links(app: object, page: str, source: list[str]) -> None:
     """Let links of the repository work on the site: to pages it has, to files as downloads; fill in the records."""
-    shown = {to: where for where, to in RECORDS.items()}.get(f"{page}.md")
+    shown = SHOWN.get(f"{page}.md")
     if shown:
         app.env.note_dependency(str(HERE.parent / shown))  # type: ignore[attr-defined]
         source[0] = (HERE.parent / shown).read_text(encoding="utf-8")

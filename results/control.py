@@ -13,36 +13,28 @@ was stopped goes on, so the command can be stopped and given again. The first gr
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from keeping import HERE, keep, run
 
-from jedax.experiments.grids import CONTROL, Entry, Grid, parse_entry
+from jedax.experiments.grids import CONTROL, Grid, grid_named, parse_entry
 
 METHODS = ("jedi-paper", "jedi", "es", "map-elites", "cma-mae", "pga-me")
 SEEDS = 3
 
 
-def _entry(label: str, **changes: object) -> Entry:
-    return Entry(label, "jedi-paper", "cpu", changes)
+def _on_halfcheetah(ablation: str) -> Grid:
+    """Return an ablation of the paper, at the size for CPUs."""
+    entries = tuple(replace(entry, preset="cpu") for entry in grid_named(ablation).entries)
+    return Grid("", ("halfcheetah",), entries, SEEDS)
 
 
 GRIDS = {
     "control": Grid("", CONTROL, tuple(parse_entry(f"{method},cpu") for method in METHODS), SEEDS),
-    "control-alpha": Grid(
-        "",
-        ("halfcheetah",),
-        tuple(_entry(f"alpha={alpha}", alpha=alpha) for alpha in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, "decay")),
-        SEEDS,
-    ),
-    "control-targets": Grid(
-        "",
-        ("halfcheetah",),
-        (_entry("targets=uniform", targets="uniform"), _entry("targets=gp", gp="standard"),
-         _entry("targets=weighted-gp")),
-        SEEDS,
-    ),
-}  # fmt: skip
+    "control-alpha": _on_halfcheetah("ablation-alpha"),
+    "control-targets": _on_halfcheetah("ablation-targets"),
+}
 FOLDERS = {"control": "control", "control-alpha": "control/alpha", "control-targets": "control/targets"}
 
 

@@ -44,11 +44,16 @@ def arm():
     return PlanarArm(joints=4)
 
 
+def draw_nothing(patch):
+    """Let runs draw nothing, which takes most of the time of a small one."""
+    patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+
+
 @pytest.fixture(scope="module")
 def without_figures():
-    """Runs draw nothing, which takes most of the time of a small one."""
+    """Runs draw nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+        draw_nothing(patch)
         yield
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from tests.commands import call
+from tests.conftest import draw_nothing
 
 from jedax import _version
 from jedax.runs import files
@@ -22,7 +23,7 @@ TINY = ["--evaluations", "64", "--population", "4", "--pool", "2", "--generation
 def _without_figures(request, monkeypatch):
     """Runs draw nothing, which takes most of the time of a small one, but where a test looks at figures."""
     if request.function is not test_run_leaves_results_and_says_where:
-        monkeypatch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+        draw_nothing(monkeypatch)
 
 
 def test_run_leaves_results_and_says_where(here, capsys):

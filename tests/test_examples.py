@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import draw_nothing
 
 import jedax
 from jedax import cli
@@ -36,7 +37,7 @@ def test_examples(path, here, monkeypatch, capsys):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 60
     assert f"python examples/{path.name}" in text
-    monkeypatch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+    draw_nothing(monkeypatch)
     shutil.copy(path, here)  # worker processes import functions from where the command was given
     runpy.run_path(path.name)["main"](evaluations=640, out=str(here / "out"))
     assert capsys.readouterr().out.strip()

@@ -52,6 +52,13 @@ def test_mann_whitney_is_exact_for_small_samples(seed):
     assert statistics.mann_whitney(first, second) == pytest.approx(enumerated_p(first, second))
 
 
+@pytest.mark.parametrize(("first", "second"), [(3, 3), (3, 4), (2, 5), (4, 4)])
+def test_least_p_is_that_of_samples_apart(first, second):
+    low, high = np.arange(first, dtype=float), 100 + np.arange(second, dtype=float)
+    assert statistics.least_p(first, second) == pytest.approx(enumerated_p(low, high))
+    assert statistics.least_p(first, second) == pytest.approx(statistics.mann_whitney(low, high))
+
+
 def test_mann_whitney_with_ties_and_unequal_sizes():
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 9, 10).astype(float), rng.integers(2, 11, 14).astype(float)

@@ -1,6 +1,7 @@
 """One tiny run of a maze and one browser, for all tests of pages."""
 
 import pytest
+from tests.conftest import draw_nothing
 
 
 @pytest.fixture(scope="session")
@@ -11,7 +12,7 @@ def maze_run(tmp_path_factory):
     path = tmp_path_factory.mktemp("pages") / "run"
     config = jedax.JediConfig(population=4, pool=2, generations=5, cells=64, targets="pareto", gp_max_steps=2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+        draw_nothing(patch)
         jedax.run(config, "maze-a", evaluations=8 * 40, seed=4, replicas=2, report_every=8, out=path)
     return path
 

@@ -7,6 +7,7 @@ import urllib.request
 
 import numpy as np
 import pytest
+from tests.conftest import draw_nothing
 from tests.report.pages import opened, saved
 
 import jedax
@@ -19,7 +20,7 @@ from jedax.tasks import make
 
 def searched(task, out, evaluations):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+        draw_nothing(patch)
         return jedax.run("map-elites", task, evaluations=evaluations, offspring=evaluations // 3, cells=16, out=out)
 
 

@@ -115,10 +115,8 @@ class Drawn(jedax.tasks.Task):
 
 class TestTasksThatDraw:
     @pytest.fixture
-    def drawn(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-        (tmp_path / "drawn_task.py").write_text(DRAWN)
+    def drawn(self, here):
+        (here / "drawn_task.py").write_text(DRAWN)
         cli.main(["run", "drawn_task:Drawn", "--method", "map-elites", "--evaluations", "64", "--cells", "16",
                   "--out", "r"])  # fmt: skip
         yield jedax.load("r")

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import yaml
+from tests.conftest import draw_nothing
 from tests.report.pages import opened, saved
 
 import jedax
@@ -165,7 +166,7 @@ def test_the_slider_plays_the_search_back(page, maze_run, run):
 def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm):
     config = jedax.config.methods.MapElitesConfig(offspring=8, cells=16)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+        draw_nothing(patch)
         run = jedax.run(config, arm, evaluations=80, out=tmp_path / "run", report_every=3)
     with opened(browser, write_report(run.path).as_uri()) as page:
         assert page.get_attribute("#loop", "max") == "4"

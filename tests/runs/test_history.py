@@ -11,14 +11,9 @@ from jedax.algorithms import make_algorithm
 from jedax.runs import history
 from jedax.runs.directory import RunDirectory
 
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 BATCH = 8
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_figures():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def bench(arguments: list[str]) -> None:
         from jedax.experiments.bench import bench as run_bench
         from jedax.experiments.bench import chosen_cells
         from jedax.experiments.cells import left_to_do
-        from jedax.experiments.progress import BenchProgress
+        from jedax.experiments.progress import BenchProgress, runs_text
         from jedax.runs.environment import keep_compiled_programs
         from jedax.runs.search import Interrupted
 
@@ -82,8 +82,8 @@ def bench(arguments: list[str]) -> None:
     for path, message in outcome.failed:
         print(f"failed: {path}: {message}")
     if outcome.elsewhere:
-        print(f"{_runs(len(outcome.elsewhere))} left to another process that works on {out}")
-    print(f"{_runs(outcome.done)} done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
+        print(f"{runs_text(len(outcome.elsewhere))} left to another process that works on {out}")
+    print(f"{runs_text(outcome.done)} done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
     if outcome.failed:
         raise SystemExit(1)
 
@@ -112,12 +112,12 @@ def _collect(tasks: list[str], values: dict[str, Any]) -> None:
         from jedax.experiments.bench import chosen_cells
         from jedax.experiments.cells import error_file, left_to_do
         from jedax.experiments.collect import collect
+        from jedax.experiments.progress import runs_text
     found = collect(values["collect"], out)
     for path in found.unfinished:
         print(f"not finished: {path}")
-    print(
-        f"{_runs(len(found.copied))} gathered, {len(found.before)} were there; compare them with: jedax compare {out}"
-    )
+    gathered = runs_text(len(found.copied))
+    print(f"{gathered} gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
     if grid is None:
         return
     cells = chosen_cells(grid, Path(out), LocalEngine(), values.get("cells") or ())
@@ -205,8 +205,3 @@ def _real(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise JedaxError(f"{name}: expected a number, got {text!r}; change it.") from None
-
-
-def _runs(number: int) -> str:
-    """Return a number of runs in words."""
-    return f"{number} run{'s' if number != 1 else ''}"

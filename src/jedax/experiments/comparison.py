@@ -6,7 +6,6 @@ Mann-Whitney U test against the better version of JEDi on that task.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -294,7 +293,7 @@ def _notes(tables: Sequence[TaskTable], records: Records, reference: str | None)
             notes.append(f"{table.task}: a single seed of {', '.join(single)}; no interval and no p-value with it.")
         if table.reference is not None and (known := [e for e in table.entries if e.p is not None]):
             ours = next(len(entry.seeds) for entry in table.entries if entry.label == table.reference)
-            least = min(2 / math.comb(ours + len(entry.seeds), ours) for entry in known)
+            least = min(statistics.least_p(ours, len(entry.seeds)) for entry in known)
             if least > SIGNIFICANT:
                 notes.append(f"{table.task}: with so few seeds no p-value can be below {least:.2g}; run more.")
         stopped = [r for r in records.records if r.task == table.task and r.stopped]

@@ -11,6 +11,11 @@ from jedax.runs.progress import clock
 _SECONDS_BETWEEN_LINES = 10.0
 
 
+def runs_text(number: int) -> str:
+    """Return a number of runs in words."""
+    return f"{number} run{'s' if number != 1 else ''}"
+
+
 class BenchProgress:
     """Follows a bench: a bar where the stream is a terminal, else lines.
 
@@ -31,7 +36,7 @@ class BenchProgress:
         self._total, self._num_runs = evaluations, num_runs
         self._began = self._last = time.monotonic()
         before = f", {num_before} seeds were done before" if num_before else ""
-        self.note(f"{num_runs} run{'s' if num_runs != 1 else ''}, {evaluations:,} evaluations to do{before}")
+        self.note(f"{runs_text(num_runs)}, {evaluations:,} evaluations to do{before}")
         if self.stream is not None and self.stream.isatty() and num_runs:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn

@@ -10,6 +10,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -51,6 +52,18 @@ def mann_whitney(first: ArrayLike, second: ArrayLike) -> float | None:
     if (np.concatenate([one, two]) == one[0]).all():
         return 1.0
     return float(mannwhitneyu(one, two, alternative="two-sided", method="auto").pvalue)
+
+
+def least_p(first: int, second: int) -> float:
+    """Return the smallest exact two-sided p-value that `mann_whitney` can give for samples of these sizes.
+
+    Of all the ways to share ranks out to the two samples, two keep them apart.
+
+    Args:
+        first: Values in one sample, at least 1.
+        second: Values in the other.
+    """
+    return 2 / math.comb(first + second, first)
 
 
 def vargha_delaney(first: ArrayLike, second: ArrayLike) -> float:

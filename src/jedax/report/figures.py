@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,10 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jedax.report import plots
-from jedax.runs.files import write_atomic
+from jedax.report.pictures import write_picture
 from jedax.runs.results import Run
-
-_DPI = 150
 
 
 def write_figures(run: Run, folder: Path) -> list[Path]:
@@ -39,15 +36,7 @@ def write_figures(run: Run, folder: Path) -> list[Path]:
         mean, std = _of(run, run.gp_mean), _of(run, run.gp_std)
         drawings["gp_mean"] = lambda run: _cells(run, mean, "GP mean of fitness", with_targets=True)
         drawings["gp_std"] = lambda run: _cells(run, std, "GP standard deviation", cmap="cividis", with_targets=True)
-    paths = []
-    for name, draw in drawings.items():
-        figure = draw(run)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, dpi=_DPI, bbox_inches="tight")
-        plt.close(figure)
-        paths.append(folder / f"{name}.png")
-        write_atomic(paths[-1], buffer.getvalue())
-    return paths
+    return [write_picture(folder / f"{name}.png", draw(run)) for name, draw in drawings.items()]
 
 
 def _of(run: Run, values: np.ndarray | jax.Array) -> np.ndarray:

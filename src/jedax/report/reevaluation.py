@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from jedax._checks import fail
 from jedax.report import plots
 from jedax.report.numbers import decimals_for, fitness_text
+from jedax.report.pictures import write_picture
 from jedax.runs.directory import REEVALUATED, RunDirectory
 from jedax.runs.files import write_atomic, write_json
 from jedax.runs.reevaluation import Note, Reevaluation, Solutions, sample_again
@@ -74,11 +75,7 @@ def _write(run: Run, found: Reevaluation, folder: Path) -> None:
     write_json(numbers, as_dict(found))
     write_atomic(table, _csv(found))
     if found.scope == "all":
-        buffer = io.BytesIO()
-        drawn = figure(run, found)
-        drawn.savefig(buffer, dpi=150, bbox_inches="tight")
-        plt.close(drawn)
-        write_atomic(picture, buffer.getvalue())
+        write_picture(picture, figure(run, found))
 
 
 def as_dict(found: Reevaluation) -> dict[str, Any]:

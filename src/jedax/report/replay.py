@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ import numpy as np
 from jedax._checks import fail
 from jedax.report import plots
 from jedax.report.films import Replay
-from jedax.runs.files import write_atomic
+from jedax.report.pictures import write_picture
 from jedax.runs.results import Run, Solution, load
 from jedax.tasks import Maze, Task
 from jedax.tasks.control.base import ControlTask
@@ -68,11 +67,7 @@ def _drawn(task: Task, solution: Solution, folder: Path, name: str) -> Replay:
     figure, ax = plt.subplots(figsize=(4.6, 4.6), layout="constrained")
     plots.drawn_by_task(ax, task, solution.genotype)
     ax.set_title(f"{task.name}: fitness {solution.fitness:.2f}", fontsize=10)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=150)
-    plt.close(figure)
-    write_atomic(folder / f"{name}.png", buffer.getvalue())
-    return Replay(solution, solution.fitness, (folder / f"{name}.png",))
+    return Replay(solution, solution.fitness, (write_picture(folder / f"{name}.png", figure),))
 
 
 def _replica(run: Run, seed: int | None) -> int:

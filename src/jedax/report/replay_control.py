@@ -5,7 +5,6 @@ The film comes from MuJoCo's renderer where that works without a screen, and els
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from jedax.report import plots, sticks
 from jedax.report.films import Replay, every, jitted, write_arrays, write_film
 from jedax.report.mujoco_film import render
-from jedax.runs.files import write_atomic
+from jedax.report.pictures import write_picture
 from jedax.runs.results import Solution
 from jedax.tasks.control import AntMaze
 from jedax.tasks.control.base import ControlTask
@@ -33,8 +33,8 @@ def show(task: ControlTask, solution: Solution, folder: Path, name: str) -> Repl
     length = int(steps.length)
     fitness = float(np.where(np.arange(task.config.steps) < length, steps.rewards, 0).sum(dtype=np.float64))
     body = sticks.body_of(task.environment.sys.mj_model)
-    picture = folder / f"{name}.png"
-    write_atomic(picture, _picture(task, body, steps, f"{task.name}: fitness {fitness:.1f} in {length} steps"))
+    title = f"{task.name}: fitness {fitness:.1f} in {length} steps"
+    picture = write_picture(folder / f"{name}.png", _picture(task, body, steps, title))
     frames = every(length, _MOST_FRAMES)
     seconds = float(task.environment.dt) * length / len(frames)
     film = folder / f"{name}.gif"
@@ -51,7 +51,7 @@ def show(task: ControlTask, solution: Solution, folder: Path, name: str) -> Repl
     return Replay(solution, fitness, (picture, film, numbers), tuple(remarks))
 
 
-def _picture(task: ControlTask, body: sticks.Body, steps: Any, title: str) -> bytes:
+def _picture(task: ControlTask, body: sticks.Body, steps: Any, title: str) -> Figure:
     length = int(steps.length)
     if isinstance(task, AntMaze):
         figure, ax = plt.subplots(figsize=(4.6, 4.6))
@@ -68,10 +68,7 @@ def _picture(task: ControlTask, body: sticks.Body, steps: Any, title: str) -> by
         _gait(gait, task, steps)
     ax.set_title(title, fontsize=10)
     figure.tight_layout()
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=150, bbox_inches="tight")
-    plt.close(figure)
-    return buffer.getvalue()
+    return figure
 
 
 def _gait(ax: Axes, task: Locomotion, steps: Any) -> None:

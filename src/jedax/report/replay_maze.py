@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import jax
@@ -15,7 +14,7 @@ from matplotlib.patches import Circle
 
 from jedax.report import plots
 from jedax.report.films import Replay, every, jitted, write_arrays, write_film
-from jedax.runs.files import write_atomic
+from jedax.report.pictures import write_picture
 from jedax.runs.results import Solution
 from jedax.tasks import Maze
 
@@ -39,11 +38,7 @@ def show(task: Maze, solution: Solution, seed: int, folder: Path, name: str) -> 
     ax.plot(*positions.T, color=plots.PATH, linewidth=1.6, zorder=5, label="path")
     ax.plot(*positions[-1], "X", color=plots.STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncol=4, frameon=False, fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=150, bbox_inches="tight")
-    plt.close(figure)
-    picture = folder / f"{name}.png"
-    write_atomic(picture, buffer.getvalue())
+    picture = write_picture(folder / f"{name}.png", figure)
 
     film = write_film(folder / f"{name}.gif", _frames(task, title, positions), _SECONDS / _MOST_FRAMES)
     arrays = {"positions": positions, "actions": actions, "observations": trajectory.observations[0, :length]}

@@ -73,6 +73,11 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def other_format(path: str | Path, expected: object, received: str) -> CorruptError:
+    """Return the error for what another version of jedax wrote."""
+    return CorruptError(f"{path}: expected format {expected}, got {received}; use the version that wrote it.")
+
+
 def _sync_folder(path: Path) -> None:
     if os.name == "nt":  # a folder cannot be opened there
         return
@@ -143,8 +148,7 @@ def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
             with safe_open(str(path), "np") as file:
                 received = (file.metadata() or {}).get("format", form)
             if received != form:
-                message = f"{path}: expected format {form}, got {str(received)[:60]!r}"
-                raise CorruptError(f"{message}; use the version that wrote it.")
+                raise other_format(path, form, f"{str(received)[:60]!r}")
         return load(path.read_bytes())
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise CorruptError(f"{path}: expected arrays as safetensors, got {error}; restore the file.") from None
@@ -189,7 +193,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
         raise CorruptError(f"{folder}: expected a manifest, got other JSON; the checkpoint is unusable.")
     if manifest.get("format") != FORMAT:
         received = str(manifest.get("format"))[:20]
-        raise CorruptError(f"{folder}: expected format {FORMAT}, got {received}; use the version that wrote it.")
+        raise other_format(folder, FORMAT, received)
     if missing := sorted({"sha256", "facts"} - set(manifest)):
         raise CorruptError(f"{folder}: expected a manifest, got one without {missing[0]}; the checkpoint is unusable.")
     return {**manifest["facts"], "sha256": str(manifest["sha256"])}

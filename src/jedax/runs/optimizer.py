@@ -250,8 +250,7 @@ class Optimizer:
                 metadata = file.metadata() or {}
             received = str(metadata.get("format"))
             if received != _FORMAT and received.startswith(_KIND):
-                message = f"{path}: expected format {_FORMAT!r}, got {received[:60]!r}"
-                raise files.CorruptError(f"{message}; use the version that wrote it.")
+                raise files.other_format(path, repr(_FORMAT), repr(received[:60]))
             if received != _FORMAT:
                 raise files.CorruptError(f"{path}: expected a saved optimizer, got another file; check the path.")
             facts = dict(json.loads(metadata["facts"]))
