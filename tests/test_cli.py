@@ -1,6 +1,7 @@
 """The command line: what it accepts, and the one sentence that bad input gets."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -114,6 +115,38 @@ def test_descriptors_that_lie_outside_are_remarked_on(here, capsys):
     assert "outside" not in call(capsys, "run", "arm", *TINY)[1]
 
 
+def test_a_run_without_a_solution_says_so(here, capsys):
+    (here / "failing.py").write_text(
+        "import jax\nimport jedax\n\n\nclass Failing(jedax.tasks.Task):\n    name, num_params = 'failing', 2\n"
+        "    descriptor_bounds = ((-2.0, 0.0), (2.0, 3.0))\n\n"
+        "    def init(self, key):\n        return jax.random.normal(key, (2,))\n\n"
+        "    def evaluate(self, key, genotype):\n"
+        "        return jedax.Evaluation(fitness=float('nan') * genotype[0], descriptor=genotype)\n"
+    )
+    code, out, err = call(capsys, "run", "failing:Failing", *TINY, "--out", "r")
+    assert code == 0, err
+    assert out.startswith("All evaluations failed, so there is no solution: ")
+    assert "\nno solution after 64 evaluations" in out
+    assert "inf" not in out
+    assert "All evaluations failed" in (here / "r" / "log.txt").read_text()
+
+
+def test_a_run_whose_time_was_over_goes_on(here, capsys):
+    long = ["--evaluations", "200000", *TINY[2:]]
+    code, out, err = call(capsys, "run", "arm", *long, "--out", "r", "--max-seconds", "1e-6")
+    assert code == 0, err
+    assert "Go on for as long again with: jedax run --resume r, or add another --max-seconds" in out
+    assert call(capsys, "run", "--resume", "r", "--max-seconds", "0")[0] == 2
+    before = json.loads((here / "r" / "summary.json").read_text())["evaluations"]
+    assert call(capsys, "run", "--resume", "r")[0] == 0
+    after = json.loads((here / "r" / "summary.json").read_text())["evaluations"]
+    assert before < after < 2000
+    code, out, err = call(capsys, "run", "--resume", "r", "--max-seconds", "100000")
+    assert code == 0, err
+    assert "stopped" not in out
+    assert read_config(here / "r")["run"]["max_seconds"] == 1e-6
+
+
 def test_start_from_a_file(here, capsys):
     np.save("g.npy", np.zeros((2, 10), np.float32))
     code, out, err = call(capsys, "run", "arm", *TINY, "--start-from", "g.npy", "--out", "r")
@@ -172,6 +205,7 @@ def test_overwrite_spares_what_what_no_run_wrote(here, capsys):
 BAD = [
     (["run", "maze-z"], "task: unknown name 'maze-z'; did you mean 'maze-"),
     (["run"], "task: expected the name of a task, got none"),
+    (["run", "drone.py"], "got drone.py, where there is no file; check the path"),
     (["jump"], "command: unknown name 'jump'"),
     (["run", "maze-a", "--method", "jedy"], "method: unknown name 'jedy'; did you mean 'jedi'"),
     (["run", "maze-a", "--preset", "best"], "preset: unknown name 'best'"),

@@ -13,13 +13,13 @@ BASELINE = "es"
 
 def write_run(
     folder, curves, *, task="maze-a", label="", method="jedi", seed=0, reports=None, budget=None, coverage=None,
-    status="finished", cells=None, task_settings=None, settings=None, run=None,
+    status="finished", cells=None, task_settings=None, settings=None, run=None, restarts=None,
 ):  # fmt: skip
     """Write a run directory.
 
     `curves` is `(replicas, reports)`, or `(replicas,)` for a report at a tenth of the budget and one at its end;
     `cells` is a pair of arrays `(replicas, cells)`, fitness and counts; `settings` change the method's, `run` those
-    of the run.
+    of the run, and `restarts` is the last number of restarts of each replica.
     """
     curves = np.asarray(curves, float)
     if curves.ndim == 1:
@@ -46,6 +46,7 @@ def write_run(
                 "max_fitness": curves[r, i],
                 "coverage": coverage[r, i],
                 "qd_score": 0.0,
+                **({} if restarts is None else {"num_restarts": restarts[r] * (i == len(reports) - 1)}),
             }
             for i, e in enumerate(reports)
             for r in range(len(curves))

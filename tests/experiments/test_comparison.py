@@ -192,3 +192,15 @@ def test_curves_share_a_grid(tmp_path):
     grid, values = found.curves(found.tables[0], "jedi", "max_fitness")
     np.testing.assert_array_equal(grid, [15, 20, 30, 40])
     np.testing.assert_array_equal(values, [[-300, -200, -150, -150], [-290, -290, -290, -280]])
+
+
+@pytest.mark.parametrize(("method", "restarts", "said"), [
+    ("es-restart", [0, 0, 0, 0], True), ("es-restart", [0, 1, 0, 0], False), ("es", [0, 0, 0, 0], False),
+    ("es-restart", None, False), ("cma-me", [0, 0, 0, 0], False),
+])  # fmt: skip
+def test_restarts_that_never_came(tmp_path, method, restarts, said):
+    write_run(tmp_path / "a", [-120.0, -130, -140, -150])
+    write_run(tmp_path / "b", [-121.0, -131, -141, -151], method=method, restarts=restarts)
+    notes = compare(tmp_path).notes
+    expected = "maze-a: es-restart never restarted in any of its runs: it did what es does with the same settings."
+    assert notes == ((expected,) if said else ())

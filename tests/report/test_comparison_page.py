@@ -97,6 +97,14 @@ def test_curves_and_success_rates(page, found):
     assert ends == [entry.reached[0].count / len(entry.seeds) for entry in table.entries]
 
 
+def test_a_very_bad_start_does_not_flatten_the_curves(browser, tmp_path):
+    write_run(tmp_path / "a", [[-1e7, -300.0, -270, -255]])
+    with opened(browser, write_report(tmp_path).as_uri()) as page:
+        chart = "document.querySelector('[data-chart=fitness]')"
+        assert page.evaluate(f"{chart}.layout.yaxis.range") == [-307.5, -247.5]
+        assert "cut off below: down to -10,000,000" in page.text_content("[data-chart=fitness]")
+
+
 def test_methods_can_be_hidden(page, found):
     column = page.locator("#table thead th").nth(2)
     assert column.is_visible()

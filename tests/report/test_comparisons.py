@@ -47,6 +47,13 @@ def test_curves_are_medians_over_seeds(bench, ax):
     assert (ax.get_xlim(), ax.get_title(), ax.get_xlabel()) == ((0, 40), "maze-a", "evaluations")
 
 
+def test_a_very_bad_start_does_not_flatten_the_curves(tmp_path, ax):
+    write_run(tmp_path / "a", [[-1e7, -300.0, -270, -255]])
+    comparisons.curves(ax, compare(tmp_path), compare(tmp_path).tables[0], comparisons.styles(["jedi"]))
+    assert ax.get_ylim() == (-307.5, GOAL + 2.5)
+    assert [text.get_text() for text in ax.texts] == ["cut off below: down to -1e+07"]
+
+
 def test_bands_of_the_paper_and_no_bands(bench, ax):
     comparisons.curves(ax, bench, bench.tables[0], comparisons.styles(["jedi"]), band="std")
     corners = ax.collections[0].get_paths()[0].vertices[:, 1]

@@ -1,5 +1,9 @@
 """Figures: the geometry behind them, and that they show what they should."""
 
+import dataclasses
+
+import jax
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -92,9 +96,6 @@ def test_every_task_gets_every_figure(runs, tmp_path):
 
 @pytest.mark.parametrize("lows", [(0.0,), (0.0, 0.0, 0.0)])
 def test_other_numbers_of_descriptors(lows, tmp_path):
-    import jax
-    import jax.numpy as jnp
-
     class Plain(jedax.tasks.Task):
         name = "plain"
         num_params = 4
@@ -111,3 +112,54 @@ def test_other_numbers_of_descriptors(lows, tmp_path):
     config = jedax.JediConfig(population=4, pool=2, generations=5, cells=27, gp_max_steps=4)
     run = jedax.run(config, Plain(), evaluations=8 * 12)
     assert len(write_figures(run, tmp_path)) == 6
+
+
+def test_one_very_bad_cell_does_not_flatten_the_colours(runs):
+    values = np.linspace(-100, 0, 64)
+    values[0] = -1e6
+    figure, ax = plt.subplots()
+    plots.cell_values(ax, runs["sphere"], values, "fitness")
+    cells = next(c for c in ax.collections if c.get_array() is not None)
+    assert cells.get_clim() == (values[1], 0)
+    bar = figure.axes[1]
+    assert bar.get_ylabel() == "fitness (cut off below: down to -1e+06)"
+    plots.cell_values(ax, runs["sphere"], values[1:].repeat(2)[:64], "fitness")
+    assert figure.axes[2].get_ylabel() == "fitness"
+    plt.close(figure)
+
+
+def test_a_very_bad_start_does_not_flatten_a_curve(runs):
+    rows = [dict(runs["sphere"].rows[0], evaluations=n, max_fitness=f) for n, f in enumerate([-1e6, -100, -50, -20])]
+    figure, ax = plt.subplots()
+    plots.convergence(ax, dataclasses.replace(runs["sphere"], rows=rows))
+    low, high = ax.get_ylim()
+    assert -120 < low < -100
+    assert 0 < high < 10  # the goal, at -0.01, stays in sight
+    plt.close(figure)
+
+
+class Failing(jedax.tasks.Task):
+    """A task that never gives a number."""
+
+    name = "failing"
+    num_params = 2
+    descriptor_bounds = ((-1.0, -1.0), (1.0, 1.0))
+
+    def init(self, key):
+        return jax.random.uniform(key, (2,))
+
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(jnp.nan * genotype[0], genotype)
+
+
+def test_a_run_without_a_solution_shows_none(tmp_path):
+    config = jedax.JediConfig(population=4, pool=2, generations=5, cells=16, gp_max_steps=2)
+    run = jedax.run(config, Failing(), evaluations=32)
+    assert not run.has_solution
+    figure, ax = plt.subplots()
+    plots.best(ax, run)
+    assert "best" not in {line.get_label() for line in ax.lines}
+    assert [text.get_text() for text in ax.texts] == ["no solution:\nno evaluation succeeded"]
+    assert len(figure.axes) == 1  # no scale of colours that mean nothing
+    plt.close(figure)
+    assert [path.stem for path in write_figures(run, tmp_path)] == ["convergence", "best", "repertoire", "evaluations"]

@@ -8,11 +8,13 @@ import pytest
 import yaml
 from tests.conftest import draw_nothing
 from tests.report.pages import opened, saved
+from tests.report.test_plots import Failing
+from tests.report.test_scales import CASES
 
 import jedax
 import jedax.config.methods
 from jedax.report.pages import run_page, write_report
-from jedax.runs import history
+from jedax.runs import files, history
 from jedax.runs.directory import RunDirectory
 
 
@@ -384,3 +386,68 @@ def test_a_directory_is_still_a_runs(maze_run, copy):
     assert (copy / "report.html").stat().st_size < 1e6
     RunDirectory.create(copy, overwrite=True).release()
     assert list(copy.iterdir()) == []
+
+
+@pytest.mark.parametrize(("values", "lowest"), CASES)
+def test_scales_begin_where_those_of_the_figures_do(page, values, lowest):
+    given = json.dumps([None if not np.isfinite(value) else value for value in values])
+    assert page.evaluate(f"jedax.lowestShown({given}).low") == lowest
+
+
+def test_very_bad_solutions_flatten_neither_map_nor_curve(browser, copy):
+    path = copy / "repertoire.safetensors"
+    arrays = files.read_tensors(path, str(files.FORMAT))
+    arrays["fitness"] = np.where(np.isfinite(arrays["fitness"]), arrays["fitness"], -np.inf)
+    worst, other = np.flatnonzero(np.isfinite(arrays["fitness"][0]))[:2]
+    arrays["fitness"][0, worst] = -1e6
+    files.write_tensors(path, arrays, {"format": str(files.FORMAT)})
+    head, *rows = (copy / "metrics.csv").read_text().splitlines()
+    cells = rows[0].split(",")
+    cells[head.split(",").index("max_fitness")] = "-1e6"
+    (copy / "metrics.csv").write_text("\n".join([head, ",".join(cells), *rows[1:], ""]))
+    with opened(browser, write_report(copy).as_uri()) as page:
+        page.select_option("#replica", "0")
+        low, _, lowest = page.evaluate("jedax.explorer.limits('fitness')")
+        assert lowest == -1e6
+        assert low > -1000
+        assert page.inner_text("#scale-low").startswith("≤ ")
+        assert "the lowest value is -1,000,000" in page.inner_text("#map-note")
+        hover(page, other)
+        lines = dict(line.split(": ") for line in page.inner_text("#tip").splitlines())
+        assert number(lines["fitness"]) == pytest.approx(arrays["fitness"][0, other], abs=0.06)
+        page.wait_for_selector("#chart-best .main-svg")
+        assert page.evaluate("document.getElementById('chart-best').layout.yaxis.range[0]") > -1000
+        assert "cut off below: down to -1,000,000" in page.text_content("#chart-best")
+        assert "cut off" not in page.text_content("#chart-coverage")
+
+
+def test_a_run_without_a_solution_shows_none(browser, tmp_path):
+    config = jedax.JediConfig(population=4, pool=2, generations=5, cells=16, gp_max_steps=2)
+    with pytest.MonkeyPatch.context() as patch:
+        draw_nothing(patch)
+        jedax.run(config, Failing(), evaluations=8 * 40, out=tmp_path / "run")
+    with opened(browser, write_report(tmp_path / "run", task=Failing()).as_uri()) as page:
+        assert page.inner_text(".badge") == "no solution"
+        assert "All evaluations failed" in page.inner_text(".lead")
+        for place in ("#best-legend", "#show-best", "#replay"):
+            assert page.is_hidden(place)
+        assert page.inner_text("#scale-low") == page.inner_text("#scale-high") == ""
+        assert page.evaluate("Object.keys(jedax.data.replicas[0].layers)") == ["fitness", "counts", "improved"]
+
+
+def test_thick_walls_leave_the_labels_alone(browser, copy):
+    """Walls as thick as those of the ant's maze, which reach beyond the box of the cells."""
+    with opened(browser, write_report(copy).as_uri()) as page:
+        inked = """(thick) => {
+            jedax.data.task.wall_width = thick;
+            jedax.explorer.drawMap();
+            const { left, bottom, height } = jedax.explorer.view, scale = devicePixelRatio;
+            const { map } = jedax.explorer;
+            const pen = new OffscreenCanvas(map.width, map.height).getContext("2d", { willReadFrequently: true });
+            pen.drawImage(map, 0, 0);
+            const beside = pen.getImageData(0, 0, (left - 4) * scale, height * scale).data;
+            const below = pen.getImageData(0, (height - bottom + 4) * scale, map.width, bottom * scale).data;
+            const opaque = (pixels) => pixels.filter((value, place) => place % 4 === 3 && value > 0).length;
+            return [opaque(beside), opaque(below)];
+        }"""
+        assert page.evaluate(inked, 0.1) == page.evaluate(inked, 0)

@@ -151,3 +151,17 @@ def test_a_damaged_summary_is_said(whole, tmp_path):
         (path / "summary.json").write_text(text)
         with pytest.raises(jedax.JedaxError, match=r"summary\.json: expected the outcome of a run"):
             jedax.load(path)
+
+
+def test_runs_below_a_directory_are_named(tmp_path):
+    for number in range(4):
+        folder = tmp_path / "arm" / "jedi" / f"seeds-{number}"
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").touch()
+    with pytest.raises(jedax.JedaxError) as caught:
+        RunDirectory.open(tmp_path)
+    named = ", ".join(str(tmp_path / "arm" / "jedi" / f"seeds-{number}") for number in range(3))
+    assert str(caught.value) == (
+        f"run directory: expected a directory with a config.yaml, got {tmp_path}, with 4 of them below it; "
+        f"name one of those, as in {named}; jedax report {tmp_path} shows all."
+    )

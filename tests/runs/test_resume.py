@@ -353,7 +353,7 @@ def test_a_full_disk_is_said(tmp_path, small, arm, monkeypatch, name):
 
     write = files.write_atomic
     monkeypatch.setattr(files, "write_atomic", full)
-    monkeypatch.setattr("jedax.report.figures.write_atomic", full)
+    monkeypatch.setattr("jedax.report.pictures.write_atomic", full)
     with pytest.raises(jedax.JedaxError, match=r"out: expected room to write results, got .*No space left.*--resume"):
         jedax.run(small, arm, evaluations=8 * 6, out=tmp_path / "run")
 

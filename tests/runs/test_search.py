@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import assert_same_bits, without_seconds
+from tests.notes import Notes
 
 import jedax
 from jedax.algorithms.jedi import JEDi, alpha_at
@@ -459,3 +460,21 @@ def test_tasks_that_lack_something(small, attribute):
 def test_presets(arm):
     run = jedax.run("jedi", "maze-b", preset="tuned", evaluations=64, cells=16)
     assert run.config.method_config.alpha == 0.3
+
+
+@pytest.mark.parametrize(("generations", "said"), [(45, True), (46, False)])
+def test_few_choices_of_targets_are_said(small, arm, tmp_path, generations, said, without_figures):
+    """Loops are of 5 generations; the tenth may be a short one."""
+    notes = Notes()
+    budget = 8 * (1 + generations)
+    jedax.run(small, arm, evaluations=budget, progress=notes, out=tmp_path / "run")
+    hint = (f"JEDi chooses targets 9 times only: for more, lower --generations (5) or --population (4), or raise "
+            f"--evaluations ({budget:,}).")  # fmt: skip
+    assert notes.said == [hint] * said
+    assert (hint in (tmp_path / "run" / "log.txt").read_text()) == said
+
+
+def test_methods_without_targets_are_not_asked_for_more_of_them(arm):
+    notes = Notes()
+    jedax.run("map-elites", arm, evaluations=32, offspring=16, cells=16, progress=notes)
+    assert notes.said == []

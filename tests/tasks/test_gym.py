@@ -55,6 +55,7 @@ def test_what_a_policy_does_is_what_the_environment_takes():
     assert pendulum.act(np.float32([0, 0, 0, 50]), np.zeros(3)) == pytest.approx([2.0])
     pole = make("gym:CartPole-v1", hidden=(), descriptor="tests.workers.work:lengths")
     assert pole.act(np.float32([0] * 8 + [0, 1]), np.zeros(4)) == 1
+    assert pole.descriptor_names == ("steps", "return")
     with pytest.raises(JedaxError, match="observation: expected 4 numbers, got 3"):
         pole.act(np.zeros(10, np.float32), np.zeros(3))
 

@@ -1,5 +1,9 @@
 """Plain functions and classes of the user's by name."""
 
+import inspect
+import re
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -7,6 +11,7 @@ from tests.workers.work import sphere
 
 import jedax
 from jedax._checks import JedaxError
+from jedax.config.environments import PythonFunctionConfig
 from jedax.config.tasks import is_elsewhere, is_own, task_entry
 from jedax.tasks import Task, make
 
@@ -122,7 +127,80 @@ def test_names():
     assert is_elsewhere("mine.tasks:f")
     assert is_own("mine.tasks:f")
     assert not is_own("playground:CheetahRun")
-    for name in ("maze-a", "maze:mine", "custom:bump", "mine.yaml", "--out", "C:"):
+    for name in ("maze-a", "maze:mine", "custom:bump", "mine.yaml", "--out", "C:", "mine.py:f"):
         assert not is_elsewhere(name)
     assert task_entry("gym:X").config().name == "gym:X"
     assert task_entry(f"{WORK}:sphere").config().num_params == 3
+
+
+def test_names_of_descriptors():
+    task = make(f"{WORK}:named")
+    assert task.descriptor_names == ("speed", "height")
+    assert make(f"{WORK}:named", descriptor_names=("a", "b")).descriptor_names == ("a", "b")
+    assert make(f"{WORK}:sphere").descriptor_names == ()
+    with pytest.raises(JedaxError, match=r"descriptor_names: expected one for each of the 2 descriptors, got \('a',\)"):
+        make(f"{WORK}:named", descriptor_names=("a",))
+
+
+def test_the_guide_lists_all_attributes_of_functions():
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "tasks.md").read_text()
+    rows = [line for line in guide.splitlines() if line.startswith("| `") and "| `--" in line]
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert listed == set(PythonFunctionConfig.model_fields) - {"name"}
+
+
+class Branches(Bump):
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(genotype[0] if genotype[0] > 0 else genotype[1], genotype[:2])
+
+
+class Converts(Bump):
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(float(genotype[0]), genotype[:2])
+
+
+class UsesNumPy(Bump):
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(np.sin(genotype).sum(), genotype[:2])
+
+
+class Selects(Bump):
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(genotype[genotype > 0].sum(), genotype[:2])
+
+
+class DrawsOutside(Bump):
+    def init(self, key):
+        return np.asarray(jax.random.uniform(key, (3,)))
+
+
+@pytest.mark.parametrize(("kind", "method", "error"), [
+    (Branches, "evaluate", "TracerBoolConversionError"),
+    (Converts, "evaluate", "ConcretizationTypeError"),
+    (UsesNumPy, "evaluate", "TracerArrayConversionError"),
+    (Selects, "evaluate", "NonConcreteBooleanIndexError"),
+    (DrawsOutside, "init", "TracerArrayConversionError"),
+])  # fmt: skip
+def test_what_jax_cannot_trace(kind, method, error):
+    line = inspect.getsourcelines(getattr(kind, method))[1] + 1
+    name = kind.__name__
+    message = (
+        rf"{name}.{method}: expected what JAX can trace: .* tracers, .* got {error} in line {line}, which asks .* "
+    )
+    for task in (lambda: make(f"{OWN}:{name}"), lambda: jedax.run("map-elites", kind(), evaluations=16)):
+        with pytest.raises(JedaxError, match=rf"{message}jnp.where .* jedax run module:function\.$") as caught:
+            task()
+        assert type(caught.value.__cause__).__name__ == error
+
+
+class Mistaken(Bump):
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(genotype.reshape(2, 2).sum(), genotype[:2])
+
+
+def test_a_mistake_in_a_class_is_named():
+    line = inspect.getsourcelines(Mistaken.evaluate)[1] + 1
+    with pytest.raises(
+        JedaxError, match=rf"Mistaken.evaluate: expected no error, got TypeError in line {line}: .*\(2, 2\)"
+    ):
+        make(f"{OWN}:Mistaken")

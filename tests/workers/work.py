@@ -72,8 +72,15 @@ def fails_in_every_way(genotypes):
     return fitness, descriptors
 
 
+def named(genotypes):
+    return sphere(genotypes)
+
+
+named.descriptor_names = ("speed", "height")
+
 for name in ("num_params", "descriptor_lows", "descriptor_highs"):
     setattr(naps, name, getattr(sphere, name))
+    setattr(named, name, getattr(sphere, name))
     setattr(fails_in_every_way, name, getattr(sphere, name))
 
 
@@ -123,6 +130,9 @@ def lengths(episode):
     """How long an episode was, and what was earned."""
     assert len(episode.observations) == len(episode.actions) + 1 == len(episode.infos) + 1
     return [len(episode.rewards), sum(episode.rewards)]
+
+
+lengths.descriptor_names = ("steps", "return")
 
 
 def three_numbers(episode):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jedax._checks import fail, unknown
+from jedax._checks import fail
 from jedax.cli import BEGAN
 from jedax.cli.options import ENGINE, Option, is_tuple, parse, peek
 
@@ -24,7 +24,7 @@ _COMMAND = {
         "Trackers that follow the run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...]
     ),
     "resume": Option(
-        "Directory of a run to go on with; takes no other option but --devices, --track and the engine's.", str
+        "Directory of a run to go on with; takes no option but --devices, --max-seconds, --track and the engine's.", str
     ),
     **ENGINE,
 }
@@ -69,15 +69,16 @@ def run(arguments: list[str]) -> None:
     values = parse(arguments, options, prog=f"jedax run {name}", description="Search for the best solution of a task.")
     where = {flag: values.pop(flag) for flag in ENGINE if flag in values}
     if "resume" in values:
-        others = sorted(set(values) - {"resume", "devices", "track"})
+        others = sorted(set(values) - {"resume", "devices", "max_seconds", "track"})
         if others or task or given_config:
             raise fail(
                 "resume",
-                expected="no other option but --devices and --track, for a run goes on as it began",
+                expected="no other option but --devices, --max-seconds and --track, for a run goes on as it began",
                 received=", ".join(["TASK"] * bool(task) + others),
                 remedy="leave them out",
             )
-        _carry_out(where, resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()))
+        _carry_out(where, resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()),
+                   max_seconds=values.get("max_seconds"))  # fmt: skip
         return
     if task is None and given_config is None:
         raise fail(
@@ -94,7 +95,7 @@ def run(arguments: list[str]) -> None:
 
 def _take_task(arguments: list[str]) -> str | None:
     """Remove the task from the arguments and return it: a task's name or a maze file that is no flag's value."""
-    from jedax.config.tasks import TASKS, is_elsewhere, is_maze_file
+    from jedax.config.tasks import TASKS, is_elsewhere, is_maze_file, unknown_task
 
     before = ""
     for place, argument in enumerate(arguments):
@@ -104,7 +105,7 @@ def _take_task(arguments: list[str]) -> str | None:
             return arguments.pop(place)
         before = argument
     if arguments and not arguments[0].startswith("-"):
-        raise unknown("task", arguments[0], TASKS)
+        raise unknown_task(arguments[0])
     return None
 
 
@@ -116,6 +117,7 @@ def _carry_out(
     overwrite: bool = False,
     resume: str | None = None,
     devices: Any = None,
+    max_seconds: Any = None,
     track: tuple = (),
 ) -> None:
     """Import what does the work, and do it."""
@@ -123,6 +125,7 @@ def _carry_out(
         from jedax import engines
         from jedax.runs import api, progress
         from jedax.runs.environment import keep_compiled_programs
+        from jedax.runs.failures import ALL_FAILED
         from jedax.runs.results import task_of
         from jedax.tasks.host import HostTask
 
@@ -143,7 +146,7 @@ def _carry_out(
         how = {"progress": shown, "began": BEGAN, "track": track, "engine": engine}
         try:
             if resume is not None:
-                found = api.resume(resume, devices=devices, **how)
+                found = api.resume(resume, devices=devices, max_seconds=max_seconds, **how)
             else:
                 found = api.start(config, out=out, overwrite=overwrite, **how)
         finally:
@@ -153,10 +156,13 @@ def _carry_out(
     best = f"best fitness {_rounded(found.best().fitness)}"
     if isinstance(fitness, list):
         best = f"best fitness of each replica {', '.join(map(_rounded, fitness))}"
+    if not found.has_solution:
+        print(ALL_FAILED)
+        best = "no solution"
     print(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
           f"({progress.clock(summary['wall_seconds'])} in all)")  # fmt: skip
     if summary["status"] in _ENDS:
-        print(_ENDS[summary["status"]])
+        print(_ENDS[summary["status"]].format(out=out))
     if any(_each(summary["num_failed"])):
         kinds = {kind.replace("_", " "): sum(_each(number)) for kind, number in summary["failures"].items()}
         named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
@@ -170,7 +176,8 @@ def _carry_out(
 
 _ENDS = {
     "goal": "stopped because --stop-fitness was reached",
-    "time": "stopped because --max-seconds had passed",
+    "time": "stopped because --max-seconds had passed; all is saved. Go on for as long again with: "
+    "jedax run --resume {out}, or add another --max-seconds",
 }
 
 

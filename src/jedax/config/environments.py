@@ -124,6 +124,19 @@ class PythonFunctionConfig(WithDescriptorBounds):
         default=1.0, ge=0, description="Standard deviation of random genotypes, drawn around zero."
     )
     chunk: int = Field(default=16, ge=1, description="Genotypes in one call of the function.")
+    descriptor_names: tuple[str, ...] = Field(default=(), description="Label of each descriptor, for the figures.")
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        names, lows = self.descriptor_names, self.descriptor_lows
+        if names and lows and len(names) != len(lows):
+            raise fail(
+                "descriptor_names",
+                expected=f"one for each of the {len(lows)} descriptors",
+                received=names,
+                remedy="change them, or leave them out",
+            )
+        return self
 
 
 class OwnTaskConfig(Config):

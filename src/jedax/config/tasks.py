@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jedax._checks import unknown
+from jedax._checks import JedaxError, unknown
 from jedax._imports import load_object
 from jedax.config.base import Config
 from jedax.config.control import AntMazeConfig, LocomotionConfig, Robot
 from jedax.config.environments import GymConfig, OwnTaskConfig, PlaygroundConfig, PythonFunctionConfig
 from jedax.config.functions import ArmConfig, FunctionConfig
 from jedax.config.maze import MazeConfig, load_maze_file
+from jedax.config.python_files import file_for_task, meant_file
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ _ELSEWHERE = {
 
 def is_elsewhere(name: str) -> bool:
     """Whether a task's name is `gym:...`, `playground:...`, or a function or class of the user's, `module:name`."""
-    return re.fullmatch(r"[A-Za-z_][\w.]*:\S+", name) is not None and not name.startswith((MAZE, "custom:"))
+    is_named = re.fullmatch(r"[A-Za-z_][\w.]*(?<!\.py):\S+", name) is not None
+    return is_named and not name.startswith((MAZE, "custom:"))
 
 
 def is_own(name: str) -> bool:
@@ -121,5 +123,11 @@ def task_entry(name: str, *, where: str = "") -> TaskEntry:
     if is_elsewhere(name):
         return _elsewhere_entry(name)
     if name not in TASKS:
-        raise unknown(f"{where}: task" if where else "task", name, TASKS)
+        raise unknown_task(name, f"{where}: task" if where else "task")
     return TASKS[name]
+
+
+def unknown_task(name: str, argument: str = "task") -> JedaxError:
+    """Word the error for a task that there is not: the nearest names, or what is in the Python file that was meant."""
+    file = meant_file(name)
+    return unknown(argument, name, TASKS) if file is None else file_for_task(argument, name, file)

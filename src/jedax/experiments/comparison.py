@@ -296,6 +296,10 @@ def _notes(tables: Sequence[TaskTable], records: Records, reference: str | None)
             least = min(statistics.least_p(ours, len(entry.seeds)) for entry in known)
             if least > SIGNIFICANT:
                 notes.append(f"{table.task}: with so few seeds no p-value can be below {least:.2g}; run more.")
+        for entry in table.entries:
+            if all(record.num_restarts == 0 for record in records.of(table.task, entry.label)):
+                notes.append(f"{table.task}: {entry.label} never restarted in any of its runs: it did what es does "
+                             "with the same settings.")  # fmt: skip
         stopped = [r for r in records.records if r.task == table.task and r.stopped]
         if stopped:
             labels = ", ".join(sorted({r.label for r in stopped}))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jedax._checks import fail
+from jedax.config.methods import ESConfig
 from jedax.config.run import CUSTOM, FullConfig
 from jedax.config.tasks import MAZE, is_maze_file
 from jedax.experiments.foreign import COLUMNS, read_csv
@@ -106,8 +107,10 @@ def _read_run(folder: Path) -> list[Record] | LeftOut:
     config = directory.read_config()
     reports = _reports(folder / "metrics.csv", directory.read_metrics(), config.run.replicas)
     goal = None if config.task.startswith(CUSTOM) else task_of(config).goal_fitness
-    settings = {"method": config.method, **config.method_config.model_dump(mode="json")}
+    method = config.method_config
+    settings = {"method": config.method, **method.model_dump(mode="json")}
     settings |= {name: getattr(config.run, name) for name in _SETTINGS_OF_RUN}
+    restarts = isinstance(method, ESConfig) and method.restart_tolerance is not None
     return [
         Record(
             label=config.label or config.method,
@@ -122,6 +125,7 @@ def _read_run(folder: Path) -> list[Record] | LeftOut:
             source=folder,
             replica=replica,
             stopped=status == "goal",
+            num_restarts=rows[-1].get("num_restarts") if restarts else None,
         )
         for replica, rows in enumerate(reports)
     ]

@@ -34,6 +34,7 @@ class Record:
         source: The run directory or the CSV file.
         replica: Which replica of the run; None: not from a run directory.
         stopped: Whether the run stopped before its budget because it had reached its `stop_fitness`.
+        num_restarts: How often its evolution strategy began anew; None: it never would have, or nobody knows.
     """
 
     label: str
@@ -50,6 +51,7 @@ class Record:
     source: Path
     replica: int | None = None
     stopped: bool = False
+    num_restarts: float | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from jedax.experiments.comparison import Comparison, TaskTable
 from jedax.experiments.statistics import ecdf, median_band
 from jedax.report.numbers import evaluations_text
+from jedax.report.scales import cut_axis
 
 Styles = Mapping[str, dict[str, Any]]
 
@@ -61,6 +62,8 @@ def curves(
 ) -> None:  # fmt: skip
     """Draw each method's median over seeds against evaluations, with a band around it; the goal is dotted.
 
+    A few values of fitness far below all others are cut off.
+
     Args:
         ax: Where to draw.
         comparison: What is compared.
@@ -69,17 +72,22 @@ def curves(
         column: "max_fitness" or "coverage".
         band: "quartiles", "std" for one standard deviation under and over the median, None: no band.
     """
+    drawn = []
     for label, line in style.items():
         grid, values = comparison.curves(table, label, column)
         if not len(grid):
             continue
         low, median, high = median_band(values, band or "quartiles")
+        drawn += [low, median, high] if band is not None else [median]
         ax.plot(grid, median, **line, drawstyle="steps-post", linewidth=1.6, label=plain(label))
         if band is not None:
             strength = min(0.15, 0.7 / len(style))
             ax.fill_between(grid, low, high, color=line["color"], alpha=strength, step="post", linewidth=0)
-    if column == "max_fitness" and table.goal is not None:
-        ax.axhline(table.goal, **GOAL, zorder=1)
+    if column == "max_fitness":
+        if table.goal is not None:
+            ax.axhline(table.goal, **GOAL, zorder=1)
+            drawn.append([table.goal])
+        cut_axis(ax, np.concatenate([[], *drawn]))
     if column == "coverage":
         ax.set_ylim(bottom=0)
         ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")

@@ -32,7 +32,7 @@ def write_figures(run: Run, folder: Path) -> list[Path]:
         "repertoire": lambda run: _cells(run, _fitness(run), "fitness"),
         "evaluations": lambda run: _cells(run, _of(run, run.repertoire.counts), "evaluations", log=True, cmap="magma"),
     }
-    if run.gp_mean is not None and run.gp_std is not None:
+    if run.gp_mean is not None and run.gp_std is not None and run.has_solution:
         mean, std = _of(run, run.gp_mean), _of(run, run.gp_std)
         drawings["gp_mean"] = lambda run: _cells(run, mean, "GP mean of fitness", with_targets=True)
         drawings["gp_std"] = lambda run: _cells(run, std, "GP standard deviation", cmap="cividis", with_targets=True)
@@ -69,7 +69,8 @@ def _convergence(run: Run) -> Figure:
 def _best(run: Run) -> Figure:
     figure, ax = plt.subplots(figsize=(4.6, 4.6))
     plots.best(ax, run)
-    ax.set_title(f"{_title(run)}: fitness {run.best().fitness:.2f}", fontsize=10)
+    outcome = f"fitness {run.best().fitness:.2f}" if run.has_solution else "no solution"
+    ax.set_title(f"{_title(run)}: {outcome}", fontsize=10)
     return figure
 
 

@@ -12,6 +12,7 @@ from jedax.config.methods import JediConfig
 from jedax.experiments.reading import task_name
 from jedax.report.found import Found
 from jedax.report.numbers import decimals_for, fitness_text, share_text
+from jedax.runs.failures import ALL_FAILED
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.maze import Maze
 
@@ -74,20 +75,14 @@ class Head:
 def head_of(found: Found) -> Head:
     """Return the top of a run's page."""
     config, run = found.config, found.config.run
-    reached = _reached(found)
-    running = "has not ended" if found.status == "running" else "ended"
-    badge, kind = {
-        None: (running, ""), True: ("reached the goal", "good"), False: ("did not reach the goal", "warn")
-    }[reached]  # fmt: skip
-    if reached is False and found.status == "running":
-        badge, kind = "has not reached the goal so far", ""
+    badge, kind = _badge(found)
     seeds = str(run.seed) if run.replicas == 1 else f"{run.seed} to {run.seed + run.replicas - 1}"
     return Head(
         task=task_name(config),
         method=config.label or config.method,
         badge=badge,
         badge_kind=kind,
-        lead=_lead(found, reached),
+        lead=_lead(found),
         facts=(
             *_results(found),
             Fact("evaluations", f"{found.evaluations:,}", _of_budget(found)),
@@ -100,9 +95,30 @@ def head_of(found: Found) -> Head:
     )
 
 
+def _badge(found: Found) -> tuple[str, str]:
+    """Return whether the goal was reached, in a few words, and the kind of the badge."""
+    reached = _reached(found)
+    is_running = found.status == "running"
+    if _all_failed(found):
+        return "no solution", "warn"
+    if reached is None:
+        return "has not ended" if is_running else "ended", ""
+    if any(reached) and len(reached) > 1:
+        return f"{sum(reached)} of {len(reached)} seeds reached the goal", "good" if all(reached) else ""
+    if any(reached):
+        return "reached the goal", "good"
+    return ("has not reached the goal so far", "") if is_running else ("did not reach the goal", "warn")
+
+
 def _of_budget(found: Found) -> str:
     each = " each" if found.replicas > 1 else ""
     return f"of {found.config.run.evaluations:,}{each}"
+
+
+def _all_failed(found: Found) -> bool:
+    """Whether evaluations were done and none of them succeeded."""
+    best = _best(found)
+    return bool(best) and not np.isfinite(best).any()
 
 
 def _best(found: Found) -> list[float]:
@@ -128,6 +144,8 @@ def _results(found: Found) -> list[Fact]:
 
 
 def _fitness(value: float) -> str:
+    if not math.isfinite(value):
+        return "none"
     if 0 < abs(value) < 1e-4:
         return f"{value:.2g}"
     return fitness_text(value, decimals_for([value]))
@@ -138,9 +156,10 @@ def _goal_note(found: Found) -> str:
     return "" if goal is None else f"goal {goal:g}"
 
 
-def _reached(found: Found) -> bool | None:
+def _reached(found: Found) -> list[bool] | None:
+    """Return whether each replica has reached the goal; None: there is none, or nothing is known."""
     goal, best = None if found.task is None else found.task.goal_fitness, _best(found)
-    return None if goal is None or not best else max(best) >= goal
+    return None if goal is None or not best else [value >= goal for value in best]
 
 
 def _duration(found: Found) -> str:
@@ -158,12 +177,13 @@ def _command(environment: dict[str, Any]) -> str:
     return "jedax" + command.removeprefix("__main__.py") if command.startswith("__main__.py") else command
 
 
-def _lead(found: Found, reached: bool | None) -> str:
+def _lead(found: Found) -> str:
     method = found.config.method_config
     parts = [f"Wanted: {_wanted(found)}."]
     best = _best(found)
     if best:
-        parts.append(_outcome(found, max(best), reached))
+        reached = _reached(found)
+        parts.append(_outcome(found, max(best), None if reached is None else any(reached)))
     if isinstance(method, JediConfig):
         parts.append(
             "JEDi looked for it by sending searches towards many different behaviours, not uphill in fitness alone, "
@@ -183,6 +203,8 @@ def _wanted(found: Found) -> str:
 def _outcome(found: Found, best: float, reached: bool | None) -> str:
     seeds = f" the best of {found.replicas} seeds" if found.replicas > 1 else " the best solution"
     after = f"After {found.evaluations:,} evaluations (solutions that were tried),"
+    if not math.isfinite(best):
+        return ALL_FAILED
     if isinstance(found.task, Maze):
         robot = f" the best robot{f' of {found.replicas} seeds' if found.replicas > 1 else ''}"
         if reached:

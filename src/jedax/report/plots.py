@@ -16,6 +16,7 @@ from jedax.config.maze import MazeConfig
 from jedax.repertoire.cells import Cells
 from jedax.report.numbers import evaluations_text
 from jedax.report.run_plots import distances, gp_parameters, legend_below, paper_style, phase_times, replay, save
+from jedax.report.scales import cut_axis, lowest_shown
 from jedax.runs.results import Run
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
@@ -60,7 +61,8 @@ STOP = "#d55e00"
 def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "best fitness") -> None:
     """Draw a column of the metrics against evaluations: each replica thin, their median strong.
 
-    The median is drawn from three replicas on. For fitness, the task's goal is a dotted line.
+    The median is drawn from three replicas on. For fitness, the task's goal is a dotted line. But for coverage, a
+    few values far below all others are cut off.
     """
     metrics = run.metrics
     lines = metrics.pivot_table(index="evaluations", columns="replica", values=column)
@@ -72,14 +74,18 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
                 label=label_once)  # fmt: skip
     if lines.shape[1] > 2:
         ax.plot(lines.index, lines.median(axis=1), **style, linewidth=1.8, label="median")
-    goal = run.task.goal_fitness
-    if column == "max_fitness" and goal is not None:
+    goal = run.task.goal_fitness if column == "max_fitness" else None
+    if goal is not None:
         ax.axhline(goal, color=TARGET, linestyle=":", linewidth=1.5, label=f"goal ({goal:g})")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, loc="lower right")
     ax.set_ylabel(label)
     ax.set_xlabel("evaluations")
     ax.margins(x=0)
+    if column != "coverage":
+        cut_axis(ax, [*metrics[column], np.nan if goal is None else goal])
+    if not np.isfinite(metrics[column]).any():
+        _say_nothing_was_stored(ax)
     ax.grid(alpha=0.25)
     ax.xaxis.set_major_formatter(lambda x, _: evaluations_text(x))
 
@@ -108,7 +114,7 @@ def cell_values(
     cmap: str = "viridis",
     limits: tuple[float, float] | None = None,
 ) -> None:
-    """Colour every cell of the descriptor space; cells without a finite value stay grey.
+    """Colour every cell of the descriptor space; cells without a finite value stay grey, and all of them say so.
 
     Args:
         ax: Where to draw.
@@ -117,12 +123,13 @@ def cell_values(
         label: What the colours mean.
         log: Whether colours follow the logarithm.
         cmap: Matplotlib's name of a colour map.
-        limits: Values at the ends of the colours; None: the lowest and the highest of `values`.
+        limits: Values at the ends of the colours; None: the lowest and the highest of `values`, but for a few far below
+            all others, which the colour bar speaks of.
     """
     cells, values = run.cells, np.asarray(values, float)
     known = np.isfinite(values) & (values > 0 if log else True)
     shown = values[known] if known.any() else np.array([1.0])
-    low, high = limits or (shown.min(), shown.max())
+    low, high = limits or (shown.min() if log else lowest_shown(shown), shown.max())
     high = max(high, low + 1e-9)
     norm = LogNorm(low, max(high, low * 1.01)) if log else Normalize(low, high)
     if cells.centroids.shape[1] > 2:
@@ -139,7 +146,17 @@ def cell_values(
     if not known.all():
         ax.plot([], [], "s", color=_EMPTY, markeredgecolor="#bbbbbb", label="empty")
     legend_below(ax)
-    ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03)
+    if not known.any():
+        _say_nothing_was_stored(ax)
+        return
+    cut = shown.min() < low
+    label = f"{label} (cut off below: down to {shown.min():.3g})" if cut else label
+    ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03, extend="min" if cut else "neither")
+
+
+def _say_nothing_was_stored(ax: Axes) -> None:
+    ax.text(0.5, 0.5, "no solution:\nno evaluation succeeded", transform=ax.transAxes, ha="center", va="center",
+            zorder=6, bbox={"facecolor": "white", "edgecolor": "#999999"})  # fmt: skip
 
 
 def layer(ax: Axes, run: Run, name: str = "fitness", replica: int | None = None) -> None:
@@ -236,9 +253,16 @@ def ant_maze(ax: Axes) -> None:
 
 
 def best(ax: Axes, run: Run, replica: int | None = None) -> None:
-    """Draw the best solution: a path in its maze, an arm's links, what the task's own `draw` does, or its cell."""
+    """Draw the best solution: a path in its maze, an arm's links, what the task's own `draw` does, or its cell.
+
+    Where all evaluations failed, the axes say so.
+    """
     which = run.best_replica if replica is None else replica
     solution = run.best(which)
+    if not np.isfinite(solution.fitness):
+        cell_values(ax, run, np.full(run.cells.num_cells, np.nan), "fitness")
+        ax.set_title("no solution", fontsize=10)
+        return
     if isinstance(run.task, Maze):
         _path(ax, run.task, solution.genotype, run.config.run.seed + which)
     elif isinstance(run.task, PlanarArm):

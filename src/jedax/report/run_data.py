@@ -144,11 +144,11 @@ def _replica(found: Found, replica: int, room: int) -> dict[str, Any]:
     descriptors = np.where(filled[:, None], np.asarray(repertoire.descriptors[replica], float), np.nan)
     best = np.asarray(repertoire.best_descriptor[replica], float)
     layers: dict[str, Any] = {
-        "fitness": pack(fitness),
-        "counts": _whole(repertoire.counts[replica], found),
-        "improved": _whole(repertoire.improved_at[replica], found),
+        "fitness": _exact(fitness, found.replicas),
+        "counts": _exact(repertoire.counts[replica], found.replicas),
+        "improved": _exact(repertoire.improved_at[replica], found.replicas),
     }
-    if found.gp_mean is not None and found.gp_std is not None:
+    if found.gp_mean is not None and found.gp_std is not None and filled.any():
         mean, std = found.gp_mean[replica], found.gp_std[replica]
         layers |= {"gp_mean": pack(mean), "gp_std": pack(std)}
         if len(mean) <= _MOST_RANKED:
@@ -163,14 +163,21 @@ def _replica(found: Found, replica: int, room: int) -> dict[str, Any]:
         "best": {"fitness": _number(best_fitness), "descriptor": best.tolist(), "cell": cell},
         "traces": _traces(found, replica, fitness, room),
         "episodes": None,
-        **_history(found.history, replica),
+        **_history(found.history if filled.any() else None, replica),
     }
 
 
-def _whole(values: Any, found: Found) -> Any:
-    """Return whole numbers as they are, where that does not take too much room."""
-    array = np.asarray(values)
-    return array.tolist() if array.size * found.replicas <= _MOST_EXACT else pack(array)
+def _exact(values: Any, replicas: int) -> Any:
+    """Return numbers as they are, to seven digits, where that does not take too much room; else packed.
+
+    Packed ones are exact to a share of their range, which is nothing much where one of them is far below the others.
+    """
+    array = np.asarray(values).ravel()
+    if array.size * replicas > _MOST_EXACT:
+        return pack(array)
+    if array.dtype.kind == "i":
+        return array.tolist()
+    return [_number(float(f"{value:.7g}")) for value in array.tolist()]
 
 
 def _traces(found: Found, replica: int, fitness: np.ndarray, room: int) -> dict[str, Any] | None:
@@ -242,7 +249,7 @@ def _history(history: History | None, replica: int) -> dict[str, Any]:
                for name in loops[0].gp},
         # One array per descriptor, loop by loop and ES by ES.
         **{name: [pack(axis) for axis in np.moveaxis(values, -1, 0)] for name, values in places.items()},
-        "start_fitness": pack(both(lambda loop: loop.start_fitness, fitness)),
-        "end_fitness": pack(both(lambda loop: loop.end_fitness, fitness)),
+        "start_fitness": _exact(both(lambda loop: loop.start_fitness, fitness), len(loops[0].targets)),
+        "end_fitness": _exact(both(lambda loop: loop.end_fitness, fitness), len(loops[0].targets)),
     }  # fmt: skip
     return found

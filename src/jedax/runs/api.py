@@ -14,7 +14,7 @@ import numpy as np
 from jedax import engines
 from jedax._checks import fail, unknown
 from jedax.algorithms.jedi import JEDi
-from jedax.config.methods import MethodConfig
+from jedax.config.methods import JediConfig, MethodConfig
 from jedax.config.presets import METHODS, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.config.tasks import task_entry
@@ -22,6 +22,7 @@ from jedax.engines import Engine, LocalEngine
 from jedax.runs import environment, files, host, results
 from jedax.runs.devices import own_copy
 from jedax.runs.directory import RunDirectory
+from jedax.runs.failures import ALL_FAILED
 from jedax.runs.progress import Progress, Silent
 from jedax.runs.results import Run
 from jedax.runs.search import Callback, Search
@@ -29,6 +30,9 @@ from jedax.tasks import make
 from jedax.tasks.base import Task
 from jedax.tracking import About, Tracker, Tracking
 from jedax.tracking import make as make_tracking
+
+# Loops of JEDi that a budget should have room for.
+_FEW_LOOPS = 10
 
 
 def run(
@@ -177,6 +181,7 @@ def start(
             directory.write_config(config)
             _write_environment(search)
             directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
+        _hint_at_few_loops(search)
         return _carry_out(search, figures, tracking)
     finally:
         if search.directory is not None:
@@ -188,6 +193,7 @@ def resume(
     *,
     task: Task | None = None,
     devices: int | Literal["all"] | None = None,
+    max_seconds: float | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     began: float | None = None,
@@ -201,6 +207,7 @@ def resume(
         path: Its directory.
         task: The task, where it is an object of your own.
         devices: How many of JAX's devices to go on with; None: as many as it began with.
+        max_seconds: Stop after so many from now; None: after as many as in its settings.
         callbacks: As in `run`.
         progress: As in `run`.
         began: As in `start`.
@@ -217,10 +224,13 @@ def resume(
     stored_config = config = directory.read_config()
     if devices is not None:
         config = config.replace(run=config.run.replace(devices=devices))
+    if max_seconds is not None:
+        max_seconds = config.run.replace(max_seconds=max_seconds).max_seconds
     task = results.task_of(config, task)
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
     search = _search(config, task, given, directory, progress, callbacks, began, engine)
+    search.max_seconds = max_seconds
     try:
         if search.leads:
             directory.lock()
@@ -254,6 +264,18 @@ def _search(
                     began=now if began is None else began)  # fmt: skip
     search.charge("import", now - search.began)
     return search
+
+
+def _hint_at_few_loops(search: Search) -> None:
+    """Say so where the budget leaves JEDi few choices of targets."""
+    method = search.config.method_config
+    if not isinstance(method, JediConfig):
+        return
+    loops = -(-search.generations // method.generations)
+    if loops < _FEW_LOOPS:
+        search.note(f"JEDi chooses targets {loops} time{'s' * (loops != 1)} only: for more, lower --generations "
+                    f"({method.generations}) or --population ({method.population}), or raise --evaluations "
+                    f"({search.config.run.evaluations:,}).")  # fmt: skip
 
 
 def _write_environment(search: Search) -> None:
@@ -320,13 +342,10 @@ def _finish(search: Search, figures: bool) -> Run:
     if directory is not None:
         with directory.writing():
             files.write_json(directory.path / "summary.json", summary)
-        directory.log(f"Ended ({search.status}): best {max(_as_list(summary['max_fitness'])):.3f}.")
+        best = f"best {found.best().fitness:.3f}." if found.has_solution else ALL_FAILED
+        directory.log(f"Ended ({search.status}): {best}")
     found.summary.update(summary)
     return found
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _summarise(search: Search) -> dict[str, Any]:

@@ -38,6 +38,8 @@ from jedax.runs.lock import FILE as LOCK
 from jedax.runs.lock import Lock
 
 _KEPT_CHECKPOINTS = 2
+# How far below a directory runs are looked for, deep enough for those of a bench, and how many are named.
+_DEPTH, _MOST_NAMED = 3, 3
 _OUTCOME = ("repertoire.safetensors", "summary.json")
 REEVALUATED = ("reevaluated.json", "reevaluated.csv", "reevaluated.png")
 _REPORT = ("report.html", "plotly.min.js")
@@ -154,14 +156,19 @@ class RunDirectory:
         """
         directory = cls(path)
         if not (directory.path / "config.yaml").is_file():
-            raise fail(
-                "run directory",
-                expected="a directory with a config.yaml",
-                received=path,
-                remedy="check the path",
-            )
+            raise directory._no_run()
         check_plain(directory.path, _is_written)
         return directory
+
+    def _no_run(self) -> JedaxError:
+        """Word the error for a directory that is none of a run; runs below it, such as those of a bench, are named."""
+        settings = [file for depth in range(_DEPTH) for file in self.path.glob("*/" * (1 + depth) + "config.yaml")]
+        received, remedy = str(self.path), "check the path"
+        if settings:
+            runs = sorted(str(file.parent) for file in settings)
+            received = f"{self.path}, with {len(runs)} of them below it"
+            remedy = f"name one of those, as in {', '.join(runs[:_MOST_NAMED])}; jedax report {self.path} shows all"
+        return fail("run directory", expected="a directory with a config.yaml", received=received, remedy=remedy)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -29,6 +29,12 @@ KINDS = ("nan", "infinite")
 HOST_KINDS = (*KINDS, *FAILURES)
 """Of tasks in worker processes."""
 
+ALL_FAILED = (
+    "All evaluations failed, so there is no solution: no fitness came with its descriptors as finite numbers. Evaluate "
+    "one genotype by hand, and mend the task where a number stops being finite."
+)
+"""What is said of a run that stored nothing."""
+
 Failures = Int[Array, "*replicas kinds"]
 
 

@@ -89,6 +89,11 @@ class Run:
         """The replica that found the best solution."""
         return int(np.argmax(self.repertoire.best_fitness))
 
+    @property
+    def has_solution(self) -> bool:
+        """Whether any evaluation of any replica succeeded; else `best` holds zeros, and a fitness of -inf."""
+        return bool(np.isfinite(self.repertoire.best_fitness).any())
+
     def best(self, replica: int | None = None) -> Solution:
         """Return the best solution ever evaluated, of one replica or (None) of all."""
         which = self.best_replica if replica is None else replica

@@ -72,6 +72,7 @@ class Search:
         began: `time.perf_counter()` when this process took it up.
         phases: Seconds by phase, those of earlier processes included.
         source: Where an earlier process left its checkpoints; None: in `directory`.
+        max_seconds: After how many this process stops; None: as the settings say.
     """
 
     config: FullConfig
@@ -85,6 +86,7 @@ class Search:
     began: float = field(default_factory=time.perf_counter)
     phases: dict[str, float] = field(default_factory=dict)
     source: RunDirectory | None = None
+    max_seconds: float | None = None
 
     def __post_init__(self) -> None:
         run = self.config.run
@@ -298,7 +300,7 @@ class Search:
         # Only marks count, so that the end does not depend on how fast the machine is.
         if stop is not None and at_mark and self.status == "running" and best.min() >= stop:
             self.status = "goal"
-        limit = self.config.run.max_seconds
+        limit = self.max_seconds or self.config.run.max_seconds
         if limit is not None and self.status == "running" and time.perf_counter() - self.began >= limit:
             self.status = "time"
         if caught and self.status == "running":

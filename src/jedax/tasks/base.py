@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import traceback
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +12,14 @@ import jax
 from jedax._checks import JedaxError, fail
 from jedax.config.base import Config
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
+
+# Errors of JAX about code that needs to know the values of what it traces.
+_NEEDS_VALUES = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
 
 
 class Task(abc.ABC):
@@ -144,7 +153,7 @@ def check_task(task: Task) -> Task:
             remedy="make its dataclass frozen=True",
         ) from None
     key = jax.eval_shape(lambda: jax.random.key(0))
-    genotype = jax.eval_shape(task.init, key)
+    genotype = _traced(task, "init", key)
     if getattr(genotype, "shape", None) != (task.num_params,):
         raise fail(
             f"{kind}.init",
@@ -152,7 +161,7 @@ def check_task(task: Task) -> Task:
             received=getattr(genotype, "shape", type(genotype).__name__),
             remedy="see num_params",
         )
-    found = jax.eval_shape(task.evaluate, key, genotype)
+    found = _traced(task, "evaluate", key, genotype)
     if not isinstance(found, Evaluation):
         raise fail(
             f"{kind}.evaluate",
@@ -169,6 +178,33 @@ def check_task(task: Task) -> Task:
             remedy="see descriptor_bounds",
         )
     return task
+
+
+def _traced(task: Task, method: str, *arguments: Any) -> Any:
+    """Return what a method of the user's gives, as shapes.
+
+    Raises:
+        JedaxError: It raised an error, which is the cause; the first line of that and where it was raised are named.
+    """
+    try:
+        return jax.eval_shape(getattr(task, method), *arguments)
+    except JedaxError:
+        raise
+    except Exception as error:
+        name = f"{type(task).__name__}.{method}"
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == method]
+        line = f" in line {own[-1].lineno}" if own else ""
+        if isinstance(error, _NEEDS_VALUES):
+            raise fail(
+                name,
+                expected="what JAX can trace: it is called once, with tracers, which have no values",
+                received=f"{type(error).__name__}{line}, which asks for a value",
+                remedy="take jnp.where for `if`, jax.numpy for numpy, and no float() or bool() of what comes from the "
+                "arguments; or let Python evaluate it, as a plain function: jedax run module:function",
+            ) from error
+        says = str(error).partition("\n")[0]
+        received = f"{type(error).__name__}{line}: {says}"
+        raise fail(name, expected="no error", received=received, remedy="mend it") from error
 
 
 @dataclass(frozen=True, init=False)

@@ -68,7 +68,7 @@ class Gym(HostTask):
 
     @property
     def descriptor_names(self) -> tuple[str, ...]:
-        """What is known of the axes; none for functions of the user's."""
+        """What is known of the axes; for functions of the user's, their attribute `descriptor_names`."""
         return _facts(self.config).descriptor_names
 
     @property
@@ -232,9 +232,10 @@ def _descriptor_names(config: GymConfig, environment: Any) -> tuple[str, ...]:
         return tuple(f"share of {model.geom(geom).name}" for geom in feet_of(environment, config.feet))  # type: ignore
     if config.descriptor == "final-xy":
         return _final_xy_names(environment)
-    if not callable(load_object(config.descriptor, "descriptor")):
+    function = load_object(config.descriptor, "descriptor")
+    if not callable(function):
         raise JedaxError(f"descriptor: expected a function, got {config.descriptor}, which is none; name another.")
-    return ()
+    return tuple(getattr(function, "descriptor_names", ()))
 
 
 def _final_xy_names(environment: Any) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ class MeasuredTask(ConfiguredTask):
                 self.name,
                 expected=f"a finite fitness and descriptor for one of {number} random genotypes",
                 received="none",
-                remedy="see what was said above, and mend the task",
+                remedy="mend the task: what it raised, if it did, is said above, else it gave NaN or infinity",
             )
         return self._measured(descriptors[valid].astype(np.float64)) if measures else self
 

@@ -23,7 +23,7 @@ def make(config: OwnTaskConfig) -> Task:
             remedy="derive the class from it",
         )
     try:
-        return check_task(kind())
+        task = kind()
     except TypeError as error:
         raise fail(
             "task",
@@ -31,3 +31,4 @@ def make(config: OwnTaskConfig) -> Task:
             received=f"{config.name} ({error})",
             remedy="give defaults, and see jedax.tasks.Task for what is missing",
         ) from None
+    return check_task(task)

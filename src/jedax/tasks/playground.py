@@ -80,13 +80,13 @@ class Playground(MeasuredTask):
 
     @property
     def descriptor_names(self) -> tuple[str, ...]:
-        """What is known of the axes; none for functions of the user's."""
+        """What is known of the axes; for functions of the user's, their attribute `descriptor_names`."""
         model = _load(self.config).environment.mj_model
         if self.config.descriptor == "feet-contact":
             return tuple(f"share of {model.geom(geom).name}" for geom in self._feet)
         if self.config.descriptor == "final-xy":
             return ("x", "y") if model.jnt_type[0] == 0 else (model.joint(0).name, model.joint(1).name)
-        return ()
+        return tuple(getattr(load_object(self.config.descriptor, "descriptor"), "descriptor_names", ()))
 
     @property
     def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:

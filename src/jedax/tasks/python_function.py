@@ -47,6 +47,11 @@ class PythonFunction(HostTask):
         return self.config.num_params or 0
 
     @property
+    def descriptor_names(self) -> tuple[str, ...]:
+        """Those of the settings."""
+        return self.config.descriptor_names
+
+    @property
     def work(self) -> Work:
         """Calls of the function."""
         bounds = self.given_bounds

@@ -26,6 +26,26 @@ jedax.number = (value, digits = 4) => {
   return value.toLocaleString("en", { maximumFractionDigits: decimals, minimumFractionDigits: 0 });
 };
 
+// Where a scale begins: at the lowest value, or above a few far below all others; as in scales.py.
+jedax.lowestShown = (values, ratio = 10) => {
+  const known = Float64Array.from(values.filter((value) => value !== null && Number.isFinite(value))).sort();
+  let low = known[0];
+  for (let place = 1; place <= known.length / 2; place++) {
+    const range = known.at(-1) - known[place];
+    if (range > 0 && known[place] - known[place - 1] > ratio * range) low = known[place];
+  }
+  return { low, lowest: known[0], high: known.at(-1) };
+};
+
+// A chart's y axis that begins there, and what says so; nothing where all is shown.
+jedax.cutAxis = (values) => {
+  const { low, lowest, high } = jedax.lowestShown(values, 1000);
+  if (!(lowest < low)) return { yaxis: {}, annotations: [] };
+  const text = `cut off below: down to ${jedax.number(lowest)}`;
+  const annotation = { xref: "paper", yref: "paper", x: 0.01, y: 0.01, text, showarrow: false, xanchor: "left", yanchor: "bottom", bgcolor: jedax.colour("paper") };
+  return { yaxis: { range: [low - 0.15 * (high - low), high + 0.05 * (high - low)] }, annotations: [annotation] };
+};
+
 jedax.colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // Okabe & Ito, safe for colour-blind readers.

@@ -36,7 +36,7 @@ jedax.Comparison = class {
     const place = section.querySelector(".charts");
     const entries = table.entries.filter((entry) => !this.hidden.has(entry.label));
     const figures = [
-      ["fitness", `${table.task}: best fitness`, () => this.bands(entries, "fitness"), this.overEvaluations(table, { goal: table.goal })],
+      ["fitness", `${table.task}: best fitness`, () => this.bands(entries, "fitness"), this.overEvaluations(table, { goal: table.goal, ...jedax.cutAxis([table.goal, ...entries.flatMap(({ fitness }) => (fitness ? [...fitness.low, ...fitness.median, ...fitness.high] : []))]) })],
       ["final", `${table.task}: final best fitness of each seed`, () => this.violins(entries), { goalAcross: table.goal, yaxis: { automargin: true, autorange: "reversed", type: "category" }, xaxis: { title: { text: "final best fitness", standoff: 6 } } }],
     ];
     for (const [number, { fitness }] of (table.entries[0]?.reached || []).entries())

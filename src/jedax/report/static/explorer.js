@@ -40,6 +40,7 @@ jedax.Explorer = class {
     if (first || this.replica >= data.replicas.length) this.fromAddress();
     const best = this.now.best.cell;
     if (this.cell === null) this.cell = best;
+    for (const id of ["best-legend", "show-best"]) document.getElementById(id).hidden = best === null;
     this.fill();
     this.draw();
   }
@@ -111,11 +112,10 @@ jedax.Explorer = class {
   }
 
   limits(layer = this.layer) {
-    let low = Infinity, high = -Infinity;
     // The GP changes so much from loop to loop that only what is shown sets its scale.
     const values = layer.startsWith("gp_") ? this.shown().values : this.values(layer);
-    for (const value of values) if (Number.isFinite(value)) { if (value < low) low = value; if (value > high) high = value; }
-    return low <= high ? [low, high] : [0, 1];
+    const { low, lowest, high } = jedax.lowestShown(values);
+    return low <= high ? [jedax.LAYERS[layer].log ? lowest : low, high, lowest] : [0, 1, 0];
   }
 
   shade(value, [low, high], layer = this.layer) {
@@ -203,11 +203,12 @@ jedax.Explorer = class {
     this.drawScale(limits);
     const title = jedax.LAYERS[this.layer].name;
     document.getElementById("map-title").textContent = `Behaviour space: ${title}`;
-    document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says} ${note}`;
+    const cut = limits[2] < limits[0] ? ` Colours are cut off below ${jedax.number(limits[0])}; the lowest value is ${jedax.number(limits[2])}.` : "";
+    document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says}${cut} ${note}`;
     document.getElementById("map-legend").hidden = this.loop !== null;
     document.querySelectorAll("#map-legend .of-maze").forEach((item) => (item.hidden = !this.data.task));
     const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0);
-    this.map.setAttribute("aria-label", `Map of the behaviour space, coloured by ${title}: ${filled} of ${values.length} cells have a value, from ${jedax.number(limits[0])} to ${jedax.number(limits[1])}. Arrow keys move from cell to cell.`);
+    this.map.setAttribute("aria-label", `Map of the behaviour space, coloured by ${title}: ${filled} of ${values.length} cells have a value, from ${jedax.number(limits[2])} to ${jedax.number(limits[1])}. Arrow keys move from cell to cell.`);
   }
 
   // The cells of the space, and the maze over them.
@@ -218,7 +219,14 @@ jedax.Explorer = class {
     pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
     if (this.outlines) this.drawCells(view, values, limits, layer);
     else this.drawDots(view, values, limits, layer);
-    if (this.data.task) this.drawMaze(view, 2.2, false);
+    if (!this.data.task) return;
+    // Thick walls reach beyond the box, where the labels of the axes stand.
+    pen.save();
+    pen.beginPath();
+    pen.rect(a[0] - 3, a[1] - 3, b[0] - a[0] + 6, b[1] - a[1] + 6);
+    pen.clip();
+    this.drawMaze(view, 2.2, false);
+    pen.restore();
   }
 
   drawCells({ pen, to }, values, limits, layer) {
@@ -405,7 +413,7 @@ jedax.Explorer = class {
     pen.restore();
   }
 
-  drawScale([low, high]) {
+  drawScale([low, high, lowest]) {
     const { map, reversed } = jedax.LAYERS[this.layer];
     const scale = document.getElementById("scale"), colours = this.data.maps[map];
     scale.width = colours.length;
@@ -415,9 +423,10 @@ jedax.Explorer = class {
       pen.fillRect(reversed ? colours.length - 1 - place : place, 0, 1, 1);
     });
     const unit = this.layer === "improved" ? " evaluations" : "";
-    document.getElementById("scale-low").textContent = jedax.number(low);
-    document.getElementById("scale-high").textContent = jedax.number(high) + unit;
-    document.querySelector(".scale .empty").hidden = !this.shown().values.some((value) => !Number.isFinite(value));
+    const { values } = this.shown(), any = values.some(Number.isFinite);
+    document.getElementById("scale-low").textContent = any ? `${lowest < low ? "≤ " : ""}${jedax.number(low)}` : "";
+    document.getElementById("scale-high").textContent = any ? jedax.number(high) + unit : "";
+    document.querySelector(".scale .empty").hidden = values.every(Number.isFinite);
   }
 
   // What is known of one cell, name by name.

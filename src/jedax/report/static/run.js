@@ -27,9 +27,9 @@ jedax.Curves = class {
     const { rows, goal } = this.data;
     const gp = Object.keys(rows).filter((name) => ["gp_signal", "gp_length_scale", "gp_noise"].includes(name));
     const found = [
-      { id: "best", title: "best fitness", columns: ["max_fitness"], goal, says: "Of the best solution so far; steps up are new bests." },
+      { id: "best", title: "best fitness", columns: ["max_fitness"], goal, cuts: true, says: "Of the best solution so far; steps up are new bests." },
       { id: "coverage", title: "coverage", columns: ["coverage"], percent: true, says: "Share of the cells that hold a solution." },
-      { id: "qd", title: "QD score", columns: ["qd_score"], says: "Fitness summed over all cells: how many behaviours are known, and how well." },
+      { id: "qd", title: "QD score", columns: ["qd_score"], cuts: true, says: "Fitness summed over all cells: how many behaviours are known, and how well." },
     ];
     if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"], says: "At 1 evolution strategies only go for their targets, at 0 only for fitness." });
     if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true, says: "What its fit to the cells came to, loop by loop." });
@@ -52,9 +52,10 @@ jedax.Curves = class {
       const traces = figure.loops ? this.distances() : this.lines(figure);
       const unit = this.axis === "seconds" ? "seconds" : "evaluations";
       const shapes = figure.goal === null || figure.goal === undefined ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: figure.goal, y1: figure.goal, line: { color: jedax.colour("goal"), dash: "dot", width: 2 } }];
+      const cut = jedax.cutAxis(figure.cuts ? [...traces.flatMap((trace) => trace.y), figure.goal ?? null] : []);
       const annotations = shapes.length ? [{ xref: "paper", x: 1, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "right", yanchor: "top", font: { color: jedax.colour("goal") } }] : [];
       const several = figure.columns && figure.columns.length > 1 || figure.loops;
-      const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? ".0%" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined }, shapes, annotations, showlegend: several, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, margin: { l: 56, r: 14, t: several ? 64 : 44, b: 44 } });
+      const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? ".0%" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined, ...cut.yaxis }, shapes, annotations: [...annotations, ...cut.annotations], showlegend: several, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, margin: { l: 56, r: 14, t: several ? 64 : 44, b: 44 } });
       jedax.chart(chart, traces, layout, `Line chart: ${figure.title} against ${unit}.`);
     }
   }
@@ -93,6 +94,7 @@ jedax.Curves = class {
 
   distances() {
     const { loops } = this.data.replicas[jedax.explorer.replica];
+    if (!loops) return [];
     const { explorer } = jedax;
     const mean = (which) => loops.evaluations.map((_, loop) => {
       let sum = 0, count = 0;
