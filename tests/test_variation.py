@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.stats import kstest, norm, uniform
 
-from jedax.variation import iso_line
+from jedax.variation import iso_line, log_uniform_iso
 
 
 def offspring(iso_sigma, line_sigma, number=40_000):
@@ -35,3 +36,13 @@ def test_without_sigmas_nothing_varies():
 def test_offspring_vary_independently():
     found = offspring(0.3, 0.5)
     assert abs(np.corrcoef(found[:-1, 0], found[1:, 0])[0, 1]) < 0.03
+
+
+def test_scales_are_log_uniform():
+    """With 4,000 parameters the spread of an offspring tells its scale to about 1 %."""
+    parents = jnp.tile(jnp.linspace(-3, 3, 4000), (400, 1))
+    found = np.asarray(log_uniform_iso(jax.random.key(0), parents, jnp.float32([0.02, 5]))) - np.asarray(parents)
+    scale = found.std(axis=1)
+    assert kstest(np.log(scale), uniform(np.log(0.02), np.log(5 / 0.02)).cdf).pvalue > 0.01
+    assert kstest((found / scale[:, None])[:, :50].ravel(), norm.cdf).pvalue > 0.01
+    assert abs(np.corrcoef(scale[:-1], scale[1:])[0, 1]) < 0.15

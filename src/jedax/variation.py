@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 
 from jedax.types import Array, Float, PRNGKeyArray
 
@@ -30,3 +31,19 @@ def iso_line(
     iso = iso_sigma * jax.random.normal(iso_key, parents.shape, parents.dtype)
     line = line_sigma * jax.random.normal(line_key, (parents.shape[0], 1), parents.dtype)
     return parents + iso + line * (partners - parents)
+
+
+def log_uniform_iso(
+    key: PRNGKeyArray, parents: Float[Array, "batch params"], scales: Float[Array, "2"]
+) -> Float[Array, "batch params"]:
+    """Vary each parent in all directions alike, with a standard deviation of its own.
+
+    Args:
+        key: Drawn from for the deviations and the steps.
+        parents: What is varied.
+        scales: Lowest and highest standard deviation, both above 0; between them its logarithm is uniform.
+    """
+    scale_key, step_key = jax.random.split(key)
+    low, high = jnp.log(scales)
+    sigma = jnp.exp(jax.random.uniform(scale_key, (parents.shape[0], 1), parents.dtype, low, high))
+    return parents + sigma * jax.random.normal(step_key, parents.shape, parents.dtype)

@@ -11,6 +11,7 @@ __all__ = ["Algorithm", "Problem", "make_algorithm"]
 
 _CLASSES = {
     "JediConfig": ("jedi", "JEDi"),
+    "JediXConfig": ("jedi_x", "JEDiX"),
     "ESConfig": ("es", "ES"),
     "MapElitesConfig": ("map_elites", "MapElites"),
     "CMAMEConfig": ("cma_me", "CMAME"),

@@ -217,3 +217,34 @@ class JediConfig(WithES):
     def batch(self) -> int:
         """Evaluations of one generation of the whole pool."""
         return self.population * self.pool
+
+
+class JediXConfig(WithES):
+    """JEDi-X: half of a generation from ES that are after fitness, half from elites varied at scales of their own."""
+
+    population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
+    pool: int = Field(default=2, ge=1, description="ES that run side by side, each from an elite of its own.")
+    patience: int = Field(
+        default=60, ge=1, description="Generations without a better solution after which an ES starts anew."
+    )
+    elites: int = Field(default=32, ge=1, description="An ES starts at one of this many of the fittest cells.")
+    offspring: int = Field(default=128, ge=0, description="Varied elites per generation.")
+    variation: Bounds = Field(
+        default=(0.1, 3.0),
+        description="Least and largest standard deviation of variation, each offspring's log-uniform between them; the "
+        "unit is that of random genotypes.",
+    )
+
+    @field_validator("variation")
+    @classmethod
+    def _check_variation(cls, bounds: tuple[float, float]) -> tuple[float, float]:
+        if not bounds[0] < bounds[1]:
+            raise fail(
+                "variation", expected="a low bound under a high one", received=bounds, remedy="swap or widen them"
+            )
+        return bounds
+
+    @property
+    def batch(self) -> int:
+        """Solutions of one generation: those of all ES, and the varied elites."""
+        return self.population * self.pool + self.offspring

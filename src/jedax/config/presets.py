@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jedax._checks import check_choice, fail
-from jedax.config.methods import CMAMEConfig, ESConfig, JediConfig, MapElitesConfig, MethodConfig
+from jedax.config.methods import CMAMEConfig, ESConfig, JediConfig, JediXConfig, MapElitesConfig, MethodConfig
 from jedax.config.pga_me import PGAMEConfig
 
 GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
@@ -89,6 +89,15 @@ METHODS: dict[str, Method] = {
         "JEDi to the letter of the paper: weighted GP, targets on the Pareto front.",
         _JEDI_PRESETS,
         _CONTROL_ES,
+    ),
+    "jedi-x": Method(
+        JediXConfig(),
+        "JEDi-X, which always got there: ES after fitness from several elites, and elites varied at all scales.",
+        {
+            "default": Preset("one setting for all tasks; batch and ES as in the paper's tables"),
+            **_cpu(population=32, pool=1, offspring=32),
+        },
+        {**_CONTROL_ES, "offspring": 512},
     ),
     "es": Method(
         ESConfig(),

@@ -1,0 +1,158 @@
+"""JEDi-X: a pool of ES sent after fitness from several elites, while variation of all elites lays stepping stones.
+
+| each generation | here |
+|---|---|
+| half: sample the populations of the ES | `JEDiX.ask` (`jedax.es`) |
+| half: vary elites from all over the repertoire, each at a scale of its own | `JEDiX.ask` (`jedax.variation`) |
+| learn, restart what no longer gets better at one of the fittest elites | `JEDiX.tell` |
+| update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
+
+What JEDi's targets are for, to leave what is known, falls to variation, which needs no model of where to go; what its
+ES are for, to make much of little, stays with them. docs/explanation/jedi-x.md says what was tried and why this stayed.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+
+from jedax.algorithms.base import Algorithm, Problem, cells_for
+from jedax.config.methods import JediXConfig, MethodConfig
+from jedax.es import make_strategy
+from jedax.es.pool import Pool
+from jedax.repertoire import Repertoire
+from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.variation import log_uniform_iso
+
+_SPREAD_FROM = 64  # random genotypes whose spread is measured
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class JEDiXState:
+    """A search between two generations.
+
+    Attributes:
+        repertoire: All that was found.
+        pool: States of the ES, leading axis `pool`.
+        best: `(pool,)`, the best fitness that each ES has seen since it started.
+        waited: `(pool,)`, generations since then.
+        spread: Standard deviation of random genotypes, all parameters together: the unit of variation.
+        generation: Generations done.
+        num_restarts: How often ES began anew, all together.
+    """
+
+    repertoire: Repertoire
+    pool: Any
+    best: Float[Array, " pool"]
+    waited: Int[Array, " pool"]
+    spread: Float[Array, ""]
+    generation: Int[Array, ""]
+    num_restarts: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class JEDiX(Algorithm):
+    """The search as pure functions of a `JEDiXState`; equal settings are equal objects.
+
+    A generation is the populations of the ES, one after the other, and then the varied elites.
+
+    Attributes:
+        problem: Where random genotypes come from.
+    """
+
+    config: JediXConfig
+    problem: Problem
+
+    @classmethod
+    def build(cls, config: MethodConfig, problem: Problem) -> Self:
+        """Return the method with these parameters for a task; errors as for every method."""
+        assert isinstance(config, JediXConfig)
+        return cls(config, cells_for(config, problem.descriptor_bounds), problem)
+
+    @functools.cached_property
+    def pool(self) -> Pool:
+        """The evolution strategies."""
+        config = self.config
+        strategy = make_strategy(
+            config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
+        )
+        return Pool(strategy, config.pool)
+
+    def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
+        """Initialise the repertoire with the evaluated initial batch, and start every ES at one of its fittest."""
+        size = self.config.pool
+        start_key, elite_key, spread_key = jax.random.split(key, 3)
+        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
+        repertoire, _ = empty.add(
+            self.cells, genotypes, evaluation, jnp.int32(self.initial_evaluations), samples=self.samples
+        )
+        return JEDiXState(
+            repertoire=repertoire,
+            pool=self.pool.start(start_key, self.choose_elites(elite_key, repertoire)),
+            best=jnp.full(size, -jnp.inf),
+            waited=jnp.zeros(size, jnp.int32),
+            spread=self._measure_spread(spread_key),
+            generation=jnp.int32(0),
+            num_restarts=jnp.int32(0),
+        )
+
+    def choose_elites(self, key: PRNGKeyArray, repertoire: Repertoire) -> Float[Array, "pool params"]:
+        """Return where each ES may start: the first at the fittest elite, the rest at one of the `elites` fittest.
+
+        Elites lie in cells of their own, so that the ES begin with behaviours that differ.
+        """
+        number = min(self.config.elites, self.cells.num_cells)
+        fitness, cell = jax.lax.top_k(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf), number)
+        known = jnp.maximum(jnp.isfinite(fitness).sum(), 1)
+        place = jax.random.randint(key, (self.config.pool,), 0, known).at[0].set(0)
+        genotypes = repertoire.genotypes[cell[place]].astype(repertoire.best_genotype.dtype)
+        return jnp.where(repertoire.filled.any(), genotypes, repertoire.best_genotype)
+
+    def ask(self, key: PRNGKeyArray, state: JEDiXState) -> tuple[Float[Array, "batch params"], JEDiXState]:
+        """Sample one generation of every ES, and vary elites, each drawn alike."""
+        config = self.config
+        pool_key, parent_key, vary_key = jax.random.split(key, 3)
+        sampled, pool = self.pool.ask(pool_key, state.pool)
+        parents = state.repertoire.sample(parent_key, config.offspring)
+        varied = log_uniform_iso(vary_key, parents, state.spread * jnp.asarray(config.variation))
+        return jnp.concatenate([sampled, varied]), replace(state, pool=pool)
+
+    def tell(
+        self, key: PRNGKeyArray, state: JEDiXState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
+    ) -> tuple[JEDiXState, Insertion]:
+        """Add all that was evaluated to the repertoire, update every ES, and restart those that get no better."""
+        tell_key, elite_key, restart_key = jax.random.split(key, 3)
+        when = self.evaluations(state) + self.evaluations_per_generation
+        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
+        sampled = self.config.pool * self.config.population
+        scores = self.pool.split(evaluation.fitness_or_worst[:sampled])
+        pool = self.pool.tell(tell_key, state.pool, genotypes[:sampled], scores)
+        best = scores.max(axis=1)
+        waited = jnp.where(best > state.best, 0, state.waited + 1)
+        best = jnp.maximum(best, state.best)
+        stuck = waited >= self.config.patience
+        elites = self.choose_elites(elite_key, repertoire)
+        state = JEDiXState(
+            repertoire=repertoire,
+            pool=self.pool.restart(restart_key, pool, stuck, elites),
+            best=jnp.where(stuck, -jnp.inf, best),
+            waited=jnp.where(stuck, 0, waited),
+            spread=state.spread,
+            generation=state.generation + 1,
+            num_restarts=state.num_restarts + stuck.sum(),
+        )
+        return state, insertion
+
+    def numbers(self, state: JEDiXState) -> dict[str, Array]:
+        """Return the number of restarts."""
+        return {"num_restarts": state.num_restarts}
+
+    def _measure_spread(self, key: PRNGKeyArray) -> Float[Array, ""]:
+        genotypes = jax.vmap(self.problem.init)(jax.random.split(key, _SPREAD_FROM))
+        spread = jnp.sqrt(genotypes.var(axis=0).mean())
+        return jnp.where(spread > 0, spread, 1.0)
