@@ -30,9 +30,16 @@ def run(grid: Grid, runs: Path) -> None:
         print(f"failed: {path}: {message}")
 
 
-def keep(runs: Path, folder: Path, command: str) -> Comparison:
-    """Compare the runs of a grid and keep in `folder` what is worth keeping; `command` is what makes it again."""
-    found = jedax.compare(runs, out=runs / "compare", formats=("png",))
+def keep(runs: Path, folder: Path, command: str, reference: str | None = None) -> Comparison:
+    """Compare the runs of a grid and keep in `folder` what is worth keeping.
+
+    Args:
+        runs: Where they are.
+        folder: Where tables and figures go.
+        command: What makes all of it again.
+        reference: Label of the method that others are tested against; None: the better JEDi.
+    """
+    found = jedax.compare(runs, out=runs / "compare", formats=("png",), reference=reference)
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for file in ("table.csv", "seeds.csv", "reached.csv", "table.tex"):
         shutil.copyfile(runs / "compare" / file, folder / file)

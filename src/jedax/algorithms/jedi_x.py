@@ -39,8 +39,8 @@ class JEDiXState:
     Attributes:
         repertoire: All that was found.
         pool: States of the ES, leading axis `pool`.
-        best: `(pool,)`, the best fitness that each ES has seen since it started.
-        waited: `(pool,)`, generations since then.
+        best: `(pool,)`, what each ES has to beat: the best of its own since it started; the first, of all.
+        waited: `(pool,)`, generations since it did.
         spread: Standard deviation of random genotypes, all parameters together: the unit of variation.
         generation: Generations done.
         num_restarts: How often ES began anew, all together.
@@ -132,9 +132,10 @@ class JEDiX(Algorithm):
         sampled = self.config.pool * self.config.population
         scores = self.pool.split(evaluation.fitness_or_worst[:sampled])
         pool = self.pool.tell(tell_key, state.pool, genotypes[:sampled], scores)
-        best = scores.max(axis=1)
-        waited = jnp.where(best > state.best, 0, state.waited + 1)
-        best = jnp.maximum(best, state.best)
+        # The first ES is to lead: where others have found better, small gains of its own are not worth going on for.
+        to_beat = state.best.at[0].max(state.repertoire.best_fitness)
+        best = jnp.maximum(scores.max(axis=1), to_beat)
+        waited = jnp.where(best > to_beat, 0, state.waited + 1)
         stuck = waited >= self.config.patience
         elites = self.choose_elites(elite_key, repertoire)
         state = JEDiXState(

@@ -21,7 +21,7 @@ from jedax.experiments import statistics
 from jedax.experiments.reading import read
 from jedax.experiments.records import Record, Records
 
-JEDI_METHODS = ("jedi", "jedi-paper")
+JEDI_METHODS = ("jedi-x", "jedi", "jedi-paper")
 SIGNIFICANT = 0.05
 
 _SHORT_OF_BUDGET = 0.98
