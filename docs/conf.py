@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 # Pages that stand elsewhere in the repository, and where the site has them.
 RECORDS = {
     "results/README.md": "record/results.md",
+    "results/beyond/README.md": "record/beyond.md",
     "benchmarks/README.md": "record/benchmarks.md",
     "CHANGELOG.md": "record/changelog.md",
     "CONTRIBUTING.md": "record/contributing.md",

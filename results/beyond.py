@@ -11,10 +11,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import numpy as np
 import problems
-from keeping import HERE, keep, run
+from keeping import HERE, fill_in, keep, run
 
+from jedax.experiments.comparison import Comparison
 from jedax.experiments.grids import MAZES, Entry, Grid
+from jedax.experiments.records import Record
 
 OURS = Entry("jedi-x", "jedi-x")
 OTHERS = tuple(Entry(method, method) for method in ("jedi", "map-elites", "cma-mae"))
@@ -29,9 +32,9 @@ ABLATIONS = (
 ELSEWHERE = (OURS, *OTHERS, Entry("es-restart", "es-restart"))
 
 GRIDS = {
-    "beyond-mazes": Grid("", MAZES, (OURS, *OTHERS, *ABLATIONS), 30),
-    "beyond-development": Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),
-    "beyond-held-out": Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),
+    "beyond-mazes": (Grid("", MAZES, (OURS, *OTHERS), 30), Grid("", MAZES, ABLATIONS, 10)),
+    "beyond-development": (Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),),
+    "beyond-held-out": (Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),),
 }
 FOLDERS = {name: f"beyond/{name.removeprefix('beyond-')}" for name in GRIDS}
 
@@ -43,8 +46,37 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in arguments.only:
         runs = arguments.runs / name
-        run(GRIDS[name], runs)
-        keep(runs, HERE / FOLDERS[name], f"python results/beyond.py --only {name}", OURS.label)
+        for grid in GRIDS[name]:
+            run(grid, runs)
+        found = keep(runs, HERE / FOLDERS[name], f"python results/beyond.py --only {name}", OURS.label)
+        fill_in(HERE / "beyond" / "README.md", name, table(found))
+
+
+def table(found: Comparison) -> str:
+    """Return for each method and task: median final fitness, seeds that arrived, how soon, and the mean on the way."""
+    lines = ["| method | task | median | arrived | evaluations until then | mean over the budget | p |",
+             "|---|---|---:|---:|---:|---:|---:|"]  # fmt: skip
+    for tasks in found.tables:
+        for entry in tasks.entries:
+            records = found.records.of(tasks.task, entry.label)
+            arrived, soon = "", ""
+            if entry.successes is not None and entry.success_interval is not None:
+                low, high = entry.success_interval
+                arrived = f"{entry.successes} of {len(entry.seeds)} ({low:.0%} to {high:.0%})"
+                first = entry.reached[0].median
+                soon = f"{first:,.0f}" if np.isfinite(first) else "never"
+            mean = np.median([mean_on_the_way(record) for record in records])
+            p = "" if entry.p is None else f"{entry.p:.2g}"
+            lines.append(
+                f"| {entry.label} | {tasks.task} | {entry.median:.4g} | {arrived} | {soon} | {mean:.4g} | {p} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def mean_on_the_way(record: Record) -> float:
+    """Return the area under the curve of the best fitness, from the first report on, over the evaluations it spans."""
+    span = record.evaluations[-1] - record.evaluations[0]
+    return float(np.trapezoid(record.max_fitness, record.evaluations) / span)
 
 
 if __name__ == "__main__":

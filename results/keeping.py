@@ -63,6 +63,15 @@ def keep(runs: Path, folder: Path, command: str, reference: str | None = None) -
     return found
 
 
+def fill_in(page: Path, name: str, text: str) -> None:
+    """Replace what stands on a page between the marks `<!-- begin name -->` and `<!-- end name -->`."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- begin {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end {name} -->")
+    assert begin, f"{page} has no place for {name}"
+    assert end, f"{page}: the place for {name} has no end"
+    write_atomic(page, before + begin + text + end + after)
+
+
 def _hours_by_label(runs: Path) -> dict[str, float]:
     hours: dict[str, float] = {}
     for path in sorted(runs.rglob("summary.json")):

@@ -20,6 +20,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from keeping import fill_in
 
 import jedax
 from jedax.report import plots
@@ -125,10 +126,7 @@ def write_tables(rows: list[Row]) -> None:
             f"| {method} | {alpha} | {targets} | {' | '.join(f'{f:.0f}' for f in fitness)} | {np.median(fitness):.1f} "
             f"| {sum(f >= NEVER for f in fitness)} of {len(fitness)} | {paper} |"
         )
-    page = HERE.parent / "README.md"
-    before, begin, rest = page.read_text(encoding="utf-8").partition("<!-- begin maze-a -->\n")
-    _, end, after = rest.partition("<!-- end maze-a -->\n")
-    write_atomic(page, (before + begin + "\n".join(lines) + "\n" + end + after).encode())
+    fill_in(HERE.parent / "README.md", "maze-a", "\n".join(lines) + "\n")
 
 
 def draw_convergence(rows: list[Row]) -> None:

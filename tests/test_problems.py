@@ -1,0 +1,98 @@
+"""The problems that JEDi-X is judged by: labyrinths can be solved, functions are worth what they should be."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jedax.config.maze import MazeConfig, load_maze_file
+from jedax.tasks.base import check_task
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@pytest.fixture(scope="module")
+def problems():
+    sys.path.insert(0, str(RESULTS))
+    try:
+        return importlib.import_module("problems")
+    finally:
+        sys.path.remove(str(RESULTS))
+
+
+@pytest.mark.parametrize(("size", "seed"), [(2, 0), (4, 0), (8, 104)])
+def test_a_labyrinth_joins_all_its_fields_by_one_way_each(problems, size, seed):
+    maze = MazeConfig(**problems.labyrinth(size, seed))
+    assert len(maze.walls) == (size - 1) ** 2
+    walls = {tuple(np.round(np.multiply(wall, 2 * size)).astype(int)) for wall in maze.walls}
+    reached, waiting = {(1, 1)}, [(1, 1)]  # middles of fields, in halves of a field
+    while waiting:
+        x, y = waiting.pop()
+        for dx, dy in ((2, 0), (-2, 0), (0, 2), (0, -2)):
+            mx, my = x + dx // 2, y + dy // 2
+            between = (mx, my - 1, mx, my + 1) if dx else (mx - 1, my, mx + 1, my)
+            new = x + dx, y + dy
+            if min(new) > 0 and max(new) < 2 * size and between not in walls and new not in reached:
+                reached.add(new)
+                waiting.append(new)
+    assert len(reached) == size * size
+    np.testing.assert_allclose(maze.target, [1 - 0.5 / size] * 2)
+
+
+def test_maze_files_are_those_drawn(problems):
+    files = [name for name in (*problems.DEVELOPMENT, *problems.HELD_OUT) if name.endswith(".yaml")]
+    assert len(files) == 8
+    for file in files:
+        size, seed = map(int, Path(file).stem.split("-")[1:])
+        assert load_maze_file(file) == MazeConfig(**problems.labyrinth(size, seed))
+
+
+def at(place):
+    """Return a genotype of the functions on a plane that behaves so."""
+    place = np.float32(place)
+    return jnp.zeros(20).at[:2].set(np.log(place / (1 - place)))
+
+
+@pytest.mark.parametrize(
+    ("name", "genotype", "fitness"),
+    [
+        ("Barrier", at([0.95, 0.95]), 2.0),
+        ("Barrier", at([0.05, 0.05]), 1.0),
+        ("Barrier", at([0.05, 0.05]).at[9].set(5.0), 0.75),
+        ("Barrier", at([0.95, 0.75]), 1 - np.hypot(0.9, 0.7)),
+        ("Moat", at([0.85, 0.8]), 0.0),
+        ("Moat", at([0.85, 0.7]), -3.1),
+        ("Moat", at([0.85, 0.5]), -0.3),
+        ("Traps", jnp.ones(40), 40.0),
+        ("Traps", -jnp.ones(40), 30.0),
+        ("Traps", jnp.ones(40).at[::4].set(-1.0), 0.0),
+    ],
+)
+def test_functions_by_hand(problems, name, genotype, fitness):
+    task = check_task(getattr(problems, name)())
+    assert float(task.evaluate(jax.random.key(0), genotype).fitness) == pytest.approx(fitness, abs=1e-4)
+
+
+def bent(first, second):
+    """Return an arm whose first half points one way and whose second half another, angles in radians."""
+    return jnp.zeros(20).at[0].set(first).at[10].set(second - first)
+
+
+def test_arms_may_not_reach_through_walls(problems):
+    wall, slit = check_task(problems.ArmWall()), check_task(problems.ArmSlit())
+    key = jax.random.key(0)
+    straight = wall.evaluate(key, jnp.zeros(20))
+    assert float(straight.fitness) == pytest.approx(-np.hypot(0.4, 0.1) - 0.5, abs=1e-5)
+    np.testing.assert_allclose(straight.descriptor, [1, 0], atol=1e-6)
+    high = wall.evaluate(key, bent(1.3, 0.0))  # at height 0.48, above the wall
+    tip = 0.5 * np.array([np.cos(1.3) + 1, np.sin(1.3)])
+    assert float(high.fitness) == pytest.approx(-np.hypot(*(tip - [0.6, 0.1])), abs=1e-5)
+    angle = np.arctan2(0.19, 0.4)  # through the middle of the slit
+    through = slit.evaluate(key, jnp.zeros(20).at[0].set(angle))
+    tip = np.array([np.cos(angle), np.sin(angle)])
+    assert float(through.fitness) == pytest.approx(-np.hypot(*(tip - [0.6, -0.2])), abs=1e-5)
+    assert float(slit.evaluate(key, jnp.zeros(20)).fitness) == pytest.approx(-np.hypot(0.4, 0.2) - 0.5, abs=1e-5)
