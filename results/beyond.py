@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import problems
 from keeping import HERE, fill_in, keep, run
@@ -18,6 +19,8 @@ from keeping import HERE, fill_in, keep, run
 from jedax.experiments.comparison import Comparison
 from jedax.experiments.grids import MAZES, Entry, Grid
 from jedax.experiments.records import Record
+from jedax.report.comparisons import curves, styles
+from jedax.report.pictures import write_picture
 
 OURS = Entry("jedi-x", "jedi-x")
 OTHERS = tuple(Entry(method, method) for method in ("jedi", "map-elites", "cma-mae"))
@@ -49,27 +52,54 @@ def main() -> None:
         for grid in GRIDS[name]:
             run(grid, runs)
         found = keep(runs, HERE / FOLDERS[name], f"python results/beyond.py --only {name}", OURS.label)
-        fill_in(HERE / "beyond" / "README.md", name, table(found))
+        draw(found, HERE / FOLDERS[name] / "beside-others.png")
+        fill_in(HERE / "beyond" / "README.md", name, tables(found))
 
 
-def table(found: Comparison) -> str:
-    """Return for each method and task: median final fitness, seeds that arrived, how soon, and the mean on the way."""
-    lines = ["| method | task | median | arrived | evaluations until then | mean over the budget | p |",
-             "|---|---|---:|---:|---:|---:|---:|"]  # fmt: skip
-    for tasks in found.tables:
-        for entry in tasks.entries:
-            records = found.records.of(tasks.task, entry.label)
-            arrived, soon = "", ""
-            if entry.successes is not None and entry.success_interval is not None:
-                low, high = entry.success_interval
-                arrived = f"{entry.successes} of {len(entry.seeds)} ({low:.0%} to {high:.0%})"
+def draw(found: Comparison, path: Path) -> None:
+    """Draw best fitness over evaluations on each task, of the methods alone."""
+    labels = [entry.label for entry in ELSEWHERE if entry.label in found.labels]
+    style, rows = styles(labels), -(-len(found.tables) // 4)
+    figure, axes = plt.subplots(rows, 4, figsize=(14, 3.2 * rows + 0.6), layout="constrained", squeeze=False)
+    for ax, task in zip(axes.flat, found.tables, strict=False):
+        curves(ax, found, task, style)
+        ax.set_title(task.task)
+    for ax in axes.flat[len(found.tables) :]:
+        ax.set_axis_off()
+    handles, names = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncol=len(names), frameon=False)
+    write_picture(path, figure)
+
+
+def tables(found: Comparison) -> str:
+    """Return three tables of methods and tasks: final fitness and arrivals, how soon, and the mean on the way."""
+    final, soon, mean = {}, {}, {}
+    for task in found.tables:
+        for entry in task.entries:
+            where = entry.label, task.task
+            records = found.records.of(task.task, entry.label)
+            mean[where] = f"{np.median([mean_on_the_way(record) for record in records]):.4g}"
+            final[where] = f"{entry.median:.4g}"
+            if entry.successes is not None:
+                final[where] += f" ({entry.successes} of {len(entry.seeds)})"
                 first = entry.reached[0].median
-                soon = f"{first:,.0f}" if np.isfinite(first) else "never"
-            mean = np.median([mean_on_the_way(record) for record in records])
-            p = "" if entry.p is None else f"{entry.p:.2g}"
-            lines.append(
-                f"| {entry.label} | {tasks.task} | {entry.median:.4g} | {arrived} | {soon} | {mean:.4g} | {p} |"
-            )
+                soon[where] = f"{first:,.0f}" if np.isfinite(first) else "never"
+    goals = "and how many seeds reach the goal:" if soon else "no goals:"
+    parts = [f"Median of the final best fitness, {goals}\n\n{cross(found, final)}"]
+    if soon:
+        parts.append(f"Evaluations until the first arrival is reported, median:\n\n{cross(found, soon)}")
+    parts.append(f"Best fitness on the way, its mean over the budget, median:\n\n{cross(found, mean)}")
+    return "\n".join(parts)
+
+
+def cross(found: Comparison, values: dict[tuple[str, str], str]) -> str:
+    """Return values by method and task as a table, the more of the two as its rows."""
+    tasks = [table.task for table in found.tables]
+    rows, columns, of = found.labels, tasks, (lambda row, column: (row, column))
+    if len(tasks) > len(found.labels):
+        rows, columns, of = tasks, found.labels, (lambda row, column: (column, row))
+    lines = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
+    lines += [f"| {row} | {' | '.join(values.get(of(row, column), '') for column in columns)} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 

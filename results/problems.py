@@ -2,7 +2,7 @@
 
     python results/problems.py
 
-writes the labyrinths as maze files into results/beyond/mazes. `DEVELOPMENT` are the problems that JEDi-X was made
+writes the labyrinths as maze files into results/beyond/labyrinths. `DEVELOPMENT` are the problems that JEDi-X was made
 with; `HELD_OUT` were run once, when it was done.
 """
 
@@ -23,7 +23,7 @@ from jedax.tasks import PlanarArm
 from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
-MAZES = HERE / "beyond" / "mazes"
+LABYRINTHS = HERE / "beyond" / "labyrinths"
 WHEEL_SPEED = 0.025
 
 # Size and seed of each labyrinth.
@@ -32,7 +32,7 @@ _HELD_OUT_LABYRINTHS = ((4, 100), (5, 101), (6, 102), (7, 103), (8, 104))
 
 
 def _file(size: int, seed: int) -> str:
-    return str(MAZES / f"labyrinth-{size}-{seed}.yaml")
+    return str(LABYRINTHS / f"labyrinth-{size}-{seed}.yaml")
 
 
 DEVELOPMENT = (*(_file(*which) for which in _DEVELOPMENT_LABYRINTHS), "problems:Barrier", "rastrigin")
@@ -217,9 +217,9 @@ def _cross(starts: Float[Array, "links 2"], ends: Float[Array, "links 2"], wall:
 def main() -> None:
     for which in (*_DEVELOPMENT_LABYRINTHS, *_HELD_OUT_LABYRINTHS):
         maze = labyrinth(*which)
-        MAZES.mkdir(parents=True, exist_ok=True)
+        LABYRINTHS.mkdir(parents=True, exist_ok=True)
         text = f"# Drawn by results/problems.py.\n{yaml.safe_dump(maze, sort_keys=False, default_flow_style=None)}"
-        write_atomic(MAZES / f"{maze['name']}.yaml", text)
+        write_atomic(LABYRINTHS / f"{maze['name']}.yaml", text)
 
 
 if __name__ == "__main__":
