@@ -51,7 +51,8 @@ def main() -> None:
         runs = arguments.runs / name
         for grid in GRIDS[name]:
             run(grid, runs)
-        found = keep(runs, HERE / FOLDERS[name], f"python results/beyond.py --only {name}", OURS.label)
+        command = f"python results/beyond.py --only {name}"
+        found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, cells=name == "beyond-mazes")
         draw(found, HERE / FOLDERS[name] / "beside-others.png")
         fill_in(HERE / "beyond" / "README.md", name, tables(found))
 

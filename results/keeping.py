@@ -30,7 +30,7 @@ def run(grid: Grid, runs: Path) -> None:
         print(f"failed: {path}: {message}")
 
 
-def keep(runs: Path, folder: Path, command: str, reference: str | None = None) -> Comparison:
+def keep(runs: Path, folder: Path, command: str, *, reference: str | None = None, cells: bool = True) -> Comparison:
     """Compare the runs of a grid and keep in `folder` what is worth keeping.
 
     Args:
@@ -38,14 +38,20 @@ def keep(runs: Path, folder: Path, command: str, reference: str | None = None) -
         folder: Where tables and figures go.
         command: What makes all of it again.
         reference: Label of the method that others are tested against; None: the better JEDi.
+        cells: Whether the maps of cells, the largest pictures by far, are kept.
     """
     found = jedax.compare(runs, out=runs / "compare", formats=("png",), reference=reference)
     (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for file in ("table.csv", "seeds.csv", "reached.csv", "table.tex"):
+    for file in ("table.csv", "reached.csv", "table.tex"):
         shutil.copyfile(runs / "compare" / file, folder / file)
+    seeds = (runs / "compare" / "seeds.csv").read_text()
+    write_atomic(folder / "seeds.csv", seeds.replace(f"{runs}/", f"runs/results/{runs.name}/"))
     for picture in sorted((runs / "compare" / "figures").glob("*.png")):
-        shutil.copyfile(picture, folder / "figures" / picture.name)
+        if cells or not picture.name.startswith("cells-"):
+            shutil.copyfile(picture, folder / "figures" / picture.name)
     text = (runs / "compare" / "table.md").read_text().partition("\n## Where it comes from")[0]
+    if not cells:
+        text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("![cells-"))
     write_atomic(folder / "table.md", text.rstrip() + "\n")
     summaries = [json.loads(path.read_text()) for path in sorted(runs.rglob("summary.json"))]
     environments = [json.loads(path.read_text()) for path in sorted(runs.rglob("environment.json"))]

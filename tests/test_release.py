@@ -1,5 +1,6 @@
 """What a release promises: public names, formats that say their version, and one version everywhere."""
 
+import csv
 import importlib
 import json
 import re
@@ -197,3 +198,13 @@ class TestBuild:
         assert pinned == [("jax", promised.removeprefix("jax>=")), ("jaxlib", promised.removeprefix("jax>="))]
         assert promised in PROJECT["build-system"]["requires"]
         assert OLDEST_JAX.name in PROJECT["tool"]["cibuildwheel"]["environment"]["PIP_CONSTRAINT"]
+
+
+def test_results_name_no_machines_paths():
+    tables = sorted((HERE / "results").rglob("seeds.csv"))
+    if not tables:
+        pytest.skip("an unpacked source distribution holds no results")
+    for table in tables:
+        with table.open() as file:
+            sources = {row["source"].split("/")[0] for row in csv.DictReader(file)}
+        assert sources == {"runs"}, table
