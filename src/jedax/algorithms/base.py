@@ -6,7 +6,8 @@ import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
-from jedax.config.methods import MethodConfig
+from jedax.config.methods import MethodConfig, WithES
+from jedax.es import Strategy, make_strategy
 from jedax.repertoire import Cells
 from jedax.repertoire.cells import Bounds, make_cells
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -138,3 +139,10 @@ def cells_for(config: MethodConfig, descriptor_bounds: Bounds) -> Cells:
         JedaxError: Bounds that are no box, or cells that do not fit it.
     """
     return make_cells(descriptor_bounds, config.cells, config.cell_layout, config.cvt_samples, config.cvt_iterations)
+
+
+def strategy_of(config: WithES) -> Strategy:
+    """Return the evolution strategy that a method's settings ask for."""
+    return make_strategy(
+        config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
+    )

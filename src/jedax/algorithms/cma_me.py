@@ -16,10 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.algorithms.base import Algorithm, Problem, cells_for
+from jedax.algorithms.base import Algorithm, Problem, cells_for, strategy_of
 from jedax.algorithms.es import has_converged
 from jedax.config.methods import CMAMEConfig, MethodConfig
-from jedax.es import make_strategy
 from jedax.es.pool import Pool
 from jedax.rankers import RANKERS, Outcome, Ranker
 from jedax.repertoire import Acceptance, Repertoire
@@ -79,11 +78,7 @@ class CMAME(Algorithm):
     @functools.cached_property
     def pool(self) -> Pool:
         """The emitters' evolution strategies."""
-        config = self.config
-        strategy = make_strategy(
-            config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
-        )
-        return Pool(strategy, config.pool)
+        return Pool(strategy_of(self.config), self.config.pool)
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> CMAMEState:
         """Return the state after the evaluated initial batch; every emitter starts from a random elite."""

@@ -12,9 +12,9 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 
-from jedax.algorithms.base import Algorithm, Problem, cells_for
+from jedax.algorithms.base import Algorithm, Problem, cells_for, strategy_of
 from jedax.config.methods import ESConfig, MethodConfig
-from jedax.es import Strategy, make_strategy
+from jedax.es import Strategy
 from jedax.repertoire import Repertoire
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
@@ -60,10 +60,7 @@ class ES(Algorithm):
     @functools.cached_property
     def strategy(self) -> Strategy:
         """The evolution strategy."""
-        config = self.config
-        return make_strategy(
-            config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
-        )
+        return strategy_of(self.config)
 
     @property
     def num_initial(self) -> int:

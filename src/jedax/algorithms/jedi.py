@@ -24,9 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.algorithms.base import Algorithm
+from jedax.algorithms.base import Algorithm, strategy_of
 from jedax.config.methods import JediConfig
-from jedax.es import make_strategy
 from jedax.es.pool import Pool
 from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction, fit, one_by_one, posterior, predict
 from jedax.rankers import Outcome, weighted_target, weighted_target_fitness_score
@@ -74,11 +73,7 @@ class JEDi(Algorithm):
     @functools.cached_property
     def pool(self) -> Pool:
         """The evolution strategies."""
-        config = self.config
-        strategy = make_strategy(
-            config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
-        )
-        return Pool(strategy, config.pool)
+        return Pool(strategy_of(self.config), self.config.pool)
 
     @property
     def generations_per_loop(self) -> int:

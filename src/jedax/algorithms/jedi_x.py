@@ -20,9 +20,8 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 
-from jedax.algorithms.base import Algorithm, Problem, cells_for
+from jedax.algorithms.base import Algorithm, Problem, cells_for, strategy_of
 from jedax.config.methods import JediXConfig, MethodConfig
-from jedax.es import make_strategy
 from jedax.es.pool import Pool
 from jedax.repertoire import Repertoire
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -77,11 +76,7 @@ class JEDiX(Algorithm):
     @functools.cached_property
     def pool(self) -> Pool:
         """The evolution strategies."""
-        config = self.config
-        strategy = make_strategy(
-            config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
-        )
-        return Pool(strategy, config.pool)
+        return Pool(strategy_of(self.config), self.config.pool)
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
         """Initialise the repertoire with the evaluated initial batch, and start every ES at one of its fittest."""
