@@ -1,5 +1,6 @@
 """Brax's robots as jedax sees them: against Brax's own environments, MuJoCo and geometry done anew."""
 
+import copy
 import functools
 import warnings
 
@@ -208,6 +209,38 @@ class TestWalls:
         legs = {f"{leg}_ankle_geom" for leg in ("left", "right", "third", "fourth")}
         assert with_walls == {"torso_geom", *legs}
         assert with_floor == {f"{leg}_foot_geom" for leg in ("left", "right", "third", "fourth")}
+
+    def test_the_walls_left_out_of_a_step_are_out_of_reach(self):
+        lines = np.array(self.INNER + self.SIDES)
+        x, y = np.meshgrid(*2 * [np.linspace(-6, 41, 95)])
+        points = np.stack([x, y], axis=-1)[..., None, :]
+        gaps = np.linalg.norm(points - np.clip(points, lines[:, :2], lines[:, 2:]), axis=-1)
+        assert np.sort(gaps, axis=-1)[..., 2].min() > 6
+
+    def test_a_step_among_the_nearest_walls_is_one_among_all_of_them(self):
+        # Ants at every wall, at the corners where two meet, and in the open, pushed about.
+        x, y = [19.3, 20, 15, 15, 19.2, 9.3, -4.3, 39.3, 30], [3, 20.2, 6.9, 8.2, 6.9, 30, -4.3, 39.3, 20]
+        rng = np.random.default_rng(0)
+        posture = rng.uniform(-0.1, 0.1, (len(x), 15)).astype(np.float32)
+        posture[:, 0], posture[:, 1] = x, y
+        velocities = rng.normal(0, 3, (len(x), 14)).astype(np.float32)
+        env = AntMaze().environment
+        everywhere = copy.copy(env)
+        everywhere.sys = env._maze
+
+        def step(posture, velocity):
+            physics = env.pipeline_init(env.sys.init_q.at[2:].add(posture[2:]).at[:2].set(posture[:2]), velocity)
+            contact = brax.contact.get(env._maze, physics.x)
+            with_wall = [(geoms >= 1) & (geoms <= 7) for geoms in (contact.geom1, contact.geom2)]
+            touching = ((with_wall[0] | with_wall[1]) & (contact.dist < 0)).sum()
+            one = env.step(env._look(physics), jnp.zeros(8)).pipeline_state
+            other = everywhere.pipeline_step(physics, jnp.zeros(8))
+            return touching, (one.x, one.xd), (other.x, other.xd)
+
+        touching, found, expected = jax.jit(jax.vmap(step))(posture, velocities)
+        assert (touching > 0).sum() >= 3
+        for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-3)
 
     def test_an_ant_stops_at_a_wall(self, pushed):
         x = pushed[0][..., 0]

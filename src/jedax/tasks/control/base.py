@@ -18,7 +18,7 @@ from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Trans
 
 # Policies that a CPU runs side by side: their weights are read anew in every step and should stay in its caches, and
 # the simulation of a part ends with the last of its robots.
-_PART = 64
+_PART = 32
 
 
 class Tally(NamedTuple):
@@ -208,7 +208,7 @@ class ControlTask(ConfiguredTask):
         """Return every step of one episode of each genotype, batch first; `key` as in `evaluate`.
 
         Robots magnify rounding, and programs for few and for many genotypes round apart: the steps are those that
-        `evaluate_batch` took if as many genotypes are given, or a whole part (64).
+        `evaluate_batch` took if as many genotypes are given, or a whole part (32).
         """
         self._check_batch(genotypes)
         keys = self._keys(key, len(genotypes))
