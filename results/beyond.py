@@ -8,13 +8,12 @@ was stopped goes on, so the command can be stopped and given again, and given tw
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import problems
-from keeping import HERE, fill_in, keep, run
+from keeping import HERE, fill_in, keep, parser, run
 
 from jedax.experiments.comparison import Comparison
 from jedax.experiments.grids import MAZES, Entry, Grid
@@ -43,10 +42,7 @@ FOLDERS = {name: f"beyond/{name.removeprefix('beyond-')}" for name in GRIDS}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=Path, default=Path("runs/results"))
-    parser.add_argument("--only", nargs="+", choices=GRIDS, default=list(GRIDS))
-    arguments = parser.parse_args()
+    arguments = parser(GRIDS).parse_args()
     for name in arguments.only:
         runs = arguments.runs / name
         for grid in GRIDS[name]:

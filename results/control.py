@@ -3,35 +3,30 @@
     python results/control.py [--runs runs/results] [--only control control-alpha control-targets]
 
 Each of these grids is run, compared and kept beside this file; runs that are finished are not repeated and a run that
-was stopped goes on, so the command can be stopped and given again. The first grid is what these commands do:
-
-    jedax bench halfcheetah walker2d ant-maze --seeds 3 --out RUNS/control \\
-        --methods jedi-paper,cpu jedi,cpu es,cpu map-elites,cpu cma-mae,cpu pga-me,cpu
-    jedax compare RUNS/control
+was stopped goes on, so the command can be stopped and given again, and given twice at once.
 """
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
-from pathlib import Path
 
-from keeping import HERE, keep, run
+from keeping import HERE, keep, parser, run
 
 from jedax.experiments.grids import CONTROL, Grid, grid_named, parse_entry
 
-METHODS = ("jedi-paper", "jedi", "es", "map-elites", "cma-mae", "pga-me")
-SEEDS = 3
+METHODS = ("jedi-x", "jedi", "jedi-paper", "es", "map-elites", "cma-mae", "pga-me")
+SEEDS, ABLATION_SEEDS = 5, 3
+EVALUATIONS = 4096
 
 
 def _on_halfcheetah(ablation: str) -> Grid:
     """Return an ablation of the paper, at the size for CPUs."""
     entries = tuple(replace(entry, preset="cpu") for entry in grid_named(ablation).entries)
-    return Grid("", ("halfcheetah",), entries, SEEDS)
+    return Grid("", ("halfcheetah",), entries, ABLATION_SEEDS, EVALUATIONS)
 
 
 GRIDS = {
-    "control": Grid("", CONTROL, tuple(parse_entry(f"{method},cpu") for method in METHODS), SEEDS),
+    "control": Grid("", CONTROL, tuple(parse_entry(f"{method},cpu") for method in METHODS), SEEDS, EVALUATIONS),
     "control-alpha": _on_halfcheetah("ablation-alpha"),
     "control-targets": _on_halfcheetah("ablation-targets"),
 }
@@ -39,10 +34,7 @@ FOLDERS = {"control": "control", "control-alpha": "control/alpha", "control-targ
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=Path, default=Path("runs/results"))
-    parser.add_argument("--only", nargs="+", choices=GRIDS, default=list(GRIDS))
-    arguments = parser.parse_args()
+    arguments = parser(GRIDS).parse_args()
     for name in arguments.only:
         run(GRIDS[name], arguments.runs / name)
         keep(arguments.runs / name, HERE / FOLDERS[name], f"python results/control.py --only {name}")

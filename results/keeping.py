@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib
@@ -20,6 +22,14 @@ from jedax.runs import environment
 from jedax.runs.files import write_atomic, write_json
 
 HERE = Path(__file__).parent
+
+
+def parser(names: Iterable[str]) -> argparse.ArgumentParser:
+    """Return what reads a script's arguments: where runs lie, and which of the grids with these names to do."""
+    found = argparse.ArgumentParser()
+    found.add_argument("--runs", type=Path, default=Path("runs/results"))
+    found.add_argument("--only", nargs="+", choices=names, default=list(names))
+    return found
 
 
 def run(grid: Grid, runs: Path) -> None:

@@ -14,14 +14,12 @@ that are finished are not repeated and a run that was stopped goes on, so the co
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
-from pathlib import Path
 
-from keeping import HERE, keep, run
+from keeping import HERE, keep, parser, run
 
 from jedax.experiments.comparison import Comparison
-from jedax.experiments.grids import grid_named
+from jedax.experiments.grids import MAZES, grid_named
 from jedax.runs.files import write_atomic
 
 FOLDERS = {"paper-mazes": "paper-mazes", "ablation-alpha": "ablations/alpha", "ablation-targets": "ablations/targets"}
@@ -37,15 +35,12 @@ PAPER = {
     "cma-mae": (-125, -182, -167, -196),
     "pga-me": (-150, -207, -211, -213),
 }
-MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=Path, default=Path("runs/results"))
-    parser.add_argument("--only", nargs="+", choices=FOLDERS, default=list(FOLDERS))
-    parser.add_argument("--without", nargs="+", default=[], metavar="LABEL", help="methods to leave for another time")
-    arguments = parser.parse_args()
+    options = parser(FOLDERS)
+    options.add_argument("--without", nargs="+", default=[], metavar="LABEL", help="methods to leave for another time")
+    arguments = options.parse_args()
     for name in arguments.only:
         runs = arguments.runs / name
         grid = grid_named(name)

@@ -116,14 +116,7 @@ def test_descriptors_that_lie_outside_are_remarked_on(here, capsys):
 
 
 def test_a_run_without_a_solution_says_so(here, capsys):
-    (here / "failing.py").write_text(
-        "import jax\nimport jedax\n\n\nclass Failing(jedax.tasks.Task):\n    name, num_params = 'failing', 2\n"
-        "    descriptor_bounds = ((-2.0, 0.0), (2.0, 3.0))\n\n"
-        "    def init(self, key):\n        return jax.random.normal(key, (2,))\n\n"
-        "    def evaluate(self, key, genotype):\n"
-        "        return jedax.Evaluation(fitness=float('nan') * genotype[0], descriptor=genotype)\n"
-    )
-    code, out, err = call(capsys, "run", "failing:Failing", *TINY, "--out", "r")
+    code, out, err = call(capsys, "run", "tests.failing:Failing", *TINY, "--out", "r")
     assert code == 0, err
     assert out.startswith("All evaluations failed, so there is no solution: ")
     assert "\nno solution after 64 evaluations" in out

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from tests.failing import Failing
 
 import jedax
 from jedax.repertoire.cells import make_cells
@@ -136,20 +137,6 @@ def test_a_very_bad_start_does_not_flatten_a_curve(runs):
     assert -120 < low < -100
     assert 0 < high < 10  # the goal, at -0.01, stays in sight
     plt.close(figure)
-
-
-class Failing(jedax.tasks.Task):
-    """A task that never gives a number."""
-
-    name = "failing"
-    num_params = 2
-    descriptor_bounds = ((-1.0, -1.0), (1.0, 1.0))
-
-    def init(self, key):
-        return jax.random.uniform(key, (2,))
-
-    def evaluate(self, key, genotype):
-        return jedax.Evaluation(jnp.nan * genotype[0], genotype)
 
 
 def test_a_run_without_a_solution_shows_none(tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import yaml
 from tests.conftest import draw_nothing
+from tests.failing import Failing
 from tests.report.pages import opened, saved
-from tests.report.test_plots import Failing
 from tests.report.test_scales import CASES
 
 import jedax

@@ -6,9 +6,11 @@ import abc
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
+import jax.numpy as jnp
+
 from jedax.config.methods import MethodConfig, WithES
 from jedax.es import Strategy, make_strategy
-from jedax.repertoire import Cells
+from jedax.repertoire import HARD, Acceptance, Cells, Repertoire
 from jedax.repertoire.cells import Bounds, make_cells
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
@@ -91,6 +93,25 @@ class Algorithm(abc.ABC):
         """Whether `start_loop` is due before generation number `generation`, counted from 0."""
         return self.generations_per_loop is not None and generation % self.generations_per_loop == 0
 
+    def begin_repertoire(
+        self, genotypes: Float[Array, "batch params"], evaluation: Evaluation, acceptance: Acceptance = HARD
+    ) -> Repertoire:
+        """Return a repertoire that holds the evaluated initial batch; `acceptance` says what its cells take."""
+        empty = Repertoire.empty(self.cells, genotypes[0], acceptance, dtype=self.config.repertoire_dtype)
+        when = jnp.int32(self.initial_evaluations)
+        return empty.add(self.cells, genotypes, evaluation, when, acceptance, self.samples)[0]
+
+    def store(
+        self,
+        state: Any,
+        genotypes: Float[Array, "batch params"],
+        evaluation: Evaluation,
+        acceptance: Acceptance = HARD,
+    ) -> tuple[Repertoire, Insertion]:
+        """Return the repertoire of a state with the generation that follows it, and what became of that."""
+        when = self.evaluations(state) + self.evaluations_per_generation
+        return state.repertoire.add(self.cells, genotypes, evaluation, when, acceptance, self.samples)
+
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         """Return the state after the evaluated initial batch."""
@@ -130,6 +151,22 @@ class Algorithm(abc.ABC):
     def numbers(self, state: Any) -> dict[str, Array]:
         """Return what the metrics record of this method, scalars by the names of their columns."""
         return {}
+
+
+@dataclass(frozen=True)
+class DrawingAlgorithm(Algorithm):
+    """A method that draws random genotypes beside those of the initial batch.
+
+    Attributes:
+        problem: Where they come from.
+    """
+
+    problem: Problem
+
+    @classmethod
+    def build(cls, config: MethodConfig, problem: Problem) -> Self:
+        """Return the method with these parameters for a task; errors as for every method."""
+        return cls(config, cells_for(config, problem.descriptor_bounds), problem)
 
 
 def cells_for(config: MethodConfig, descriptor_bounds: Bounds) -> Cells:

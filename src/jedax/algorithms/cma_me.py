@@ -83,9 +83,7 @@ class CMAME(Algorithm):
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> CMAMEState:
         """Return the state after the evaluated initial batch; every emitter starts from a random elite."""
         mean_key, pool_key, direction_key = jax.random.split(key, 3)
-        empty = Repertoire.empty(self.cells, genotypes[0], self.acceptance, dtype=self.config.repertoire_dtype)
-        when = jnp.int32(self.initial_evaluations)
-        repertoire, _ = empty.add(self.cells, genotypes, evaluation, when, self.acceptance, self.samples)
+        repertoire = self.begin_repertoire(genotypes, evaluation, self.acceptance)
         means = repertoire.sample(mean_key, self.config.pool)
         return CMAMEState(
             repertoire=repertoire,
@@ -105,10 +103,7 @@ class CMAME(Algorithm):
     ) -> tuple[CMAMEState, Insertion]:
         """Add the batch, rank each population by what came of it, update the ES, restart emitters that are done."""
         tell_key, mean_key, pool_key, direction_key = jax.random.split(key, 4)
-        when = self.evaluations(state) + self.evaluations_per_generation
-        repertoire, insertion = state.repertoire.add(
-            self.cells, genotypes, evaluation, when, self.acceptance, self.samples
-        )
+        repertoire, insertion = self.store(state, genotypes, evaluation, self.acceptance)
         by_emitter = Outcome(
             evaluation=self.pool.split(evaluation),
             insertion=self.pool.split(insertion),

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jedax.algorithms.base import Algorithm, Problem, cells_for, strategy_of
-from jedax.config.methods import ESConfig, MethodConfig
+from jedax.algorithms.base import DrawingAlgorithm, strategy_of
+from jedax.config.methods import ESConfig
 from jedax.es import Strategy
 from jedax.repertoire import Repertoire
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -38,24 +38,14 @@ class ESState:
 
 
 @dataclass(frozen=True)
-class ES(Algorithm):
+class ES(DrawingAlgorithm):
     """A baseline: any of jedax's evolution strategies, sent after fitness alone.
 
     It restarts at a fresh random genotype when the fitness of a generation spreads over less than
     `restart_tolerance`; never where that is None.
-
-    Attributes:
-        problem: Where fresh genotypes come from.
     """
 
     config: ESConfig
-    problem: Problem
-
-    @classmethod
-    def build(cls, config: MethodConfig, problem: Problem) -> Self:
-        """Return the method with these parameters for a task; errors as for every method."""
-        assert isinstance(config, ESConfig)
-        return cls(config, cells_for(config, problem.descriptor_bounds), problem)
 
     @functools.cached_property
     def strategy(self) -> Strategy:
@@ -69,10 +59,7 @@ class ES(Algorithm):
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "1 params"], evaluation: Evaluation) -> ESState:
         """Return the state after the genotype to start from was evaluated."""
-        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
-        repertoire, _ = empty.add(
-            self.cells, genotypes, evaluation, jnp.int32(self.initial_evaluations), samples=self.samples
-        )
+        repertoire = self.begin_repertoire(genotypes, evaluation)
         return ESState(repertoire, self.strategy.init(key, genotypes[0]), jnp.int32(0), jnp.int32(0))
 
     def ask(self, key: PRNGKeyArray, state: ESState) -> tuple[Float[Array, "batch params"], ESState]:
@@ -86,8 +73,7 @@ class ES(Algorithm):
         """Update the ES, keep what it found, and restart it where that is due."""
         tell_key, genotype_key, init_key = jax.random.split(key, 3)
         strategy = self.strategy.tell(tell_key, state.strategy, genotypes, evaluation.fitness_or_worst)
-        when = self.evaluations(state) + self.evaluations_per_generation
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
+        repertoire, insertion = self.store(state, genotypes, evaluation)
         num_restarts = state.num_restarts
         if self.config.restart_tolerance is not None:
             stuck = has_converged(evaluation, self.config.restart_tolerance)

@@ -107,10 +107,7 @@ class JEDi(Algorithm):
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiState:
         """Initialise the repertoire with the evaluated initial batch; no targets are chosen yet."""
         config = self.config
-        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
-        repertoire, _ = empty.add(
-            self.cells, genotypes, evaluation, jnp.int32(self.initial_evaluations), samples=self.samples
-        )
+        repertoire = self.begin_repertoire(genotypes, evaluation)
         targets = jnp.zeros((config.pool, self.cells.centroids.shape[1]))
         return JEDiState(
             repertoire=repertoire,
@@ -240,8 +237,7 @@ class JEDi(Algorithm):
         evaluation: Evaluation,
     ) -> tuple[JEDiState, Insertion]:
         """Score the generation, update every ES, and add all that was evaluated to the repertoire."""
-        when = self.evaluations(state) + self.evaluations_per_generation
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
+        repertoire, insertion = self.store(state, genotypes, evaluation)
         by_es = Outcome(
             evaluation=self.pool.split(evaluation),
             insertion=self.pool.split(insertion),

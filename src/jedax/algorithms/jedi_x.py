@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jedax.algorithms.base import Algorithm, Problem, cells_for, strategy_of
-from jedax.config.methods import JediXConfig, MethodConfig
+from jedax.algorithms.base import DrawingAlgorithm, strategy_of
+from jedax.config.methods import JediXConfig
 from jedax.es.pool import Pool
 from jedax.repertoire import Repertoire
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -55,23 +55,13 @@ class JEDiXState:
 
 
 @dataclass(frozen=True)
-class JEDiX(Algorithm):
+class JEDiX(DrawingAlgorithm):
     """The search as pure functions of a `JEDiXState`; equal settings are equal objects.
 
     A generation is the populations of the ES, one after the other, and then the varied elites.
-
-    Attributes:
-        problem: Where random genotypes come from.
     """
 
     config: JediXConfig
-    problem: Problem
-
-    @classmethod
-    def build(cls, config: MethodConfig, problem: Problem) -> Self:
-        """Return the method with these parameters for a task; errors as for every method."""
-        assert isinstance(config, JediXConfig)
-        return cls(config, cells_for(config, problem.descriptor_bounds), problem)
 
     @functools.cached_property
     def pool(self) -> Pool:
@@ -82,10 +72,7 @@ class JEDiX(Algorithm):
         """Initialise the repertoire with the evaluated initial batch, and start every ES at one of its fittest."""
         size = self.config.pool
         start_key, elite_key, spread_key = jax.random.split(key, 3)
-        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
-        repertoire, _ = empty.add(
-            self.cells, genotypes, evaluation, jnp.int32(self.initial_evaluations), samples=self.samples
-        )
+        repertoire = self.begin_repertoire(genotypes, evaluation)
         return JEDiXState(
             repertoire=repertoire,
             pool=self.pool.start(start_key, self.choose_elites(elite_key, repertoire)),
@@ -122,8 +109,7 @@ class JEDiX(Algorithm):
     ) -> tuple[JEDiXState, Insertion]:
         """Add all that was evaluated to the repertoire, update every ES, and restart those that get no better."""
         tell_key, elite_key, restart_key = jax.random.split(key, 3)
-        when = self.evaluations(state) + self.evaluations_per_generation
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
+        repertoire, insertion = self.store(state, genotypes, evaluation)
         sampled = self.config.pool * self.config.population
         scores = self.pool.split(evaluation.fitness_or_worst[:sampled])
         pool = self.pool.tell(tell_key, state.pool, genotypes[:sampled], scores)

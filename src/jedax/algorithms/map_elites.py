@@ -44,10 +44,7 @@ class MapElites(Algorithm):
         self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> MapElitesState:
         """Return the state after the evaluated initial batch."""
-        when = jnp.int32(self.initial_evaluations)
-        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
-        repertoire, _ = empty.add(self.cells, genotypes, evaluation, when, samples=self.samples)
-        return MapElitesState(repertoire, jnp.int32(0))
+        return MapElitesState(self.begin_repertoire(genotypes, evaluation), jnp.int32(0))
 
     def ask(self, key: PRNGKeyArray, state: MapElitesState) -> tuple[Float[Array, "batch params"], MapElitesState]:
         """Vary elites."""
@@ -65,6 +62,5 @@ class MapElites(Algorithm):
         evaluation: Evaluation,
     ) -> tuple[MapElitesState, Insertion]:
         """Add the offspring to the repertoire."""
-        when = self.evaluations(state) + self.evaluations_per_generation
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
+        repertoire, insertion = self.store(state, genotypes, evaluation)
         return MapElitesState(repertoire, state.generation + 1), insertion

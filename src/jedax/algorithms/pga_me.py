@@ -109,10 +109,7 @@ class PGAME(Algorithm):
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> PGAMEState:
         """Return the state after the evaluated initial batch, whose first member is the greedy actor to start from."""
         critic_key, train_key = jax.random.split(key)
-        empty = Repertoire.empty(self.cells, genotypes[0], dtype=self.config.repertoire_dtype)
-        repertoire, _ = empty.add(
-            self.cells, genotypes, evaluation, jnp.int32(self.initial_evaluations), samples=self.samples
-        )
+        repertoire = self.begin_repertoire(genotypes, evaluation)
         critic, capacity = self.td3.critic, self.config.buffer if self.config.num_gradient else 1
         learner, buffer = self._learn(
             train_key,
@@ -147,8 +144,7 @@ class PGAME(Algorithm):
         evaluation: Evaluation,
     ) -> tuple[PGAMEState, Insertion]:
         """Add the offspring to the repertoire and their steps to the buffer, and train the critic."""
-        when = self.evaluations(state) + self.evaluations_per_generation
-        repertoire, insertion = state.repertoire.add(self.cells, genotypes, evaluation, when, samples=self.samples)
+        repertoire, insertion = self.store(state, genotypes, evaluation)
         learner, buffer = self._learn(key, state.learner, state.buffer, evaluation)
         return PGAMEState(repertoire, learner, buffer, state.generation + 1), insertion
 

@@ -189,14 +189,7 @@ class JediConfig(WithES):
     @model_validator(mode="after")
     def _check(self) -> Self:
         for name in ("gp_signal_bounds", "gp_length_scale_bounds", "gp_noise_bounds"):
-            low, high = getattr(self, name)
-            if not low < high:
-                raise fail(
-                    name,
-                    expected="a low bound under a high one",
-                    received=(low, high),
-                    remedy="swap or widen them",
-                )
+            _check_bounds(name, getattr(self, name))
         if self.gp_noise_floor > self.gp_max_noise_floor:
             raise fail(
                 "gp_max_noise_floor",
@@ -235,16 +228,18 @@ class JediXConfig(WithES):
         "unit is that of random genotypes.",
     )
 
-    @field_validator("variation")
-    @classmethod
-    def _check_variation(cls, bounds: tuple[float, float]) -> tuple[float, float]:
-        if not bounds[0] < bounds[1]:
-            raise fail(
-                "variation", expected="a low bound under a high one", received=bounds, remedy="swap or widen them"
-            )
-        return bounds
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_bounds("variation", self.variation)
+        return self
 
     @property
     def batch(self) -> int:
         """Solutions of one generation: those of all ES, and the varied elites."""
         return self.population * self.pool + self.offspring
+
+
+def _check_bounds(name: str, bounds: Bounds) -> None:
+    low, high = bounds
+    if not low < high:
+        raise fail(name, expected="a low bound under a high one", received=bounds, remedy="swap or widen them")

@@ -16,7 +16,7 @@ from jedax.repertoire.cells import Cells
 from jedax.report import plots
 from jedax.report.comparisons import plain
 from jedax.report.numbers import decimals_for, fitness_text
-from jedax.report.scales import lowest_shown
+from jedax.report.scales import colour_limits
 from jedax.runs.directory import RunDirectory
 from jedax.runs.files import CorruptError
 from jedax.runs.results import task_of
@@ -114,7 +114,7 @@ def draw(maps: Sequence[CellMap], title: str) -> Figure:
             (row[0], cell_map.fitness, "fitness", False, "viridis", known),
             (row[1], cell_map.counts, "evaluations", True, "magma", counted),
         ):
-            limits = (shared.min() if log else lowest_shown(shared), shared.max()) if len(shared) else None
+            limits = colour_limits(shared, log=log) if len(shared) else None
             plots.cell_values(ax, cell_map, values, label, log=log, cmap=cmap, limits=limits)
             ax.set_title(f"{plain(cell_map.title)}: {label}", fontsize=10)
         row[1].set_ylabel("")

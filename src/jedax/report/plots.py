@@ -16,7 +16,7 @@ from jedax.config.maze import MazeConfig
 from jedax.repertoire.cells import Cells
 from jedax.report.numbers import evaluations_text
 from jedax.report.run_plots import distances, gp_parameters, legend_below, paper_style, phase_times, replay, save
-from jedax.report.scales import cut_axis, lowest_shown
+from jedax.report.scales import colour_limits, cut_axis
 from jedax.runs.results import Run
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
@@ -129,7 +129,7 @@ def cell_values(
     cells, values = run.cells, np.asarray(values, float)
     known = np.isfinite(values) & (values > 0 if log else True)
     shown = values[known] if known.any() else np.array([1.0])
-    low, high = limits or (shown.min() if log else lowest_shown(shown), shown.max())
+    low, high = limits or colour_limits(shown, log=log)
     high = max(high, low + 1e-9)
     norm = LogNorm(low, max(high, low * 1.01)) if log else Normalize(low, high)
     if cells.centroids.shape[1] > 2:

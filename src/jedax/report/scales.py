@@ -29,6 +29,17 @@ def lowest_shown(values: ArrayLike, ratio: float = _FLAT) -> float:
     return float(known[lower[-1] + 1] if len(lower) else known[0])
 
 
+def colour_limits(values: ArrayLike, *, log: bool) -> tuple[float, float]:
+    """Return the values at the ends of the colours: `lowest_shown`, or the lowest where colours follow the logarithm.
+
+    Args:
+        values: Of any shape, all of them finite, at least one.
+        log: Whether colours follow the logarithm, which no value flattens.
+    """
+    known = np.asarray(values, float)
+    return float(known.min()) if log else lowest_shown(known), float(known.max())
+
+
 def cut_axis(ax: Axes, values: ArrayLike) -> None:
     """Let the y axis begin where `lowest_shown` says; if anything lies below, a line in the axes says so.
 
