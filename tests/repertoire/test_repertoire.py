@@ -337,3 +337,12 @@ class TestBfloat16:
         drawn = half.sample(jax.random.key(0), 8)
         assert drawn.dtype == jnp.float32
         assert {tuple(row) for row in np.asarray(drawn).tolist()} == {tuple(row) for row in rounded.tolist()}
+
+    def test_adding_does_not_unfold_all_that_is_stored(self):
+        cells, params, batch = 256, 4096, 8
+        many = make_cells(UNIT, cells, "grid")
+        repertoire = Repertoire.empty(many, jnp.zeros(params), dtype="bfloat16")
+        evaluation = Evaluation(jnp.zeros(batch), jnp.zeros((batch, 2)))
+        add = jax.jit(lambda *batch: batch[0].add(many, *batch[1:])[0], donate_argnums=0)
+        program = add.lower(repertoire, jnp.zeros((batch, params)), evaluation, jnp.int32(0)).compile()
+        assert program.memory_analysis().temp_size_in_bytes < 3 * cells * params  # in float32 it would be 4

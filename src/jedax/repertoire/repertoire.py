@@ -206,7 +206,7 @@ class Repertoire:
         is_best = fitness[best] > self.best_fitness
         new = replace(
             self,
-            genotypes=self.genotypes.at[place].set(genotypes.astype(self.genotypes.dtype), mode="drop"),
+            genotypes=_put(self.genotypes, place, genotypes.astype(self.genotypes.dtype)),
             fitness=self.fitness.at[place].set(fitness, mode="drop"),
             thresholds=self._raised(cell, fitness, accepted, place, acceptance),
             descriptors=self.descriptors.at[place].set(evaluation.descriptor, mode="drop"),
@@ -282,3 +282,12 @@ class Repertoire:
     def qd_score(self, offset: float) -> Float[Array, ""]:
         """Return the sum over filled cells of fitness above `offset`."""
         return jnp.where(self.filled, self.fitness - offset, 0).sum()
+
+
+def _put(rows: Float[Array, "cells params"], place: Int[Array, " batch"], new: Array) -> Float[Array, "cells params"]:
+    """Put new rows in their places; what has a place past the end is dropped."""
+    if rows.dtype != jnp.bfloat16:
+        return rows.at[place].set(new, mode="drop")
+    # As integers: for numbers of this type XLA on a CPU would convert all rows to float32 and back.
+    rows, new = (jax.lax.bitcast_convert_type(part, jnp.uint16) for part in (rows, new))
+    return jax.lax.bitcast_convert_type(rows.at[place].set(new, mode="drop"), jnp.bfloat16)
