@@ -49,7 +49,7 @@ def measure(name, preset, steps, generations, rounds):
     algorithm = make_algorithm(method_defaults("jedi", name, preset), task)
     programs, roots = programs_for(algorithm, task, 1), replica_roots(0, 1)
     state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
-    state = programs.start_loop(roots, state, 0.0, 0)
+    state = programs.start_loop(roots, state, 0.0)
     batch = algorithm.config.batch
     evaluate, simple = jax.jit(task.evaluate_batch), jax.jit(lambda genotypes: bare(task, genotypes))
     times: dict[str, list[float]] = {"run": [], "evaluate": [], "bare": []}

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keeping import HERE, keep, parser, run
+from keeping import HERE, fill_in, keep, parser, run
 
+from jedax.experiments.comparison import Comparison
 from jedax.experiments.grids import CONTROL, Grid, grid_named, parse_entry
 
 METHODS = ("jedi-x", "jedi", "jedi-paper", "es", "map-elites", "cma-mae", "pga-me")
@@ -37,7 +38,22 @@ def main() -> None:
     arguments = parser(GRIDS).parse_args()
     for name in arguments.only:
         run(GRIDS[name], arguments.runs / name)
-        keep(arguments.runs / name, HERE / FOLDERS[name], f"python results/control.py --only {name}")
+        found = keep(arguments.runs / name, HERE / FOLDERS[name], f"python results/control.py --only {name}")
+        fill_in(HERE / "README.md", name, table(found))
+
+
+def table(found: Comparison) -> str:
+    """Return a table of methods and tasks: the median of the final best fitness, and its range over how many seeds."""
+    cell = {}
+    for task in found.tables:
+        for entry in task.entries:
+            values = [record.max_fitness[-1] for record in found.records.of(task.task, entry.label)]
+            ends = f"{min(values):,.0f} to {max(values):,.0f}; {len(values)}"
+            cell[entry.label, task.task] = f"{entry.median:,.0f} ({ends})"
+    tasks = [task.task for task in found.tables]
+    lines = [f"| method | {' | '.join(tasks)} |", "|---|" + "---:|" * len(tasks)]
+    lines += [f"| {label} | {' | '.join(cell.get((label, task), '') for task in tasks)} |" for label in found.labels]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
