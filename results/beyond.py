@@ -13,7 +13,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import problems
-from keeping import HERE, fill_in, keep, parser, run
+from keeping import HERE, cross, fill_in, keep, parser, run
 
 from jedax.experiments.comparison import Comparison
 from jedax.experiments.grids import MAZES, Entry, Grid
@@ -87,17 +87,6 @@ def tables(found: Comparison) -> str:
         parts.append(f"Evaluations until the first arrival is reported, median:\n\n{cross(found, soon)}")
     parts.append(f"Best fitness on the way, its mean over the budget, median:\n\n{cross(found, mean)}")
     return "\n".join(parts)
-
-
-def cross(found: Comparison, values: dict[tuple[str, str], str]) -> str:
-    """Return values by method and task as a table, the more of the two as its rows."""
-    tasks = [table.task for table in found.tables]
-    rows, columns, of = found.labels, tasks, (lambda row, column: (row, column))
-    if len(tasks) > len(found.labels):
-        rows, columns, of = tasks, found.labels, (lambda row, column: (column, row))
-    lines = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
-    lines += [f"| {row} | {' | '.join(values.get(of(row, column), '') for column in columns)} |" for row in rows]
-    return "\n".join(lines) + "\n"
 
 
 def mean_on_the_way(record: Record) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keeping import HERE, fill_in, keep, parser, run
+from keeping import HERE, cross, fill_in, keep, parser, run
 
 from jedax.experiments.comparison import Comparison
 from jedax.experiments.grids import CONTROL, Grid, grid_named, parse_entry
@@ -50,10 +50,7 @@ def table(found: Comparison) -> str:
             values = [record.max_fitness[-1] for record in found.records.of(task.task, entry.label)]
             ends = f"{min(values):,.0f} to {max(values):,.0f}; {len(values)}"
             cell[entry.label, task.task] = f"{entry.median:,.0f} ({ends})"
-    tasks = [task.task for task in found.tables]
-    lines = [f"| method | {' | '.join(tasks)} |", "|---|" + "---:|" * len(tasks)]
-    lines += [f"| {label} | {' | '.join(cell.get((label, task), '') for task in tasks)} |" for label in found.labels]
-    return "\n".join(lines) + "\n"
+    return cross(found, cell)
 
 
 if __name__ == "__main__":

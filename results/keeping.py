@@ -79,6 +79,17 @@ def keep(runs: Path, folder: Path, command: str, *, reference: str | None = None
     return found
 
 
+def cross(found: Comparison, values: dict[tuple[str, str], str]) -> str:
+    """Return values by method and task as a table, the more of the two as its rows."""
+    tasks = [table.task for table in found.tables]
+    rows, columns, of = found.labels, tasks, (lambda row, column: (row, column))
+    if len(tasks) > len(found.labels):
+        rows, columns, of = tasks, found.labels, (lambda row, column: (column, row))
+    lines = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
+    lines += [f"| {row} | {' | '.join(values.get(of(row, column), '') for column in columns)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
 def fill_in(page: Path, name: str, text: str) -> None:
     """Replace what stands on a page between the marks `<!-- begin name -->` and `<!-- end name -->`."""
     before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- begin {name} -->\n")
