@@ -1,6 +1,6 @@
 """JEDi-X on the paper's mazes, whole and with one part removed at a time, and on problems it was not made for.
 
-    python results/beyond.py [--runs runs/results] [--only beyond-mazes beyond-development beyond-held-out]
+    python results/beyond.py [--runs runs/results] [--only GRID ...]
 
 Each of these grids is run, compared and kept in results/beyond; runs that are finished are not repeated and a run that
 was stopped goes on, so the command can be stopped and given again, and given twice at once.
@@ -8,6 +8,7 @@ was stopped goes on, so the command can be stopped and given again, and given tw
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -15,6 +16,7 @@ import numpy as np
 import problems
 from keeping import HERE, cross, fill_in, keep, parser, run
 
+from jedax.config.presets import METHODS
 from jedax.experiments.comparison import Comparison
 from jedax.experiments.grids import MAZES, Entry, Grid
 from jedax.experiments.records import Record
@@ -33,10 +35,18 @@ ABLATIONS = (
 )
 ELSEWHERE = (OURS, *OTHERS, Entry("es-restart", "es-restart"))
 
+
+def _like_control(entry: Entry) -> Entry:
+    """Return a method with what differs on control tasks, at the size for CPUs."""
+    method = METHODS[entry.method]
+    return replace(entry, changes={**method.control, **method.presets["cpu"].changes})
+
+
 GRIDS = {
     "beyond-mazes": (Grid("", MAZES, (OURS, *OTHERS), 30), Grid("", MAZES, ABLATIONS, 10)),
     "beyond-development": (Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),),
     "beyond-held-out": (Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),),
+    "beyond-gymnasium": (Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 5, 4096),),
 }
 FOLDERS = {name: f"beyond/{name.removeprefix('beyond-')}" for name in GRIDS}
 

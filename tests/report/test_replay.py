@@ -89,7 +89,8 @@ class TestChoice:
         with pytest.raises(JedaxError, match=r"^out: expected a folder, got none for a run without a directory"):
             replay(found)
         with pytest.raises(
-            JedaxError, match=r"^replay: expected a run on a maze, a control task, or .*, got one on arm"
+            JedaxError,
+            match=r"^replay: expected a run on a maze, a robot or another .*, or .*, got one on arm",
         ):
             replay(found, out=".")
 

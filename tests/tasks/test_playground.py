@@ -6,10 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from PIL import Image
 
 import jedax
 from jedax._checks import JedaxError
 from jedax.config.environments import PlaygroundConfig
+from jedax.report import replay_environment
+from jedax.runs.results import Solution
 from jedax.tasks import make, playground
 
 mujoco = pytest.importorskip("mujoco", reason="needs the extra [mjx]")
@@ -49,6 +52,28 @@ def test_a_record_is_the_episode(mass):
     np.testing.assert_allclose(places[-1], evaluation.descriptor, atol=1e-5)
     assert places.shape == (6, 2)
     assert np.ptp(np.asarray(places), axis=0).max() > 0
+
+
+def test_a_replay_is_the_episode(mass, tmp_path, monkeypatch):
+    monkeypatch.setattr(replay_environment, "render", lambda *arguments: "no OpenGL at all")
+    genotype = np.asarray(3 * mass.init(jax.random.key(4)))
+    evaluation = jax.jit(mass.evaluate)(jax.random.key(0), jnp.asarray(genotype))
+    solution = Solution(genotype, float(evaluation.fitness), np.asarray(evaluation.descriptor))
+    shown = replay_environment.show(mass, solution, tmp_path, "best")
+    assert shown.remarks == ("drawn by matplotlib, for MuJoCo cannot render here (no OpenGL at all)",)
+    assert shown.fitness == pytest.approx(solution.fitness, abs=1e-5)
+    numbers = np.load(tmp_path / "best.npz")
+    assert numbers["rewards"].shape == (6,)
+    np.testing.assert_allclose(numbers["q"][-1], evaluation.descriptor, atol=1e-5)
+    np.testing.assert_allclose(numbers["seen"], numbers["q"], atol=1e-6)
+    np.testing.assert_allclose(numbers["observations"][1:, :2], numbers["q"][:-1], atol=1e-5)
+    np.testing.assert_allclose(numbers["actions"][3], mass.act(genotype, numbers["observations"][3]), atol=1e-5)
+    # The point is the last body; its place in the world follows its two slides.
+    moved = np.diff(numbers["positions"][:, -1, :2], axis=0)
+    np.testing.assert_allclose(
+        np.linalg.norm(moved, axis=1), np.linalg.norm(np.diff(numbers["q"], axis=0), axis=1), atol=1e-4
+    )
+    assert 1 < Image.open(tmp_path / "best.gif").n_frames <= 6  # pictures that are alike become one
 
 
 def test_what_it_is(mass):

@@ -20,7 +20,7 @@ _SECONDS = 300
 
 
 def render(model: Any, q: np.ndarray, film: Path, seconds_per_frame: float) -> str:
-    """Write a GIF of a MuJoCo model in postures `q`, `(frames, q)`; the camera "track" goes with it.
+    """Write a GIF of a MuJoCo model in postures `q`, `(frames, q)`; followed by its camera "track" or one of ours.
 
     Returns:
         What is missing, in words; empty: the film was written.
@@ -55,6 +55,10 @@ def _main(stored: str, postures: str, film: str, seconds_per_frame: str) -> None
     data = mujoco.MjData(model)
     renderer = mujoco.Renderer(model, *_SIZE)
     camera = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
+    if camera < 0:
+        camera = mujoco.MjvCamera()
+        mujoco.mjv_defaultFreeCamera(model, camera)
+        camera.type, camera.trackbodyid = mujoco.mjtCamera.mjCAMERA_TRACKING, 1
     frames = []
     for posture in np.load(postures, allow_pickle=False):
         data.qpos = posture

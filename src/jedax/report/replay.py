@@ -15,6 +15,8 @@ from jedax.report.pictures import write_picture
 from jedax.runs.results import Run, Solution, load
 from jedax.tasks import Maze, Task
 from jedax.tasks.control.base import ControlTask
+from jedax.tasks.gym import Gym
+from jedax.tasks.playground import Playground
 
 FOLDER = "replay"
 """Where in a run's directory pictures go."""
@@ -48,6 +50,10 @@ def replay(
         from jedax.report.replay_control import show
 
         return show(run.task, solution, folder, name)
+    if isinstance(run.task, Gym | Playground):
+        from jedax.report.replay_environment import show as show_episode
+
+        return show_episode(run.task, solution, folder, name)
     if isinstance(run.task, Maze):
         from jedax.report.replay_maze import show as show_maze
 
@@ -56,7 +62,7 @@ def replay(
         return _drawn(run.task, solution, folder, name)
     raise fail(
         "replay",
-        expected="a run on a maze, a control task, or a task with a method draw(ax, genotype)",
+        expected="a run on a maze, a robot or another environment, or a task with a method draw(ax, genotype)",
         received=f"one on {run.task.name}",
         remedy="give its class that method, or see figures/best.png in its directory",
     )

@@ -11,7 +11,6 @@ from typing import Any
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jedax.report import plots, sticks
@@ -65,18 +64,8 @@ def _picture(task: ControlTask, body: sticks.Body, steps: Any, title: str) -> Fi
         assert isinstance(task, Locomotion)
         figure, (ax, gait) = plt.subplots(2, 1, figsize=(8, 3.6), height_ratios=(3, 1))
         sticks.poses(ax, body, steps.positions[:length], steps.rotations[:length], _POSES)
-        _gait(gait, task, steps)
+        touches = jitted(task.touches, steps.positions, steps.rotations)[:length]
+        sticks.gait(gait, touches, [name.removesuffix(" on the floor") for name in task.descriptor_names])
     ax.set_title(title, fontsize=10)
     figure.tight_layout()
     return figure
-
-
-def _gait(ax: Axes, task: Locomotion, steps: Any) -> None:
-    """Draw when each foot touches the floor."""
-    touches = jitted(task.touches, steps.positions, steps.rotations)[: int(steps.length)]
-    names = [name.removesuffix(" on the floor") for name in task.descriptor_names]
-    ax.imshow(touches.T, aspect="auto", cmap="Blues", vmin=0, vmax=1.3, interpolation="nearest",
-              extent=(0.5, len(touches) + 0.5, len(names) - 0.5, -0.5))  # fmt: skip
-    labels = [f"{name} {share:.0%}" for name, share in zip(names, touches.mean(axis=0), strict=True)]
-    ax.set_yticks(range(len(names)), labels, fontsize=8)
-    ax.set_xlabel("step (dark: foot on the floor)", fontsize=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from matplotlib.collections import LineCollection
 from jedax.report import plots
 
 _SPHERE, _CAPSULE = 2, 3  # mjtGeom
+_SLIDE, _HINGE = 2, 3  # mjtJoint
 _ANGLE = np.deg2rad(35)  # of sight above the floor, and of y in the picture, for robots that move in space
 _POINT = 1e-3  # half the length of a stroke that is to be a dot, for matplotlib leaves out those without any
 _WINDOW = 2.2  # metres from the robot to the edge of a film
@@ -62,8 +64,23 @@ def body_of(model: Any) -> Body:
         links=model.geom_bodyid[geoms] - 1,
         ends=np.stack([centres - along, centres + along], axis=1),
         radii=model.geom_size[geoms, 0],
-        planar=model.jnt_type[0] != 0,  # the first joint of a robot in space is free
+        planar=_is_planar(model),
     )
+
+
+def _is_planar(model: Any) -> bool:
+    """Whether all joints slide within the plane y = 0 or turn around an axis across it."""
+    across = np.abs(model.jnt_axis[:, 1]) > 0.5
+    return bool(np.where(across, model.jnt_type == _HINGE, model.jnt_type == _SLIDE).all())
+
+
+def gait(ax: Axes, touches: np.ndarray, names: Sequence[str]) -> None:
+    """Draw when each foot touches the floor: `(steps, feet)`, by the feet's names."""
+    ax.imshow(touches.T, aspect="auto", cmap="Blues", vmin=0, vmax=1.3, interpolation="nearest",
+              extent=(0.5, len(touches) + 0.5, len(names) - 0.5, -0.5))  # fmt: skip
+    labels = [f"{name} {share:.0%}" for name, share in zip(names, touches.mean(axis=0), strict=True)]
+    ax.set_yticks(range(len(names)), labels, fontsize=8)
+    ax.set_xlabel("step (dark: foot on the floor)", fontsize=8)
 
 
 def draw(ax: Axes, body: Body, positions: np.ndarray, rotations: np.ndarray, alpha: float = 1.0) -> LineCollection:

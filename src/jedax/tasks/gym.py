@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,9 +18,10 @@ from jedax.config.base import Config
 from jedax.config.environments import GymConfig, parse_arguments
 from jedax.tasks import policy
 from jedax.tasks.host import HostTask
+from jedax.tasks.motion import Motion, Postures
 from jedax.types import Array, Float, PRNGKeyArray
 from jedax.workers.descriptors import FinalXY, feet_of
-from jedax.workers.episodes import Actions, make_environment
+from jedax.workers.episodes import Actions, Step, make_environment
 from jedax.workers.pool import Work
 
 PREFIX = "gym:"
@@ -117,17 +119,71 @@ class Gym(HostTask):
             Rewards `(steps,)`, and after each step whether each foot touches the ground, `(steps, feet)`, where the
             robot is, `(steps, 2)`, or nothing, `(steps, 0)`, as the descriptor is feet-contact, final-xy or another.
         """
-        work = self.work
-        episodes: Any = load_object(work.factory, "worker")(**work.settings)
         rewards: list[list[float]] = [[] for _ in genotypes]
         seen: list[list[np.ndarray]] = [[] for _ in genotypes]
 
-        def see(row: int, reward: float, now: np.ndarray) -> None:
-            rewards[row].append(reward)
-            seen[row].append(now)
+        def see(row: int, step: Step) -> None:
+            rewards[row].append(step.reward)
+            seen[row].append(step.seen)
 
-        episodes(np.asarray(genotypes, np.float32), see=see)
+        self._watch(genotypes, see)
         return [(np.array(earned), np.array(places)) for earned, places in zip(rewards, seen, strict=True)]
+
+    def replay(self, genotype: Float[np.ndarray, " params"], most_frames: int) -> Motion:
+        """Return one episode of ONE genotype with what it takes to draw it, simulated in this process.
+
+        Args:
+            genotype: The policy.
+            most_frames: So many pictures at most are asked of an environment that is none of MuJoCo's.
+        """
+        steps: list[Step] = []
+        bodies: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+        def see(row: int, step: Step) -> None:
+            steps.append(step)
+            if _is_mujoco(step.environment):
+                data = step.environment.unwrapped.data
+                bodies.append((data.qpos.copy(), data.xpos[1:].copy(), data.xquat[1:].copy()))
+
+        self._watch(genotype[None], see)
+        environment = steps[0].environment
+        recorded: dict[str, Any] = {
+            "rewards": np.array([step.reward for step in steps]),
+            "seen": np.array([step.seen for step in steps]),
+            "observations": np.array([step.observation for step in steps]),
+            "actions": np.array([step.action for step in steps]),
+        }
+        if bodies:
+            postures = Postures(environment.unwrapped.model, *map(np.array, zip(*bodies, strict=True)))
+            return Motion(**recorded, dt=float(environment.unwrapped.dt), postures=postures)
+        frames, lacking = self._frames(genotype, len(steps), most_frames)
+        dt = 1 / environment.metadata.get("render_fps", 30)
+        return Motion(**recorded, dt=dt, frames=frames, lacking=lacking)
+
+    def _frames(self, genotype: np.ndarray, length: int, most: int) -> tuple[list[np.ndarray], str]:
+        """Return what the environment draws of an episode of `length` steps, and why it does not."""
+        shown = set(np.linspace(0, length - 1, min(length, most)).round().astype(int).tolist())
+        frames: list[np.ndarray] = []
+        number = iter(range(length))
+
+        def see(row: int, step: Step) -> None:
+            if next(number) in shown:
+                frames.append(np.asarray(step.environment.render(), np.uint8))
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._watch(genotype[None], see, render_mode="rgb_array")
+        except Exception as error:  # whatever an environment of others raises, its numbers are there
+            return [], f"{type(error).__name__}: {error}"
+        return frames, ""
+
+    def _watch(self, genotypes: Float[np.ndarray, "batch params"], see: Callable, **arguments: Any) -> None:
+        """Let policies act in this process, in environments that `arguments` are given to besides; nothing is kept."""
+        work = self.work
+        settings = {**work.settings, "arguments": {**work.settings["arguments"], **arguments}}
+        episodes: Any = load_object(work.factory, "worker")(**settings)
+        episodes(np.asarray(genotypes, np.float32), see=see)
 
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:
         """Return what a policy does, as the environment takes it.
@@ -147,6 +203,10 @@ class Gym(HostTask):
             jnp.asarray(genotype), jnp.asarray(readings)[None], self.layer_sizes, self.config.activation
         )
         return _facts(self.config).actions(np.asarray(outputs))[0]
+
+
+def _is_mujoco(environment: Any) -> bool:
+    return hasattr(getattr(environment.unwrapped, "model", None), "ngeom")
 
 
 def _look(config: GymConfig) -> _Facts:

@@ -18,6 +18,7 @@ from jedax.config.base import Config
 from jedax.config.environments import PlaygroundConfig
 from jedax.tasks import policy
 from jedax.tasks.measured import MeasuredTask
+from jedax.tasks.motion import Motion, Postures
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
 from jedax.workers.descriptors import feet_of
 from jedax.workers.episodes import quiet_mujoco
@@ -150,17 +151,33 @@ class Playground(MeasuredTask):
         Returns:
             Rewards; the number of steps that count; and after each step what `Gym.record` says.
         """
+        after, _, length = self._episode(genotype)
+        return after["rewards"], length, after["seen"]
+
+    def replay(self, genotype: Float[np.ndarray, " params"]) -> Motion:
+        """Return one episode of ONE genotype with what it takes to draw it."""
+        after, before, length = jax.tree.map(np.asarray, jax.jit(self._episode)(jnp.asarray(genotype)))
+        environment = _load(self.config).environment
+        numbers = {name: value[:length] for name, value in (after | before).items()}
+        postures = Postures(environment.mj_model, *(numbers.pop(name) for name in ("q", "positions", "rotations")))
+        return Motion(**numbers, dt=float(environment.dt), postures=postures)
+
+    def _episode(self, genotype: Float[Array, " params"]) -> tuple[dict[str, Array], dict[str, Array], Int[Array, ""]]:
+        """Simulate an episode to the end; return what was after each step and before it, and how many steps count."""
         loaded = _load(self.config)
         touches = self._contacts(loaded)
 
         def step(state: Any, _: None) -> tuple[Any, tuple]:
+            observation = _observation(state)
             after = self._step(loaded, genotype, state)
             seen = after.data.qpos[:2] if self.config.descriptor == "final-xy" else touches(after)
-            return after, (after.reward, after.done, seen)
+            bodies = {"q": after.data.qpos, "positions": after.data.xpos[1:], "rotations": after.data.xquat[1:]}
+            known = {"observations": observation, "actions": self.act(genotype, observation)}
+            return after, ({"rewards": after.reward, "seen": seen, **bodies}, known, after.done)
 
-        _, (rewards, done, seen) = jax.lax.scan(step, loaded.start, length=loaded.steps)
+        _, (after, before, done) = jax.lax.scan(step, loaded.start, length=loaded.steps)
         ends = jnp.append(done[:-1] >= 0.5, True)
-        return rewards, jnp.argmax(ends) + 1, seen
+        return after, before, jnp.argmax(ends) + 1
 
     def _step(self, loaded: _Loaded, genotype: Float[Array, " params"], state: Any) -> Any:
         after = loaded.environment.step(state, self.act(genotype, _observation(state)))

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,6 +72,24 @@ class Actions:
         return list(actions.astype(self.dtype).reshape(-1, *self.shape))
 
 
+class Step(NamedTuple):
+    """One step of an episode.
+
+    Attributes:
+        observation: What the policy saw before it, flat.
+        action: What the environment got.
+        reward: What it gave.
+        seen: What the descriptor sees after it.
+        environment: The environment after it.
+    """
+
+    observation: np.ndarray
+    action: Any
+    reward: float
+    seen: np.ndarray
+    environment: Any
+
+
 class Episodes:
     """Evaluates policies, one episode each.
 
@@ -102,7 +120,7 @@ class Episodes:
         self,
         genotypes: np.ndarray,
         seeds: np.ndarray | None = None,
-        see: Callable[[int, float, np.ndarray], None] | None = None,
+        see: Callable[[int, Step], None] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sum of rewards `(n,)` and the descriptor `(n, d)` of each policy `(n, params)`.
 
@@ -111,7 +129,7 @@ class Episodes:
         Args:
             genotypes: The policies.
             seeds: `(n,)`, what each one's episode is reset with; None: all with the seed of the settings.
-            see: Called after every step with the number of its policy, its reward, and what its descriptor sees now.
+            see: Called after every step with the number of its policy.
         """
         starts = [self._seed] * len(genotypes) if seeds is None else [int(seed) for seed in seeds]
         fitness = np.full(len(genotypes), np.nan)
@@ -131,7 +149,8 @@ class Episodes:
                 fitness[rows[slot]] += float(reward)
                 descriptor.step(observation, action, float(reward), info)
                 if see is not None:
-                    see(int(rows[slot]), float(reward), descriptor.now())
+                    before = observations[place].copy()
+                    see(int(rows[slot]), Step(before, action, float(reward), descriptor.now(), environment))
                 observations[place] = np.ravel(observation)
                 if terminated or truncated:
                     going_on[place] = False

@@ -48,6 +48,13 @@ class TestHopper:
 
 
 class TestSticks:
+    @pytest.mark.parametrize(
+        ("name", "planar"),
+        [("halfcheetah", True), ("walker2d", True), ("hopper", True), ("ant", False), ("humanoid", False)],
+    )
+    def test_robots_in_the_plane(self, name, planar):
+        assert sticks.body_of(Locomotion(name=name).environment.sys.mj_model).planar == planar
+
     def test_capsules_are_where_they_are(self):
         model = AntMaze().environment.sys.mj_model
         body = sticks.body_of(model)
