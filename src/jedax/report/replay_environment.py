@@ -27,7 +27,10 @@ _POSES = 9
 
 def show(task: Gym | Playground, solution: Solution, folder: Path, name: str) -> Replay:
     """Write a picture (PNG), a film (GIF) where one can be drawn, and the trajectory (.npz)."""
-    motion = task.replay(solution.genotype, _MOST_FRAMES) if isinstance(task, Gym) else task.replay(solution.genotype)
+    if isinstance(task, Gym):
+        motion = task.replay(solution.genotype, lambda length: every(length, _MOST_FRAMES).tolist())
+    else:
+        motion = task.replay(solution.genotype)
     fitness = float(motion.rewards.sum(dtype=np.float64))
     title = f"{task.name}: fitness {fitness:.1f} in {len(motion.rewards)} steps"
     files = [write_picture(folder / f"{name}.png", _picture(task, motion, title))]

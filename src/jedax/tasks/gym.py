@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax.numpy as jnp
@@ -129,12 +130,12 @@ class Gym(HostTask):
         self._watch(genotypes, see)
         return [(np.array(earned), np.array(places)) for earned, places in zip(rewards, seen, strict=True)]
 
-    def replay(self, genotype: Float[np.ndarray, " params"], most_frames: int) -> Motion:
+    def replay(self, genotype: Float[np.ndarray, " params"], shown: Callable[[int], Iterable[int]]) -> Motion:
         """Return one episode of ONE genotype with what it takes to draw it, simulated in this process.
 
         Args:
             genotype: The policy.
-            most_frames: So many pictures at most are asked of an environment that is none of MuJoCo's.
+            shown: Returns after which of so many steps an environment that is none of MuJoCo's is asked for a picture.
         """
         steps: list[Step] = []
         bodies: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -156,15 +157,14 @@ class Gym(HostTask):
         if bodies:
             postures = Postures(environment.unwrapped.model, *map(np.array, zip(*bodies, strict=True)))
             return Motion(**recorded, dt=float(environment.unwrapped.dt), postures=postures)
-        frames, lacking = self._frames(genotype, len(steps), most_frames)
+        frames, lacking = self._frames(genotype, set(shown(len(steps))))
         dt = 1 / environment.metadata.get("render_fps", 30)
         return Motion(**recorded, dt=dt, frames=frames, lacking=lacking)
 
-    def _frames(self, genotype: np.ndarray, length: int, most: int) -> tuple[list[np.ndarray], str]:
-        """Return what the environment draws of an episode of `length` steps, and why it does not."""
-        shown = set(np.linspace(0, length - 1, min(length, most)).round().astype(int).tolist())
+    def _frames(self, genotype: np.ndarray, shown: set[int]) -> tuple[list[np.ndarray], str]:
+        """Return what the environment draws after some steps of an episode, and why it does not."""
         frames: list[np.ndarray] = []
-        number = iter(range(length))
+        number = itertools.count()
 
         def see(row: int, step: Step) -> None:
             if next(number) in shown:
