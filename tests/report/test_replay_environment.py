@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 import jedax
-from jedax.report import replay_environment
+from jedax.report import replay_control, replay_environment
 from jedax.report.replay import replay
 from jedax.runs.results import Solution
 from jedax.tasks import make
@@ -16,7 +16,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
 
 @pytest.fixture
 def no_opengl(monkeypatch):
-    monkeypatch.setattr(replay_environment, "render", lambda *arguments: "no OpenGL at all")
+    monkeypatch.setattr(replay_control, "render", lambda *arguments: "no OpenGL at all")
 
 
 def by_hand(task, genotype):

@@ -11,7 +11,7 @@ from PIL import Image
 import jedax
 from jedax._checks import JedaxError
 from jedax.config.environments import PlaygroundConfig
-from jedax.report import replay_environment
+from jedax.report import replay_control, replay_environment
 from jedax.runs.results import Solution
 from jedax.tasks import make, playground
 
@@ -55,7 +55,7 @@ def test_a_record_is_the_episode(mass):
 
 
 def test_a_replay_is_the_episode(mass, tmp_path, monkeypatch):
-    monkeypatch.setattr(replay_environment, "render", lambda *arguments: "no OpenGL at all")
+    monkeypatch.setattr(replay_control, "render", lambda *arguments: "no OpenGL at all")
     genotype = np.asarray(3 * mass.init(jax.random.key(4)))
     evaluation = jax.jit(mass.evaluate)(jax.random.key(0), jnp.asarray(genotype))
     solution = Solution(genotype, float(evaluation.fitness), np.asarray(evaluation.descriptor))

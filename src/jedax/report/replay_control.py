@@ -37,17 +37,41 @@ def show(task: ControlTask, solution: Solution, folder: Path, name: str) -> Repl
     frames = every(length, _MOST_FRAMES)
     seconds = float(task.environment.dt) * length / len(frames)
     film = folder / f"{name}.gif"
-    remarks = []
-    missing = render(task.environment.sys.mj_model, steps.q[frames], film, seconds)
-    if missing:
-        remarks.append(f"drawn by matplotlib, for MuJoCo cannot render here ({missing})")
-        write_film(film, sticks.film(body, steps.positions[frames], steps.rotations[frames]), seconds)
+    remark = film_robot(film, task.environment.sys.mj_model, steps.q[frames], steps.positions[frames],
+                        steps.rotations[frames], seconds)  # fmt: skip
+    remarks = [remark] if remark else []
     arrays = {field: value[:length] for field, value in steps._asdict().items() if field != "length"}
     numbers = write_arrays(folder / f"{name}.npz", arrays | {"dt": task.environment.dt})
     if not np.isclose(fitness, solution.fitness, rtol=1e-3, atol=1e-2):
         why = "its episodes began elsewhere" if task.is_noisy else "robots magnify the rounding of another program"
         remarks.append(f"the run recorded fitness {solution.fitness:.1f}: {why}")
     return Replay(solution, fitness, (picture, film, numbers), tuple(remarks))
+
+
+def film_robot(
+    path: Path, model: Any, q: np.ndarray, positions: np.ndarray, rotations: np.ndarray, seconds_per_frame: float
+) -> str:
+    """Write a film (GIF) of a robot's postures, where one can be drawn.
+
+    Args:
+        path: Where to.
+        model: MuJoCo's model of the robot.
+        q: `(frames, q)`, MuJoCo's coordinates.
+        positions: `(frames, bodies, 3)`, of all bodies but the world, in metres.
+        rotations: `(frames, bodies, 4)`, their quaternions.
+        seconds_per_frame: How long each is shown.
+
+    Returns:
+        What is worth knowing of it, in words; empty: nothing.
+    """
+    missing = render(model, q, path, seconds_per_frame)
+    if not missing:
+        return ""
+    body = sticks.body_of(model)
+    if not len(body.links):
+        return f"no film, for MuJoCo cannot render here ({missing}) and matplotlib draws spheres and capsules alone"
+    write_film(path, sticks.film(body, positions, rotations), seconds_per_frame)
+    return f"drawn by matplotlib, for MuJoCo cannot render here ({missing})"
 
 
 def _picture(task: ControlTask, body: sticks.Body, steps: Any, title: str) -> Figure:

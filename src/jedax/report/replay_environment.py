@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from jedax.report import plots, sticks
 from jedax.report.films import Replay, every, write_arrays, write_film
-from jedax.report.mujoco_film import render
 from jedax.report.pictures import write_picture
+from jedax.report.replay_control import film_robot
 from jedax.runs.results import Solution
 from jedax.tasks.gym import Gym
 from jedax.tasks.motion import Motion
@@ -59,14 +59,8 @@ def _film(motion: Motion, path: Path) -> str:
             write_film(path, motion.frames, seconds)
             return ""
         return f"no film, for the environment draws nothing here ({motion.lacking.rstrip('.')})"
-    missing = render(postures.model, postures.q[frames], path, seconds)
-    if not missing:
-        return ""
-    body = sticks.body_of(postures.model)
-    if not len(body.links):
-        return f"no film, for MuJoCo cannot render here ({missing}) and matplotlib draws spheres and capsules alone"
-    write_film(path, sticks.film(body, postures.positions[frames], postures.rotations[frames]), seconds)
-    return f"drawn by matplotlib, for MuJoCo cannot render here ({missing})"
+    where = postures.positions[frames], postures.rotations[frames]
+    return film_robot(path, postures.model, postures.q[frames], *where, seconds)
 
 
 def _picture(task: Gym | Playground, motion: Motion, title: str) -> Figure:
