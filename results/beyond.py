@@ -26,11 +26,12 @@ from jedax.report.pictures import write_picture
 OURS = Entry("jedi-x", "jedi-x")
 OTHERS = tuple(Entry(method, method) for method in ("jedi", "map-elites", "cma-mae"))
 ABLATIONS = (
-    Entry("no variation", "jedi-x", None, {"pool": 4, "offspring": 0}),
-    Entry("hardly an ES", "jedi-x", None, {"pool": 1, "population": 2, "offspring": 254}),
-    Entry("one ES", "jedi-x", None, {"pool": 1, "population": 128}),
+    Entry("no variation", "jedi-x", None, {"variation_share": 0.0}),
+    Entry("variation alone", "jedi-x", None, {"variation_share": 1.0}),
+    Entry("always half", "jedi-x", None, {"variation_share": 0.5}),
+    Entry("half, no restarts", "jedi-x", None, {"variation_share": 0.5, "patience": 1_000_000}),
+    Entry("one ES", "jedi-x", None, {"pool": 1, "population": 256}),
     Entry("from the best elite", "jedi-x", None, {"elites": 1}),
-    Entry("no restarts", "jedi-x", None, {"patience": 1_000_000}),
     Entry("one scale", "jedi-x", None, {"variation": (0.5, 0.51)}),
 )
 ELSEWHERE = (OURS, *OTHERS, Entry("es-restart", "es-restart"))
@@ -43,7 +44,8 @@ def _like_control(entry: Entry) -> Entry:
 
 
 GRIDS = {
-    "beyond-mazes": (Grid("", MAZES, (OURS, *OTHERS), 30), Grid("", MAZES, ABLATIONS, 10)),
+    "beyond-mazes": (Grid("", MAZES, (OURS, *OTHERS, *ABLATIONS), 30),),
+    "beyond-long": (Grid("", MAZES, (OURS,), 1, 100_000_000),),
     "beyond-development": (Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),),
     "beyond-held-out": (Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),),
     "beyond-gymnasium": (Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 5, 4096),),

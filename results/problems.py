@@ -28,7 +28,7 @@ WHEEL_SPEED = 0.025
 
 # Size and seed of each labyrinth.
 _DEVELOPMENT_LABYRINTHS = ((4, 0), (5, 0), (6, 0))
-_HELD_OUT_LABYRINTHS = ((4, 100), (5, 101), (6, 102), (7, 103), (8, 104))
+_HELD_OUT_LABYRINTHS = ((4, 200), (5, 201), (6, 202), (7, 203), (8, 204))
 
 
 def _file(size: int, seed: int) -> str:

@@ -1,4 +1,4 @@
-"""JEDi-X by hand: what each half of a generation is, where ES start, when they start anew; and that it arrives."""
+"""JEDi-X by hand: what each kind of generation is and when it comes, where ES start and start anew; that it arrives."""
 
 import dataclasses
 
@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.conftest import assert_same_bits
 
 import jedax
 from jedax.algorithms.jedi_x import JEDiX
@@ -14,8 +15,8 @@ from jedax.es import make_strategy
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 
-SMALL = JediXConfig(population=6, pool=3, offspring=10, cells=64, elites=4, patience=2)
-BATCH = 28
+SMALL = JediXConfig(population=6, pool=3, cells=64, elites=4, patience=2)
+BATCH = 18
 
 
 @pytest.fixture(scope="module")
@@ -32,23 +33,66 @@ def evaluation_of(fitness):
     return Evaluation(jnp.float32(fitness), jnp.full((len(fitness), 2), 0.01))
 
 
-def test_a_generation_is_that_of_the_es_and_varied_elites(search):
+def with_share(algorithm, share):
+    """Return the method with a constant share of varied generations."""
+    return dataclasses.replace(algorithm, config=algorithm.config.replace(variation_share=share))
+
+
+def test_a_generation_of_the_es(search):
     algorithm, state = search
     genotypes, after = algorithm.ask(jax.random.key(5), state)
     assert genotypes.shape == (BATCH, state.repertoire.genotypes.shape[1])
+    assert not after.varies
     strategy = make_strategy("sep-cma-es", population=6, step_size=0.05, elite_ratio=0.5)
-    keys = jax.random.split(jax.random.split(jax.random.key(5), 3)[0], 3)
+    keys = jax.random.split(jax.random.split(jax.random.key(5), 4)[1], 3)
     for number in range(3):
         own = jax.tree.map(lambda leaf, n=number: leaf[n], state.pool)
         sampled, own = strategy.ask(keys[number], own)
         np.testing.assert_allclose(genotypes[6 * number : 6 * number + 6], sampled, rtol=1e-5, atol=1e-6)
+    assert int(after.generation) == int(state.generation)
+
+
+def test_a_generation_of_varied_elites(search):
+    algorithm, state = search
+    genotypes, after = with_share(algorithm, 1.0).ask(jax.random.key(5), state)
+    assert genotypes.shape == (BATCH, state.repertoire.genotypes.shape[1])
+    assert after.varies
     low, high = np.float64(SMALL.variation) * float(state.spread)
     filled = np.asarray(state.repertoire.genotypes)[np.asarray(state.repertoire.filled)]
     # No offspring lies nearer to all elites, or farther from the nearest, than its scale allows.
-    distance = np.linalg.norm(np.asarray(genotypes)[18:, None] - filled, axis=-1).min(axis=1)
+    distance = np.linalg.norm(np.asarray(genotypes)[:, None] - filled, axis=-1).min(axis=1)
     assert (distance < high * np.sqrt(genotypes.shape[1]) * 2).all()
     assert (distance > low * 0.1).all()
-    assert int(after.generation) == int(state.generation)
+
+
+def test_varied_elites_are_added_and_teach_the_es_nothing(search):
+    algorithm, state = search
+    genotypes, state = with_share(algorithm, 1.0).ask(jax.random.key(5), state)
+    after, _ = algorithm.tell(jax.random.key(6), state, genotypes, evaluation_of(np.full(BATCH, 100.0)))
+    assert_same_bits(after.pool, state.pool)
+    assert (after.waited.tolist(), after.best.tolist()) == ([0, 0, 0], [-np.inf] * 3)
+    assert int(after.num_varied) == 1 == int(after.generation)
+    assert float(after.repertoire.best_fitness) == 100
+    assert int(after.repertoire.counts.sum()) == 2 * BATCH
+
+
+@pytest.mark.parametrize(
+    ("waited", "share", "expected"),
+    [
+        ([0, 0, 0], "waiting", 0.0),
+        ([1, 0, 0], "waiting", 1 / 6),
+        ([1, 0, 1], "waiting", 1 / 3),
+        ([1, 0, 1], 0.25, 0.25),
+    ],
+)
+def test_the_longer_the_es_wait_the_likelier_variation_is(search, waited, share, expected):
+    """Of a patience of 2 each; 2,000 draws tell a share to about 1 %."""
+    algorithm, state = search
+    algorithm, state = with_share(algorithm, share), dataclasses.replace(state, waited=jnp.array(waited))
+    assert float(algorithm.variation_share(state)) == pytest.approx(expected)
+    keys = jax.random.split(jax.random.key(0), 2000)
+    varies = jax.lax.map(lambda key: algorithm.ask(key, state)[1].varies, keys)
+    assert float(varies.mean()) == pytest.approx(expected, abs=0.03)
 
 
 def test_every_es_learns_its_own_fitness(search):
@@ -73,13 +117,12 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
 
     Above all that is known the first goes on; where better is known its own gains do not count.
     """
-    algorithm, state = search
+    algorithm, state = with_share(search[0], 0.0), search[1]
     waited = []
     for generation in range(3):
         genotypes, state = algorithm.ask(jax.random.key(generation), state)
         fitness = np.full(BATCH, level)
         fitness[:6] += generation
-        fitness[18:] = np.nan
         before, (state, _) = state, algorithm.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
         waited.append(state.waited.tolist())
     assert [first for first, *_ in waited] == waits
@@ -149,13 +192,18 @@ def test_bounds_the_wrong_way_round():
         SMALL.replace(variation=(2.0, 1.0))
 
 
+def test_a_share_that_is_none():
+    with pytest.raises(jedax.JedaxError, match="variation_share"):
+        SMALL.replace(variation_share=1.5)
+
+
 def test_goes_on_with_the_same_bits(arm, tmp_path, without_figures):
-    small = SMALL.replace(patience=1)
-    whole = jedax.run(small, arm, evaluations=BATCH * 20, out=tmp_path / "whole")
-    jedax.run(small, arm, evaluations=BATCH * 20, max_seconds=1e-9, report_every=3, out=tmp_path / "part")
+    whole = jedax.run(SMALL, arm, evaluations=BATCH * 20, out=tmp_path / "whole")
+    jedax.run(SMALL, arm, evaluations=BATCH * 20, max_seconds=1e-9, report_every=3, out=tmp_path / "part")
     went_on = jedax.resume(tmp_path / "part", max_seconds=600)
     np.testing.assert_array_equal(went_on.repertoire.fitness, whole.repertoire.fitness)
-    assert went_on.rows[-1]["num_restarts"] == whole.rows[-1]["num_restarts"] > 0
+    for name in ("num_restarts", "num_varied"):
+        assert went_on.rows[-1][name] == whole.rows[-1][name] > 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,5 +229,5 @@ def test_gets_where_es_with_restarts_do_not():
     settings = {"evaluations": 60_000, "replicas": 4}
     es = jedax.run("es-restart", Barrier(), population=64, **settings)
     ours = jedax.run("jedi-x", Barrier(), **settings)
-    assert min(row["max_fitness"] for row in ours.rows[-4:]) > 1.9
+    assert min(row["max_fitness"] for row in ours.rows[-4:]) > 1.5
     assert np.median([row["max_fitness"] for row in es.rows[-4:]]) < 1

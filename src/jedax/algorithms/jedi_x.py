@@ -1,9 +1,10 @@
-"""JEDi-X: a pool of ES sent after fitness from several elites, while variation of all elites lays stepping stones.
+"""JEDi-X: a pool of ES sent after fitness, and variation of all elites where the ES wait in vain.
 
 | each generation | here |
 |---|---|
-| half: sample the populations of the ES | `JEDiX.ask` (`jedax.es`) |
-| half: vary elites from all over the repertoire, each at a scale of its own | `JEDiX.ask` (`jedax.variation`) |
+| choose its kind: the longer the ES have waited, the likelier variation | `JEDiX.variation_share` |
+| sample the populations of the ES | `JEDiX.ask` (`jedax.es`) |
+| or vary elites from all over the repertoire, each at a scale of its own | `JEDiX.ask` (`jedax.variation`) |
 | learn, restart what no longer gets better at one of the fittest elites | `JEDiX.tell` |
 | update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
 
@@ -24,7 +25,7 @@ from jedax.algorithms.base import DrawingAlgorithm, strategy_of
 from jedax.config.methods import JediXConfig
 from jedax.es.pool import Pool
 from jedax.repertoire import Repertoire
-from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import log_uniform_iso
 
 _SPREAD_FROM = 64  # random genotypes whose spread is measured
@@ -39,26 +40,30 @@ class JEDiXState:
         repertoire: All that was found.
         pool: States of the ES, leading axis `pool`.
         best: `(pool,)`, what each ES has to beat: the best of its own since it started; the first, of all.
-        waited: `(pool,)`, generations since it did.
+        waited: `(pool,)`, generations of its own since it did.
+        varies: Whether the generation that was asked for last is varied elites.
         spread: Standard deviation of random genotypes, all parameters together: the unit of variation.
         generation: Generations done.
         num_restarts: How often ES began anew, all together.
+        num_varied: Generations that were varied elites.
     """
 
     repertoire: Repertoire
     pool: Any
     best: Float[Array, " pool"]
     waited: Int[Array, " pool"]
+    varies: Bool[Array, ""]
     spread: Float[Array, ""]
     generation: Int[Array, ""]
     num_restarts: Int[Array, ""]
+    num_varied: Int[Array, ""]
 
 
 @dataclass(frozen=True)
 class JEDiX(DrawingAlgorithm):
     """The search as pure functions of a `JEDiXState`; equal settings are equal objects.
 
-    A generation is the populations of the ES, one after the other, and then the varied elites.
+    A generation is the populations of the ES, one after the other, or as many varied elites.
     """
 
     config: JediXConfig
@@ -78,9 +83,11 @@ class JEDiX(DrawingAlgorithm):
             pool=self.pool.start(start_key, self.choose_elites(elite_key, repertoire)),
             best=jnp.full(size, -jnp.inf),
             waited=jnp.zeros(size, jnp.int32),
+            varies=jnp.bool_(False),
             spread=self._measure_spread(spread_key),
             generation=jnp.int32(0),
             num_restarts=jnp.int32(0),
+            num_varied=jnp.int32(0),
         )
 
     def choose_elites(self, key: PRNGKeyArray, repertoire: Repertoire) -> Float[Array, "pool params"]:
@@ -95,44 +102,68 @@ class JEDiX(DrawingAlgorithm):
         genotypes = repertoire.genotypes[cell[place]].astype(repertoire.best_genotype.dtype)
         return jnp.where(repertoire.filled.any(), genotypes, repertoire.best_genotype)
 
-    def ask(self, key: PRNGKeyArray, state: JEDiXState) -> tuple[Float[Array, "batch params"], JEDiXState]:
-        """Sample one generation of every ES, and vary elites, each drawn alike."""
+    def variation_share(self, state: JEDiXState) -> Float[Array, ""]:
+        """Return how likely the next generation is to vary elites, 0 to 1.
+
+        By default the share of its patience that the ES in the mean have spent: as long as they get better, all
+        evaluations are theirs.
+        """
         config = self.config
-        pool_key, parent_key, vary_key = jax.random.split(key, 3)
-        sampled, pool = self.pool.ask(pool_key, state.pool)
-        parents = state.repertoire.sample(parent_key, config.offspring)
-        varied = log_uniform_iso(vary_key, parents, state.spread * jnp.asarray(config.variation))
-        return jnp.concatenate([sampled, varied]), replace(state, pool=pool)
+        if config.variation_share != "waiting":
+            return jnp.float32(config.variation_share)
+        return state.waited.mean() / config.patience
+
+    def ask(self, key: PRNGKeyArray, state: JEDiXState) -> tuple[Float[Array, "batch params"], JEDiXState]:
+        """Sample one generation of every ES, or vary elites, each drawn alike."""
+        config = self.config
+        kind_key, pool_key, parent_key, vary_key = jax.random.split(key, 4)
+        varies = jax.random.bernoulli(kind_key, self.variation_share(state))
+
+        def vary() -> tuple[Float[Array, "batch params"], Any]:
+            parents = state.repertoire.sample(parent_key, config.batch)
+            return log_uniform_iso(vary_key, parents, state.spread * jnp.asarray(config.variation)), state.pool
+
+        genotypes, pool = jax.lax.cond(varies, vary, lambda: self.pool.ask(pool_key, state.pool))
+        return genotypes, replace(state, pool=pool, varies=varies)
 
     def tell(
         self, key: PRNGKeyArray, state: JEDiXState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[JEDiXState, Insertion]:
-        """Add all that was evaluated to the repertoire, update every ES, and restart those that get no better."""
-        tell_key, elite_key, restart_key = jax.random.split(key, 3)
+        """Add what was evaluated to the repertoire; if the ES sampled it, update them, and restart those that wait."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
-        sampled = self.config.pool * self.config.population
-        scores = self.pool.split(evaluation.fitness_or_worst[:sampled])
-        pool = self.pool.tell(tell_key, state.pool, genotypes[:sampled], scores)
-        # The first ES is to lead: where others have found better, small gains of its own are not worth going on for.
-        to_beat = state.best.at[0].max(state.repertoire.best_fitness)
-        best = jnp.maximum(scores.max(axis=1), to_beat)
-        waited = jnp.where(best > to_beat, 0, state.waited + 1)
-        stuck = waited >= self.config.patience
-        elites = self.choose_elites(elite_key, repertoire)
-        state = JEDiXState(
+
+        def learn() -> tuple[Any, Array, Array, Int[Array, ""]]:
+            tell_key, elite_key, restart_key = jax.random.split(key, 3)
+            scores = self.pool.split(evaluation.fitness_or_worst)
+            pool = self.pool.tell(tell_key, state.pool, genotypes, scores)
+            # The first ES is to lead: where others have found better, small gains of its own are not worth it.
+            to_beat = state.best.at[0].max(state.repertoire.best_fitness)
+            best = jnp.maximum(scores.max(axis=1), to_beat)
+            waited = jnp.where(best > to_beat, 0, state.waited + 1)
+            stuck = waited >= self.config.patience
+            pool = self.pool.restart(restart_key, pool, stuck, self.choose_elites(elite_key, repertoire))
+            num_restarts = state.num_restarts + stuck.sum()
+            return pool, jnp.where(stuck, -jnp.inf, best), jnp.where(stuck, 0, waited), num_restarts
+
+        def wait() -> tuple[Any, Array, Array, Int[Array, ""]]:
+            return state.pool, state.best, state.waited, state.num_restarts
+
+        pool, best, waited, num_restarts = jax.lax.cond(state.varies, wait, learn)
+        state = replace(
+            state,
             repertoire=repertoire,
-            pool=self.pool.restart(restart_key, pool, stuck, elites),
-            best=jnp.where(stuck, -jnp.inf, best),
-            waited=jnp.where(stuck, 0, waited),
-            spread=state.spread,
+            pool=pool,
+            best=best,
+            waited=waited,
             generation=state.generation + 1,
-            num_restarts=state.num_restarts + stuck.sum(),
+            num_restarts=num_restarts,
+            num_varied=state.num_varied + state.varies,
         )
         return state, insertion
 
     def numbers(self, state: JEDiXState) -> dict[str, Array]:
-        """Return the number of restarts."""
-        return {"num_restarts": state.num_restarts}
+        """Return the number of restarts, and of generations that varied elites."""
+        return {"num_restarts": state.num_restarts, "num_varied": state.num_varied}
 
     def _measure_spread(self, key: PRNGKeyArray) -> Float[Array, ""]:
         genotypes = jax.vmap(self.problem.init)(jax.random.split(key, _SPREAD_FROM))

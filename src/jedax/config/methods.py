@@ -213,15 +213,19 @@ class JediConfig(WithES):
 
 
 class JediXConfig(WithES):
-    """JEDi-X: half of a generation from ES that are after fitness, half from elites varied at scales of their own."""
+    """JEDi-X: generations of ES that are after fitness, and of elites varied at scales of their own."""
 
     population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
-    pool: int = Field(default=2, ge=1, description="ES that run side by side, each from an elite of its own.")
+    pool: int = Field(default=4, ge=1, description="ES that run side by side, each from an elite of its own.")
     patience: int = Field(
         default=60, ge=1, description="Generations without a better solution after which an ES starts anew."
     )
     elites: int = Field(default=32, ge=1, description="An ES starts at one of this many of the fittest cells.")
-    offspring: int = Field(default=128, ge=0, description="Varied elites per generation.")
+    variation_share: Literal["waiting"] | Annotated[float, Field(ge=0, le=1)] = Field(
+        default="waiting",
+        description="Share of the generations that vary elites; waiting: the share of its patience that the ES in the "
+        "mean have spent.",
+    )
     variation: Bounds = Field(
         default=(0.1, 3.0),
         description="Least and largest standard deviation of variation, each offspring's log-uniform between them; the "
@@ -235,8 +239,8 @@ class JediXConfig(WithES):
 
     @property
     def batch(self) -> int:
-        """Solutions of one generation: those of all ES, and the varied elites."""
-        return self.population * self.pool + self.offspring
+        """Solutions of one generation, of either kind."""
+        return self.population * self.pool
 
 
 def _check_bounds(name: str, bounds: Bounds) -> None:

@@ -92,12 +92,12 @@ METHODS: dict[str, Method] = {
     ),
     "jedi-x": Method(
         JediXConfig(),
-        "JEDi-X, which always got there: ES after fitness from several elites, and elites varied at all scales.",
+        "JEDi-X, which always got there: ES after fitness, and where they wait in vain, elites varied at all scales.",
         {
             "default": Preset("one setting for all tasks; batch and ES as in the paper's tables"),
-            **_cpu(population=32, pool=1, offspring=32),
+            **_cpu(population=64, pool=1),
         },
-        {**_CONTROL_ES, "offspring": 512},
+        _CONTROL_ES,
     ),
     "es": Method(
         ESConfig(),
