@@ -132,7 +132,7 @@ class Playground(MeasuredTask):
 
         def step(episode: tuple) -> tuple:
             number, state, fitness, contacts = episode
-            after = self._step(loaded, genotype, state)
+            after = self._step(loaded, state, self.act(genotype, _observation(state)))
             return number + 1, after, fitness + after.reward, contacts + touches(after)
 
         start = (jnp.int32(0), loaded.start, jnp.float32(0), nothing)
@@ -169,18 +169,19 @@ class Playground(MeasuredTask):
 
         def step(state: Any, _: None) -> tuple[Any, tuple]:
             observation = _observation(state)
-            after = self._step(loaded, genotype, state)
+            action = self.act(genotype, observation)
+            after = self._step(loaded, state, action)
             seen = after.data.qpos[:2] if self.config.descriptor == "final-xy" else touches(after)
             bodies = {"q": after.data.qpos, "positions": after.data.xpos[1:], "rotations": after.data.xquat[1:]}
-            known = {"observations": observation, "actions": self.act(genotype, observation)}
+            known = {"observations": observation, "actions": action}
             return after, ({"rewards": after.reward, "seen": seen, **bodies}, known, after.done)
 
         _, (after, before, done) = jax.lax.scan(step, loaded.start, length=loaded.steps)
         ends = jnp.append(done[:-1] >= 0.5, True)
         return after, before, jnp.argmax(ends) + 1
 
-    def _step(self, loaded: _Loaded, genotype: Float[Array, " params"], state: Any) -> Any:
-        after = loaded.environment.step(state, self.act(genotype, _observation(state)))
+    def _step(self, loaded: _Loaded, state: Any, action: Float[Array, " actions"]) -> Any:
+        after = loaded.environment.step(state, action)
         return jax.tree.map(lambda new, old: jnp.asarray(new, jnp.asarray(old).dtype), after, state)
 
     def _contacts(self, loaded: _Loaded) -> Callable[[Any], Bool[Array, " feet"]]:
