@@ -30,7 +30,7 @@ ABLATIONS = (
     Entry("variation alone", "jedi-x", None, {"variation_share": 1.0}),
     Entry("always half", "jedi-x", None, {"variation_share": 0.5}),
     Entry("half, no restarts", "jedi-x", None, {"variation_share": 0.5, "patience": 1_000_000}),
-    Entry("one ES", "jedi-x", None, {"pool": 1, "population": 256}),
+    Entry("one ES", "jedi-x", None, {"pool": 1, "population": 128}),
     Entry("from the best elite", "jedi-x", None, {"elites": 1}),
     Entry("one scale", "jedi-x", None, {"variation": (0.5, 0.51)}),
 )

@@ -28,19 +28,24 @@ WHEEL_SPEED = 0.025
 
 # Size and seed of each labyrinth.
 _DEVELOPMENT_LABYRINTHS = ((4, 0), (5, 0), (6, 0))
-_HELD_OUT_LABYRINTHS = ((4, 200), (5, 201), (6, 202), (7, 203), (8, 204))
+_HELD_OUT_LABYRINTHS = ((4, 300), (5, 301), (6, 302), (7, 303), (8, 304))
 
 
 def _file(size: int, seed: int) -> str:
     return str(LABYRINTHS / f"labyrinth-{size}-{seed}.yaml")
 
 
-DEVELOPMENT = (*(_file(*which) for which in _DEVELOPMENT_LABYRINTHS), "problems:Barrier", "rastrigin")
+DEVELOPMENT = (
+    *(_file(*which) for which in _DEVELOPMENT_LABYRINTHS),
+    "problems:Barrier",
+    "problems:ArmWall",
+    "rastrigin",
+)
 """Problems that were looked at while JEDi-X was made."""
 
 HELD_OUT = (
     *(_file(*which) for which in _HELD_OUT_LABYRINTHS),
-    "problems:Moat", "problems:Traps", "problems:ArmWall", "problems:ArmSlit", "sphere",
+    "problems:Moat", "problems:Traps", "problems:ArmSlit", "problems:ArmHook", "sphere",
 )  # fmt: skip
 """Problems that were not."""
 
@@ -204,6 +209,15 @@ class ArmSlit(ArmWall):
     name: str = "arm-slit"
     walls: tuple = (((0.4, -1.0), (0.4, 0.15)), ((0.4, 0.23), (0.4, 1.0)))
     point: tuple = (0.6, -0.2)
+
+
+@dataclass(frozen=True)
+class ArmHook(ArmWall):
+    """The same round the end of a wall with a roof, under which the point lies."""
+
+    name: str = "arm-hook"
+    walls: tuple = (((0.3, -0.3), (0.3, 0.4)), ((0.3, 0.4), (0.6, 0.4)))
+    point: tuple = (0.42, 0.28)
 
 
 def _cross(starts: Float[Array, "links 2"], ends: Float[Array, "links 2"], wall: Float[Array, "2 2"]) -> Array:

@@ -216,7 +216,7 @@ class JediXConfig(WithES):
     """JEDi-X: generations of ES that are after fitness, and of elites varied at scales of their own."""
 
     population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
-    pool: int = Field(default=4, ge=1, description="ES that run side by side, each from an elite of its own.")
+    pool: int = Field(default=2, ge=1, description="ES that run side by side, each from an elite of its own.")
     patience: int = Field(
         default=60, ge=1, description="Generations without a better solution after which an ES starts anew."
     )

@@ -94,10 +94,10 @@ METHODS: dict[str, Method] = {
         JediXConfig(),
         "JEDi-X, which always got there: ES after fitness, and where they wait in vain, elites varied at all scales.",
         {
-            "default": Preset("one setting for all tasks; batch and ES as in the paper's tables"),
+            "default": Preset("one setting for all tasks; ES as in the paper's tables"),
             **_cpu(population=64, pool=1),
         },
-        _CONTROL_ES,
+        {**_CONTROL_ES, "pool": 4},
     ),
     "es": Method(
         ESConfig(),
