@@ -96,3 +96,12 @@ def test_arms_may_not_reach_through_walls(problems):
     tip = np.array([np.cos(angle), np.sin(angle)])
     assert float(through.fitness) == pytest.approx(-np.hypot(*(tip - [0.6, -0.2])), abs=1e-5)
     assert float(slit.evaluate(key, jnp.zeros(20)).fitness) == pytest.approx(-np.hypot(0.4, 0.2) - 0.5, abs=1e-5)
+
+
+def test_an_arm_reaches_under_the_hook_from_below_alone(problems):
+    hook = check_task(problems.ArmHook())
+    key, point = jax.random.key(0), np.array([0.42, 0.28])
+    assert float(hook.evaluate(key, bent(1.2, -1.0)).fitness) < -0.5  # over the roof
+    below = hook.evaluate(key, bent(-0.87, 1.32))  # under the wall's lower end
+    tip = 0.5 * np.array([np.cos(-0.87) + np.cos(1.32), np.sin(-0.87) + np.sin(1.32)])
+    assert float(below.fitness) == pytest.approx(-np.hypot(*(tip - point)), abs=1e-5)
