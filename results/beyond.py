@@ -48,7 +48,7 @@ GRIDS = {
     "beyond-long": (Grid("", MAZES, (OURS,), 1, 100_000_000),),
     "beyond-development": (Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),),
     "beyond-held-out": (Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),),
-    "beyond-gymnasium": (Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 5, 4096),),
+    "beyond-gymnasium": (Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 3, 4096),),
 }
 FOLDERS = {name: f"beyond/{name.removeprefix('beyond-')}" for name in GRIDS}
 

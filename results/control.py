@@ -16,8 +16,14 @@ from jedax.experiments.comparison import Comparison
 from jedax.experiments.grids import CONTROL, Grid, grid_named, parse_entry
 
 METHODS = ("jedi-x", "jedi", "jedi-paper", "es", "map-elites", "cma-mae", "pga-me")
-SEEDS = 3
+COMPARED_CLOSELY = ("jedi-x", "es")
+SEEDS, MORE_SEEDS = 3, 5
 EVALUATIONS = 4096
+
+
+def _on_all(methods: tuple[str, ...], seeds: int) -> Grid:
+    """Return methods on the three tasks, at the size for CPUs."""
+    return Grid("", CONTROL, tuple(parse_entry(f"{method},cpu") for method in methods), seeds, EVALUATIONS)
 
 
 def _on_halfcheetah(ablation: str, without: tuple[str, ...] = ()) -> Grid:
@@ -28,9 +34,9 @@ def _on_halfcheetah(ablation: str, without: tuple[str, ...] = ()) -> Grid:
 
 
 GRIDS = {
-    "control": Grid("", CONTROL, tuple(parse_entry(f"{method},cpu") for method in METHODS), SEEDS, EVALUATIONS),
-    "control-alpha": _on_halfcheetah("ablation-alpha", ("alpha=0.1", "alpha=0.7", "alpha=0.9")),
-    "control-targets": _on_halfcheetah("ablation-targets"),
+    "control": (_on_all(METHODS, SEEDS), _on_all(COMPARED_CLOSELY, MORE_SEEDS)),
+    "control-alpha": (_on_halfcheetah("ablation-alpha", ("alpha=0.1", "alpha=0.7", "alpha=0.9")),),
+    "control-targets": (_on_halfcheetah("ablation-targets"),),
 }
 FOLDERS = {"control": "control", "control-alpha": "control/alpha", "control-targets": "control/targets"}
 
@@ -38,7 +44,8 @@ FOLDERS = {"control": "control", "control-alpha": "control/alpha", "control-targ
 def main() -> None:
     arguments = parser(GRIDS).parse_args()
     for name in arguments.only:
-        run(GRIDS[name], arguments.runs / name)
+        for grid in GRIDS[name]:
+            run(grid, arguments.runs / name)
         command = f"python results/control.py --only {name}"
         found = keep(arguments.runs / name, HERE / FOLDERS[name], command, cells=name == "control")
         fill_in(HERE / "README.md", name, table(found))
