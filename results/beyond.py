@@ -64,9 +64,8 @@ def main() -> None:
         command = f"python results/beyond.py --only {name}"
         found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, cells=name == "beyond-mazes")
         draw(found, HERE / FOLDERS[name] / "beside-others.png")
-        fill_in(
-            HERE / "beyond" / "README.md", name, beside_the_shortest(found) if name == "beyond-long" else tables(found)
-        )
+        text = beside_the_shortest(found) if name == "beyond-long" else tables(found)
+        fill_in(HERE / "beyond" / "README.md", name, text)
 
 
 def draw(found: Comparison, path: Path) -> None:

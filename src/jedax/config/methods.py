@@ -218,7 +218,7 @@ class JediXConfig(WithES):
     population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
     pool: int = Field(default=2, ge=1, description="ES that run side by side, each from an elite of its own.")
     patience: int = Field(
-        default=60, ge=1, description="Generations without a better solution after which an ES starts anew."
+        default=60, ge=1, description="Generations of its own without a better solution after which an ES starts anew."
     )
     elites: int = Field(default=32, ge=1, description="An ES starts at one of this many of the fittest cells.")
     variation_share: Literal["waiting"] | Annotated[float, Field(ge=0, le=1)] = Field(

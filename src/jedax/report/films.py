@@ -31,6 +31,13 @@ class Replay:
     remarks: tuple[str, ...] = field(default=())
 
 
+def departures(fitness: float, solution: Solution, why: str) -> list[str]:
+    """Return a remark where a replay achieved another fitness than the run recorded, `why` it may; else none."""
+    if np.isclose(fitness, solution.fitness, rtol=1e-3, atol=1e-2):
+        return []
+    return [f"the run recorded fitness {solution.fitness:.1f}: {why}"]
+
+
 def write_arrays(path: Path, arrays: dict[str, Any]) -> Path:
     """Write arrays as a compressed .npz file, and return its path."""
     buffer = io.BytesIO()

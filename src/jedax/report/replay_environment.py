@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jedax.report import plots, sticks
-from jedax.report.films import Replay, every, write_arrays, write_film
+from jedax.report.films import Replay, departures, every, write_arrays, write_film
 from jedax.report.pictures import write_picture
 from jedax.report.replay_control import film_robot
 from jedax.runs.results import Solution
@@ -41,10 +41,8 @@ def show(task: Gym | Playground, solution: Solution, folder: Path, name: str) ->
     if motion.postures is not None:
         arrays |= {field: getattr(motion.postures, field) for field in ("q", "positions", "rotations")}
     files.append(write_arrays(folder / f"{name}.npz", arrays))
-    remarks = [remark] if remark else []
-    if not np.isclose(fitness, solution.fitness, rtol=1e-3, atol=1e-2):
-        why = "a mean over several episodes, or the environment magnifies rounding"
-        remarks.append(f"the run recorded fitness {solution.fitness:.1f}: {why}")
+    why = "a mean over several episodes, or the environment magnifies rounding"
+    remarks = [remark] * bool(remark) + departures(fitness, solution, why)
     return Replay(solution, fitness, tuple(files), tuple(remarks))
 
 
