@@ -28,7 +28,7 @@ WHEEL_SPEED = 0.025
 
 # Size and seed of each labyrinth.
 _DEVELOPMENT_LABYRINTHS = ((4, 0), (5, 0), (6, 0))
-_HELD_OUT_LABYRINTHS = ((4, 300), (5, 301), (6, 302), (7, 303), (8, 304))
+_HELD_OUT_LABYRINTHS = ((4, 400), (5, 401), (6, 402), (7, 403), (8, 404))
 
 
 def _file(size: int, seed: int) -> str:
@@ -39,13 +39,14 @@ DEVELOPMENT = (
     *(_file(*which) for which in _DEVELOPMENT_LABYRINTHS),
     "problems:Barrier",
     "problems:ArmWall",
+    "problems:ArmHook",
     "rastrigin",
 )
 """Problems that were looked at while JEDi-X was made."""
 
 HELD_OUT = (
     *(_file(*which) for which in _HELD_OUT_LABYRINTHS),
-    "problems:Moat", "problems:Traps", "problems:ArmSlit", "problems:ArmHook", "sphere",
+    "problems:Moat", "problems:Traps", "problems:ArmSlit", "problems:ArmChicane", "sphere",
 )  # fmt: skip
 """Problems that were not."""
 
@@ -218,6 +219,15 @@ class ArmHook(ArmWall):
     name: str = "arm-hook"
     walls: tuple = (((0.3, -0.3), (0.3, 0.4)), ((0.3, 0.4), (0.6, 0.4)))
     point: tuple = (0.42, 0.28)
+
+
+@dataclass(frozen=True)
+class ArmChicane(ArmWall):
+    """The same between two walls, over the end of the first and under that of the second."""
+
+    name: str = "arm-chicane"
+    walls: tuple = (((0.3, -1.0), (0.3, 0.1)), ((0.5, -0.05), (0.5, 1.0)))
+    point: tuple = (0.65, 0.1)
 
 
 def _cross(starts: Float[Array, "links 2"], ends: Float[Array, "links 2"], wall: Float[Array, "2 2"]) -> Array:

@@ -12,7 +12,7 @@ def iso_line(
     key: PRNGKeyArray,
     parents: Float[Array, "batch params"],
     partners: Float[Array, "batch params"],
-    iso_sigma: float,
+    iso_sigma: float | Array,
     line_sigma: float,
 ) -> Float[Array, "batch params"]:
     """Vary each parent in all directions alike, and along the line to its partner.

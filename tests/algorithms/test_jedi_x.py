@@ -9,13 +9,13 @@ import pytest
 from tests.conftest import assert_same_bits
 
 import jedax
-from jedax.algorithms.jedi_x import JEDiX
+from jedax.algorithms.jedi_x import POOL, SCOUTS, VARIATION, JEDiX
 from jedax.config.methods import JediXConfig
 from jedax.es import make_strategy
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 
-SMALL = JediXConfig(population=6, pool=3, cells=64, elites=4, patience=2)
+SMALL = JediXConfig(population=6, pool=3, cells=64, elites=4, patience=2, scouts=2, scout_patience=2)
 BATCH = 18
 
 
@@ -33,66 +33,132 @@ def evaluation_of(fitness):
     return Evaluation(jnp.float32(fitness), jnp.full((len(fitness), 2), 0.01))
 
 
-def with_share(algorithm, share):
-    """Return the method with a constant share of varied generations."""
-    return dataclasses.replace(algorithm, config=algorithm.config.replace(variation_share=share))
+def of_kind(algorithm, kind):
+    """Return the method with nothing but generations of one kind."""
+    shares = {POOL: (0.0, 0.5), SCOUTS: (1.0, 1.0), VARIATION: (1.0, 0.0)}
+    explores, scouts = shares[kind]
+    return with_settings(algorithm, exploration_share=explores, scout_share=scouts)
 
 
-def test_a_generation_of_the_es(search):
+def with_settings(algorithm, **changes):
+    return dataclasses.replace(algorithm, config=algorithm.config.replace(**changes))
+
+
+def elites(state):
+    """Return the genotypes of filled cells."""
+    return np.asarray(state.repertoire.genotypes)[np.asarray(state.repertoire.filled)]
+
+
+def test_begins_at_elites(search):
+    _, state = search
+    repertoire = state.repertoire
+    fittest = int(np.argmax(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf)))
+    np.testing.assert_array_equal(state.pool.mean[0], repertoire.genotypes[fittest])
+    for start in np.vstack([state.pool.mean, state.scouts.mean]):
+        assert (elites(state) == start).all(axis=1).any()
+
+
+def assert_sampled(genotypes, states, number):
+    """Assert that `number` ES have each sampled its part of the batch, one after the other."""
+    size = BATCH // number
+    strategy = make_strategy("sep-cma-es", population=size, step_size=0.05, elite_ratio=0.5)
+    keys = jax.random.split(jax.random.split(jax.random.key(5), 3)[2], number)
+    assert genotypes.shape[0] == BATCH
+    for which in range(number):
+        own = jax.tree.map(lambda leaf, n=which: leaf[n], states)
+        sampled, _ = strategy.ask(keys[which], own)
+        np.testing.assert_allclose(genotypes[size * which : size * (which + 1)], sampled, rtol=1e-5, atol=1e-6)
+
+
+def test_a_generation_of_the_pool(search):
     algorithm, state = search
     genotypes, after = algorithm.ask(jax.random.key(5), state)
-    assert genotypes.shape == (BATCH, state.repertoire.genotypes.shape[1])
-    assert not after.varies
-    strategy = make_strategy("sep-cma-es", population=6, step_size=0.05, elite_ratio=0.5)
-    keys = jax.random.split(jax.random.split(jax.random.key(5), 4)[1], 3)
-    for number in range(3):
-        own = jax.tree.map(lambda leaf, n=number: leaf[n], state.pool)
-        sampled, own = strategy.ask(keys[number], own)
-        np.testing.assert_allclose(genotypes[6 * number : 6 * number + 6], sampled, rtol=1e-5, atol=1e-6)
+    assert int(after.kind) == POOL
+    assert_sampled(genotypes, state.pool, 3)
+    assert_same_bits(after.scouts, state.scouts)
     assert int(after.generation) == int(state.generation)
 
 
-def test_a_generation_of_varied_elites(search):
-    algorithm, state = search
-    genotypes, after = with_share(algorithm, 1.0).ask(jax.random.key(5), state)
-    assert genotypes.shape == (BATCH, state.repertoire.genotypes.shape[1])
-    assert after.varies
+def test_a_generation_of_scouts(search):
+    algorithm, state = of_kind(search[0], SCOUTS), search[1]
+    genotypes, after = algorithm.ask(jax.random.key(5), state)
+    assert int(after.kind) == SCOUTS
+    assert_sampled(genotypes, state.scouts, 2)
+    assert_same_bits(after.pool, state.pool)
+
+
+def test_variation_in_all_directions(search):
+    """No offspring lies nearer to all elites, or farther from the nearest, than its scale allows."""
+    algorithm, state = with_settings(of_kind(search[0], VARIATION), line_share=0.0), search[1]
+    genotypes, after = algorithm.ask(jax.random.key(5), state)
+    assert int(after.kind) == VARIATION
     low, high = np.float64(SMALL.variation) * float(state.spread)
-    filled = np.asarray(state.repertoire.genotypes)[np.asarray(state.repertoire.filled)]
-    # No offspring lies nearer to all elites, or farther from the nearest, than its scale allows.
-    distance = np.linalg.norm(np.asarray(genotypes)[:, None] - filled, axis=-1).min(axis=1)
+    distance = np.linalg.norm(np.asarray(genotypes)[:, None] - elites(state), axis=-1).min(axis=1)
     assert (distance < high * np.sqrt(genotypes.shape[1]) * 2).all()
     assert (distance > low * 0.1).all()
 
 
+def test_variation_along_lines(search):
+    """Every offspring lies within its noise of a line through two elites."""
+    algorithm, state = with_settings(of_kind(search[0], VARIATION), line_share=1.0), search[1]
+    genotypes, _ = algorithm.ask(jax.random.key(5), state)
+    known = np.float64(elites(state))
+    noise = SMALL.line[0] * float(state.spread) * np.sqrt(known.shape[1])
+
+    def from_lines(genotype):
+        ways = (known[None] - known[:, None])[~np.eye(len(known), dtype=bool)].reshape(len(known), -1, known.shape[1])
+        ways /= np.linalg.norm(ways, axis=-1, keepdims=True)
+        off = (genotype - known)[:, None]
+        return np.linalg.norm(off - (off * ways).sum(axis=-1, keepdims=True) * ways, axis=-1).min()
+
+    assert max(map(from_lines, np.asarray(genotypes))) < 2 * noise
+    moved = np.linalg.norm(np.asarray(genotypes)[:, None] - known, axis=-1).min(axis=1)
+    assert np.median(moved) > 5 * noise
+
+
+def test_the_share_of_lines(search):
+    """With almost no noise across, offspring along lines between two elites are those on that line; 1,000 draws."""
+    algorithm, state = with_settings(search[0], line=(1e-6, 0.5), line_share=0.3), search[1]
+    two = elites(state)[:2]
+    repertoire = state.repertoire
+    filled = jnp.arange(len(repertoire.filled)) < 2
+    fitness = jnp.where(filled, 1.0, -jnp.inf)
+    genotypes = repertoire.genotypes.at[:2].set(two)
+    state = dataclasses.replace(state, repertoire=dataclasses.replace(repertoire, fitness=fitness, genotypes=genotypes))
+    assert int(state.repertoire.filled.sum()) == 2
+    keys = jax.random.split(jax.random.key(0), 100)
+    found = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)).reshape(-1, two.shape[1])
+    way = (two[1] - two[0]) / np.linalg.norm(two[1] - two[0])
+    off = found - two[0]
+    across = np.linalg.norm(off - (off @ way)[:, None] * way, axis=1)
+    assert (across < 1e-3).mean() == pytest.approx(0.3, abs=0.05)
+
+
 def test_varied_elites_are_added_and_teach_the_es_nothing(search):
-    algorithm, state = search
-    genotypes, state = with_share(algorithm, 1.0).ask(jax.random.key(5), state)
+    algorithm, state = of_kind(search[0], VARIATION), search[1]
+    genotypes, state = algorithm.ask(jax.random.key(5), state)
     after, _ = algorithm.tell(jax.random.key(6), state, genotypes, evaluation_of(np.full(BATCH, 100.0)))
-    assert_same_bits(after.pool, state.pool)
-    assert (after.waited.tolist(), after.best.tolist()) == ([0, 0, 0], [-np.inf] * 3)
-    assert int(after.num_varied) == 1 == int(after.generation)
+    assert_same_bits((after.pool, after.scouts), (state.pool, state.scouts))
+    assert (after.waited.tolist(), after.idle.tolist()) == ([0, 0, 0], [0, 0])
+    assert after.best.tolist() == [-np.inf] * 3
+    assert (int(after.num_varied), int(after.num_scouted), int(after.generation)) == (1, 0, 1)
     assert float(after.repertoire.best_fitness) == 100
     assert int(after.repertoire.counts.sum()) == 2 * BATCH
 
 
 @pytest.mark.parametrize(
     ("waited", "share", "expected"),
-    [
-        ([0, 0, 0], "waiting", 0.0),
-        ([1, 0, 0], "waiting", 1 / 6),
-        ([1, 0, 1], "waiting", 1 / 3),
-        ([1, 0, 1], 0.25, 0.25),
-    ],
+    [([0, 0, 0], "waiting", 0.0), ([1, 0, 0], "waiting", 1 / 6), ([1, 1, 2], "waiting", 2 / 3), ([1, 0, 1], 0.2, 0.2)],
 )
-def test_the_longer_the_es_wait_the_likelier_variation_is(search, waited, share, expected):
-    """Of a patience of 2 each; 2,000 draws tell a share to about 1 %."""
-    algorithm, state = search
-    algorithm, state = with_share(algorithm, share), dataclasses.replace(state, waited=jnp.array(waited))
-    assert float(algorithm.variation_share(state)) == pytest.approx(expected)
+def test_the_longer_the_es_wait_the_likelier_exploration_is(search, waited, share, expected):
+    """Of a patience of 2 each; 2,000 draws tell a share to about 1 %. A quarter of what explores is scouts here."""
+    algorithm = with_settings(search[0], exploration_share=share, scout_share=0.25)
+    state = dataclasses.replace(search[1], waited=jnp.array(waited))
+    assert float(algorithm.exploration_share(state)) == pytest.approx(expected)
     keys = jax.random.split(jax.random.key(0), 2000)
-    varies = jax.lax.map(lambda key: algorithm.ask(key, state)[1].varies, keys)
-    assert float(varies.mean()) == pytest.approx(expected, abs=0.03)
+    kinds = np.asarray(jax.lax.map(lambda key: algorithm.ask(key, state)[1].kind, keys))
+    assert (kinds != POOL).mean() == pytest.approx(expected, abs=0.03)
+    assert (kinds == SCOUTS).mean() == pytest.approx(expected / 4, abs=0.03)
 
 
 def test_every_es_learns_its_own_fitness(search):
@@ -109,6 +175,7 @@ def test_every_es_learns_its_own_fitness(search):
         assert float(after.best[number]) == pytest.approx(max(fitness[mine].max(), known))
     assert int(after.num_restarts) == 0
     assert int(after.repertoire.counts.sum()) == 2 * BATCH
+    assert_same_bits(after.scouts, state.scouts)
 
 
 @pytest.mark.parametrize(("level", "waits"), [(100.0, [0, 0, 0]), (-100.0, [1, 0, 1])])
@@ -117,7 +184,7 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
 
     Above all that is known the first goes on; where better is known its own gains do not count.
     """
-    algorithm, state = with_share(search[0], 0.0), search[1]
+    algorithm, state = of_kind(search[0], POOL), search[1]
     waited = []
     for generation in range(3):
         genotypes, state = algorithm.ask(jax.random.key(generation), state)
@@ -140,6 +207,32 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
     assert float(before.pool.sigma[1]) != pytest.approx(0.05)
 
 
+def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(search):
+    """Two scouts: the first improves its cell each time, the other finds nothing. The patience is 2."""
+    algorithm, state = of_kind(search[0], SCOUTS), search[1]
+    idle, before = [], state
+    for generation in range(2):
+        genotypes, state = algorithm.ask(jax.random.key(generation), state)
+        fitness = np.random.default_rng(generation).normal(size=BATCH) - 1000
+        fitness[:9] = np.arange(9) + 10 * generation + 10
+        asked, (state, _) = state, algorithm.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
+        idle.append(state.idle.tolist())
+        if generation == 0:
+            for number in range(2):
+                mine = slice(9 * number, 9 * number + 9)
+                own = jax.tree.map(lambda leaf, n=number: leaf[n], asked.scouts)
+                own = algorithm.scouts.strategy.tell(
+                    jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine])
+                )
+                np.testing.assert_allclose(state.scouts.mean[number], own.mean, rtol=1e-5, atol=1e-6)
+    assert idle == [[0, 1], [0, 0]]
+    assert (elites(state) == np.asarray(state.scouts.mean[1])).all(axis=1).any()
+    assert float(state.scouts.sigma[1]) == pytest.approx(0.05)
+    assert float(state.scouts.sigma[0]) != pytest.approx(0.05)
+    assert_same_bits(state.pool, before.pool)
+    assert (int(state.num_scouted), int(state.num_varied)) == (2, 0)
+
+
 def test_elites_to_start_at(search):
     algorithm, state = search
     repertoire = state.repertoire
@@ -160,6 +253,7 @@ def test_fewer_cells_filled_than_elites(search):
     np.testing.assert_array_equal(one.pool.mean, np.tile(np.asarray(genotypes[-1] + 0.5), (3, 1)))
     none = algorithm.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.full(BATCH, np.nan)))
     np.testing.assert_array_equal(none.pool.mean, np.tile(np.asarray(genotypes[0] + 0.5), (3, 1)))
+    np.testing.assert_array_equal(none.scouts.mean, np.tile(np.asarray(genotypes[0] + 0.5), (2, 1)))
 
 
 class Wide(Task):
@@ -192,17 +286,24 @@ def test_bounds_the_wrong_way_round():
         SMALL.replace(variation=(2.0, 1.0))
 
 
-def test_a_share_that_is_none():
-    with pytest.raises(jedax.JedaxError, match="variation_share"):
-        SMALL.replace(variation_share=1.5)
+@pytest.mark.parametrize("wrong", [{"exploration_share": 1.5}, {"scout_share": -0.1}, {"line_share": 2}])
+def test_a_share_that_is_none(wrong):
+    with pytest.raises(jedax.JedaxError, match=next(iter(wrong))):
+        SMALL.replace(**wrong)
+
+
+@pytest.mark.parametrize("scouts", [4, 18])
+def test_scouts_that_do_not_fit_a_generation(scouts):
+    with pytest.raises(jedax.JedaxError, match=rf"scouts: expected a divisor of a generation's 18 .*got {scouts}"):
+        SMALL.replace(scouts=scouts)
 
 
 def test_goes_on_with_the_same_bits(arm, tmp_path, without_figures):
-    whole = jedax.run(SMALL, arm, evaluations=BATCH * 20, out=tmp_path / "whole")
-    jedax.run(SMALL, arm, evaluations=BATCH * 20, max_seconds=1e-9, report_every=3, out=tmp_path / "part")
+    whole = jedax.run(SMALL, arm, evaluations=BATCH * 40, out=tmp_path / "whole")
+    jedax.run(SMALL, arm, evaluations=BATCH * 40, max_seconds=1e-9, report_every=3, out=tmp_path / "part")
     went_on = jedax.resume(tmp_path / "part", max_seconds=600)
     np.testing.assert_array_equal(went_on.repertoire.fitness, whole.repertoire.fitness)
-    for name in ("num_restarts", "num_varied"):
+    for name in ("num_restarts", "num_scouted", "num_varied"):
         assert went_on.rows[-1][name] == whole.rows[-1][name] > 0
 
 

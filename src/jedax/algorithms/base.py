@@ -178,8 +178,11 @@ def cells_for(config: MethodConfig, descriptor_bounds: Bounds) -> Cells:
     return make_cells(descriptor_bounds, config.cells, config.cell_layout, config.cvt_samples, config.cvt_iterations)
 
 
-def strategy_of(config: WithES) -> Strategy:
-    """Return the evolution strategy that a method's settings ask for."""
+def strategy_of(config: WithES, population: int | None = None) -> Strategy:
+    """Return the evolution strategy that a method's settings ask for, or one like it of another population."""
     return make_strategy(
-        config.es, population=config.population, step_size=config.step_size, elite_ratio=config.elite_ratio
+        config.es,
+        population=config.population if population is None else population,
+        step_size=config.step_size,
+        elite_ratio=config.elite_ratio,
     )

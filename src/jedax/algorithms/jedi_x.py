@@ -1,15 +1,17 @@
-"""JEDi-X: a pool of ES sent after fitness, and variation of all elites where the ES wait in vain.
+"""JEDi-X: a pool of ES after fitness, and where they wait in vain, scouts and variation of all elites.
 
 | each generation | here |
 |---|---|
-| choose its kind: the longer the ES have waited, the likelier variation | `JEDiX.variation_share` |
-| sample the populations of the ES | `JEDiX.ask` (`jedax.es`) |
-| or vary elites from all over the repertoire, each at a scale of its own | `JEDiX.ask` (`jedax.variation`) |
-| learn, restart what no longer gets better at one of the fittest elites | `JEDiX.tell` |
+| choose its kind: the longer the pool has waited, the likelier it explores | `JEDiX.exploration_share` |
+| sample the populations of the pool, ES that begin at the fittest elites | `JEDiX.ask` (`jedax.es`) |
+| or those of the scouts, ES that begin at any elite | `JEDiX.ask` (`jedax.es`) |
+| or vary elites from all over the repertoire | `JEDiX.vary` (`jedax.variation`) |
+| learn; start anew an ES that gets no better, a scout by which the repertoire gains nothing | `JEDiX.tell` |
 | update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
 
-What JEDi's targets are for, to leave what is known, falls to variation, which needs no model of where to go; what its
-ES are for, to make much of little, stays with them. docs/explanation/jedi-x.md says what was tried and why this stayed.
+What JEDi's targets are for, to leave what is known, falls to scouts and variation, which need no model of where to go;
+what its ES are for, to make much of little, stays with them. docs/explanation/jedi-x.md says what was tried and why
+this stayed.
 """
 
 from __future__ import annotations
@@ -25,8 +27,11 @@ from jedax.algorithms.base import DrawingAlgorithm, strategy_of
 from jedax.config.methods import JediXConfig
 from jedax.es.pool import Pool
 from jedax.repertoire import Repertoire
-from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
-from jedax.variation import log_uniform_iso
+from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.variation import iso_line, log_uniform_iso
+
+POOL, SCOUTS, VARIATION = range(3)
+"""The kinds of generations, as `JEDiXState.kind` has them."""
 
 _SPREAD_FROM = 64  # random genotypes whose spread is measured
 
@@ -38,13 +43,16 @@ class JEDiXState:
 
     Attributes:
         repertoire: All that was found.
-        pool: States of the ES, leading axis `pool`.
-        best: `(pool,)`, what each ES has to beat: the best of its own since it started; the first, of all.
+        pool: States of the ES that are after fitness, leading axis `pool`.
+        best: `(pool,)`, what each of them has to beat: the best of its own since it started; the first, of all.
         waited: `(pool,)`, generations of its own since it did.
-        varies: Whether the generation that was asked for last is varied elites.
+        scouts: States of the scouts, leading axis `scouts`.
+        idle: `(scouts,)`, generations of its own since the repertoire gained by a scout.
+        kind: Of the generation that was asked for last: `POOL`, `SCOUTS` or `VARIATION`.
         spread: Standard deviation of random genotypes, all parameters together: the unit of variation.
         generation: Generations done.
-        num_restarts: How often ES began anew, all together.
+        num_restarts: How often ES of the pool began anew, all together.
+        num_scouted: Generations that were the scouts'.
         num_varied: Generations that were varied elites.
     """
 
@@ -52,10 +60,13 @@ class JEDiXState:
     pool: Any
     best: Float[Array, " pool"]
     waited: Int[Array, " pool"]
-    varies: Bool[Array, ""]
+    scouts: Any
+    idle: Int[Array, " scouts"]
+    kind: Int[Array, ""]
     spread: Float[Array, ""]
     generation: Int[Array, ""]
     num_restarts: Int[Array, ""]
+    num_scouted: Int[Array, ""]
     num_varied: Int[Array, ""]
 
 
@@ -63,35 +74,44 @@ class JEDiXState:
 class JEDiX(DrawingAlgorithm):
     """The search as pure functions of a `JEDiXState`; equal settings are equal objects.
 
-    A generation is the populations of the ES, one after the other, or as many varied elites.
+    A generation is the populations of the pool, those of the scouts, one after the other, or as many varied elites.
     """
 
     config: JediXConfig
 
     @functools.cached_property
     def pool(self) -> Pool:
-        """The evolution strategies."""
+        """The ES that are after fitness."""
         return Pool(strategy_of(self.config), self.config.pool)
 
+    @functools.cached_property
+    def scouts(self) -> Pool:
+        """The ES that share a generation of the same size."""
+        config = self.config
+        return Pool(strategy_of(config, config.batch // config.scouts), config.scouts)
+
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
-        """Initialise the repertoire with the evaluated initial batch, and start every ES at one of its fittest."""
-        size = self.config.pool
-        start_key, elite_key, spread_key = jax.random.split(key, 3)
+        """Initialise the repertoire with the evaluated initial batch, and start the ES."""
+        pool_key, elite_key, scout_key, place_key, spread_key = jax.random.split(key, 5)
         repertoire = self.begin_repertoire(genotypes, evaluation)
+        size, scouts = self.config.pool, self.config.scouts
         return JEDiXState(
             repertoire=repertoire,
-            pool=self.pool.start(start_key, self.choose_elites(elite_key, repertoire)),
+            pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire)),
             best=jnp.full(size, -jnp.inf),
             waited=jnp.zeros(size, jnp.int32),
-            varies=jnp.bool_(False),
+            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts)),
+            idle=jnp.zeros(scouts, jnp.int32),
+            kind=jnp.int32(POOL),
             spread=self._measure_spread(spread_key),
             generation=jnp.int32(0),
             num_restarts=jnp.int32(0),
+            num_scouted=jnp.int32(0),
             num_varied=jnp.int32(0),
         )
 
     def choose_elites(self, key: PRNGKeyArray, repertoire: Repertoire) -> Float[Array, "pool params"]:
-        """Return where each ES may start: the first at the fittest elite, the rest at one of the `elites` fittest.
+        """Return where the ES of the pool may start: the first at the fittest elite, the rest at one of the fittest.
 
         Elites lie in cells of their own, so that the ES begin with behaviours that differ.
         """
@@ -102,68 +122,100 @@ class JEDiX(DrawingAlgorithm):
         genotypes = repertoire.genotypes[cell[place]].astype(repertoire.best_genotype.dtype)
         return jnp.where(repertoire.filled.any(), genotypes, repertoire.best_genotype)
 
-    def variation_share(self, state: JEDiXState) -> Float[Array, ""]:
-        """Return how likely the next generation is to vary elites, 0 to 1.
+    def exploration_share(self, state: JEDiXState) -> Float[Array, ""]:
+        """Return how likely the next generation is one of scouts or variation, 0 to 1.
 
-        By default the share of its patience that the ES in the mean have spent: as long as they get better, all
+        By default the share of its patience that the pool in the mean has spent: as long as its ES get better, all
         evaluations are theirs.
         """
         config = self.config
-        if config.variation_share != "waiting":
-            return jnp.float32(config.variation_share)
+        if config.exploration_share != "waiting":
+            return jnp.float32(config.exploration_share)
         return state.waited.mean() / config.patience
 
     def ask(self, key: PRNGKeyArray, state: JEDiXState) -> tuple[Float[Array, "batch params"], JEDiXState]:
-        """Sample one generation of every ES, or vary elites, each drawn alike."""
+        """Choose the kind of a generation and sample it."""
+        explore_key, scout_key, sample_key = jax.random.split(key, 3)
+        explores = jax.random.bernoulli(explore_key, self.exploration_share(state))
+        scouts = jax.random.bernoulli(scout_key, jnp.float32(self.config.scout_share))
+        kind = jnp.where(explores, jnp.where(scouts, SCOUTS, VARIATION), POOL)
+
+        def of_pool() -> tuple[Float[Array, "batch params"], Any, Any]:
+            genotypes, pool = self.pool.ask(sample_key, state.pool)
+            return genotypes, pool, state.scouts
+
+        def of_scouts() -> tuple[Float[Array, "batch params"], Any, Any]:
+            genotypes, scouts = self.scouts.ask(sample_key, state.scouts)
+            return genotypes, state.pool, scouts
+
+        def of_variation() -> tuple[Float[Array, "batch params"], Any, Any]:
+            return self.vary(sample_key, state), state.pool, state.scouts
+
+        genotypes, pool, scout_states = jax.lax.switch(kind, (of_pool, of_scouts, of_variation))
+        return genotypes, replace(state, pool=pool, scouts=scout_states, kind=kind)
+
+    def vary(self, key: PRNGKeyArray, state: JEDiXState) -> Float[Array, "batch params"]:
+        """Return varied elites: some along the line to another elite, the others in all directions at any scale."""
         config = self.config
-        kind_key, pool_key, parent_key, vary_key = jax.random.split(key, 4)
-        varies = jax.random.bernoulli(kind_key, self.variation_share(state))
-
-        def vary() -> tuple[Float[Array, "batch params"], Any]:
-            parents = state.repertoire.sample(parent_key, config.batch)
-            return log_uniform_iso(vary_key, parents, state.spread * jnp.asarray(config.variation)), state.pool
-
-        genotypes, pool = jax.lax.cond(varies, vary, lambda: self.pool.ask(pool_key, state.pool))
-        return genotypes, replace(state, pool=pool, varies=varies)
+        parent_key, partner_key, line_key, iso_key, choice_key = jax.random.split(key, 5)
+        parents = state.repertoire.sample(parent_key, config.batch)
+        partners = state.repertoire.sample(partner_key, config.batch)
+        iso_sigma, line_sigma = config.line
+        along = iso_line(line_key, parents, partners, iso_sigma * state.spread, line_sigma)
+        around = log_uniform_iso(iso_key, parents, state.spread * jnp.asarray(config.variation))
+        choice = jax.random.bernoulli(choice_key, jnp.float32(config.line_share), (config.batch, 1))
+        return jnp.where(choice, along, around)
 
     def tell(
         self, key: PRNGKeyArray, state: JEDiXState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[JEDiXState, Insertion]:
-        """Add what was evaluated to the repertoire; if the ES sampled it, update them, and restart those that wait."""
+        """Add what was evaluated to the repertoire; let those that sampled it learn, and start anew what is stuck."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
+        learn_key, elite_key, restart_key = jax.random.split(key, 3)
+        config, scores = self.config, evaluation.fitness_or_worst
 
-        def learn() -> tuple[Any, Array, Array, Int[Array, ""]]:
-            tell_key, elite_key, restart_key = jax.random.split(key, 3)
-            scores = self.pool.split(evaluation.fitness_or_worst)
-            pool = self.pool.tell(tell_key, state.pool, genotypes, scores)
+        def pool_learns() -> JEDiXState:
+            by_es = self.pool.split(scores)
             # The first ES is to lead: where others have found better, small gains of its own are not worth it.
             to_beat = state.best.at[0].max(state.repertoire.best_fitness)
-            best = jnp.maximum(scores.max(axis=1), to_beat)
+            best = jnp.maximum(by_es.max(axis=1), to_beat)
             waited = jnp.where(best > to_beat, 0, state.waited + 1)
-            stuck = waited >= self.config.patience
+            stuck = waited >= config.patience
+            pool = self.pool.tell(learn_key, state.pool, genotypes, by_es)
             pool = self.pool.restart(restart_key, pool, stuck, self.choose_elites(elite_key, repertoire))
-            num_restarts = state.num_restarts + stuck.sum()
-            return pool, jnp.where(stuck, -jnp.inf, best), jnp.where(stuck, 0, waited), num_restarts
+            return replace(
+                state,
+                pool=pool,
+                best=jnp.where(stuck, -jnp.inf, best),
+                waited=jnp.where(stuck, 0, waited),
+                num_restarts=state.num_restarts + stuck.sum(),
+            )
 
-        def wait() -> tuple[Any, Array, Array, Int[Array, ""]]:
-            return state.pool, state.best, state.waited, state.num_restarts
+        def scouts_learn() -> JEDiXState:
+            gains = self.scouts.split(insertion.status != NOT_ADDED).any(axis=1)
+            idle = jnp.where(gains, 0, state.idle + 1)
+            stuck = idle >= config.scout_patience
+            scouts = self.scouts.tell(learn_key, state.scouts, genotypes, self.scouts.split(scores))
+            scouts = self.scouts.restart(restart_key, scouts, stuck, repertoire.sample(elite_key, config.scouts))
+            return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
-        pool, best, waited, num_restarts = jax.lax.cond(state.varies, wait, learn)
+        state = jax.lax.switch(state.kind, (pool_learns, scouts_learn, lambda: state))
         state = replace(
             state,
             repertoire=repertoire,
-            pool=pool,
-            best=best,
-            waited=waited,
             generation=state.generation + 1,
-            num_restarts=num_restarts,
-            num_varied=state.num_varied + state.varies,
+            num_scouted=state.num_scouted + (state.kind == SCOUTS),
+            num_varied=state.num_varied + (state.kind == VARIATION),
         )
         return state, insertion
 
     def numbers(self, state: JEDiXState) -> dict[str, Array]:
-        """Return the number of restarts, and of generations that varied elites."""
-        return {"num_restarts": state.num_restarts, "num_varied": state.num_varied}
+        """Return the restarts of the pool, and the generations of scouts and of varied elites."""
+        return {
+            "num_restarts": state.num_restarts,
+            "num_scouted": state.num_scouted,
+            "num_varied": state.num_varied,
+        }
 
     def _measure_spread(self, key: PRNGKeyArray) -> Float[Array, ""]:
         genotypes = jax.vmap(self.problem.init)(jax.random.split(key, _SPREAD_FROM))

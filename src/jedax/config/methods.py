@@ -213,33 +213,52 @@ class JediConfig(WithES):
 
 
 class JediXConfig(WithES):
-    """JEDi-X: generations of ES that are after fitness, and of elites varied at scales of their own."""
+    """JEDi-X: ES after fitness; where they wait in vain, scouts that begin anywhere and elites that are varied."""
 
     population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
-    pool: int = Field(default=2, ge=1, description="ES that run side by side, each from an elite of its own.")
+    pool: int = Field(default=2, ge=1, description="ES after fitness that run side by side, each from an elite.")
     patience: int = Field(
         default=60, ge=1, description="Generations of its own without a better solution after which an ES starts anew."
     )
-    elites: int = Field(default=32, ge=1, description="An ES starts at one of this many of the fittest cells.")
-    variation_share: Literal["waiting"] | Annotated[float, Field(ge=0, le=1)] = Field(
+    elites: int = Field(default=32, ge=1, description="It does at one of this many of the fittest cells.")
+    exploration_share: Literal["waiting"] | Annotated[float, Field(ge=0, le=1)] = Field(
         default="waiting",
-        description="Share of the generations that vary elites; waiting: the share of its patience that the ES in the "
-        "mean have spent.",
+        description="Share of the generations that are not the pool's; waiting: the share of its patience that it in "
+        "the mean has spent.",
+    )
+    scout_share: float = Field(default=0.5, ge=0, le=1, description="Share of those that are the scouts'.")
+    scouts: int = Field(default=4, ge=1, description="ES that begin at any elite and share a generation.")
+    scout_patience: int = Field(
+        default=5, ge=1, description="Generations of its own without a gain of the repertoire; a scout starts anew."
+    )
+    line_share: float = Field(default=0.75, ge=0, le=1, description="Share of varied elites that move along a line.")
+    line: Bounds = Field(
+        default=(0.01, 0.5),
+        description="Their standard deviations in all directions, in units of that of random genotypes, and along "
+        "the line to another elite, in its lengths.",
     )
     variation: Bounds = Field(
         default=(0.1, 3.0),
-        description="Least and largest standard deviation of variation, each offspring's log-uniform between them; the "
-        "unit is that of random genotypes.",
+        description="Least and largest standard deviation of the others, each log-uniform between them; the unit is "
+        "that of random genotypes.",
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         _check_bounds("variation", self.variation)
+        each, rest = divmod(self.batch, self.scouts)
+        if each < 2 or rest:
+            raise fail(
+                "scouts",
+                expected=f"a divisor of a generation's {self.batch} solutions that leaves each scout at least 2",
+                received=self.scouts,
+                remedy="change it, population or pool",
+            )
         return self
 
     @property
     def batch(self) -> int:
-        """Solutions of one generation, of either kind."""
+        """Solutions of one generation, of whatever kind."""
         return self.population * self.pool
 
 

@@ -92,9 +92,9 @@ METHODS: dict[str, Method] = {
     ),
     "jedi-x": Method(
         JediXConfig(),
-        "JEDi-X, which always got there: ES after fitness, and where they wait in vain, elites varied at all scales.",
+        "JEDi-X, which always got there: ES after fitness, and where they wait in vain, scouts and varied elites.",
         {
-            "default": Preset("one setting for all tasks; ES as in the paper's tables"),
+            "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
             **_cpu(population=64, pool=1),
         },
         {**_CONTROL_ES, "pool": 4},
