@@ -226,12 +226,12 @@ class JediXConfig(WithES):
         description="Share of the generations that are not the pool's; waiting: the share of its patience that it in "
         "the mean has spent.",
     )
-    scout_share: float = Field(default=0.5, ge=0, le=1, description="Share of those that are the scouts'.")
+    scout_share: float = Field(default=1 / 3, ge=0, le=1, description="Share of those that are the scouts'.")
     scouts: int = Field(default=4, ge=1, description="ES that begin at any elite and share a generation.")
     scout_patience: int = Field(
-        default=5, ge=1, description="Generations of its own without a gain of the repertoire; a scout starts anew."
+        default=3, ge=1, description="Generations of its own without a gain of the repertoire; a scout starts anew."
     )
-    line_share: float = Field(default=0.75, ge=0, le=1, description="Share of varied elites that move along a line.")
+    line_share: float = Field(default=0.5, ge=0, le=1, description="Share of varied elites that move along a line.")
     line: Bounds = Field(
         default=(0.01, 0.5),
         description="Their standard deviations in all directions, in units of that of random genotypes, and along "
