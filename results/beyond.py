@@ -26,11 +26,10 @@ from jedax.report.pictures import write_picture
 OURS = Entry("jedi-x", "jedi-x")
 OTHERS = tuple(Entry(method, method) for method in ("jedi", "map-elites", "cma-mae"))
 ABLATIONS = (
-    Entry("no exploration", "jedi-x", None, {"exploration_share": 0.0}),
-    Entry("exploration alone", "jedi-x", None, {"exploration_share": 1.0}),
-    Entry("always half", "jedi-x", None, {"exploration_share": 0.5}),
+    Entry("no variation", "jedi-x", None, {"variation_share": 0.0}),
+    Entry("variation alone", "jedi-x", None, {"variation_share": 1.0}),
+    Entry("always half", "jedi-x", None, {"variation_share": 0.5}),
     Entry("no scouts", "jedi-x", None, {"scout_share": 0.0}),
-    Entry("no variation", "jedi-x", None, {"scout_share": 1.0}),
     Entry("no lines", "jedi-x", None, {"line_share": 0.0}),
     Entry("one ES", "jedi-x", None, {"pool": 1, "population": 128}),
     Entry("from the best elite", "jedi-x", None, {"elites": 1}),

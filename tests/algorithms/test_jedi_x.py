@@ -35,9 +35,14 @@ def evaluation_of(fitness):
 
 def of_kind(algorithm, kind):
     """Return the method with nothing but generations of one kind."""
-    shares = {POOL: (0.0, 0.5), SCOUTS: (1.0, 1.0), VARIATION: (1.0, 0.0)}
-    explores, scouts = shares[kind]
-    return with_settings(algorithm, exploration_share=explores, scout_share=scouts)
+    shares = {POOL: (0.0, 0.0), SCOUTS: (0.0, 1.0), VARIATION: (1.0, 0.0)}
+    varied, scouts = shares[kind]
+    return with_settings(algorithm, variation_share=varied, scout_share=scouts)
+
+
+def all_waited(state):
+    """Return the state in which the pool has spent all of its patience."""
+    return dataclasses.replace(state, waited=jnp.full_like(state.waited, SMALL.patience))
 
 
 def with_settings(algorithm, **changes):
@@ -62,7 +67,7 @@ def assert_sampled(genotypes, states, number):
     """Assert that `number` ES have each sampled its part of the batch, one after the other."""
     size = BATCH // number
     strategy = make_strategy("sep-cma-es", population=size, step_size=0.05, elite_ratio=0.5)
-    keys = jax.random.split(jax.random.split(jax.random.key(5), 3)[2], number)
+    keys = jax.random.split(jax.random.split(jax.random.key(5))[1], number)
     assert genotypes.shape[0] == BATCH
     for which in range(number):
         own = jax.tree.map(lambda leaf, n=which: leaf[n], states)
@@ -80,7 +85,7 @@ def test_a_generation_of_the_pool(search):
 
 
 def test_a_generation_of_scouts(search):
-    algorithm, state = of_kind(search[0], SCOUTS), search[1]
+    algorithm, state = of_kind(search[0], SCOUTS), all_waited(search[1])
     genotypes, after = algorithm.ask(jax.random.key(5), state)
     assert int(after.kind) == SCOUTS
     assert_sampled(genotypes, state.scouts, 2)
@@ -147,18 +152,23 @@ def test_varied_elites_are_added_and_teach_the_es_nothing(search):
 
 
 @pytest.mark.parametrize(
-    ("waited", "share", "expected"),
-    [([0, 0, 0], "waiting", 0.0), ([1, 0, 0], "waiting", 1 / 6), ([1, 1, 2], "waiting", 2 / 3), ([1, 0, 1], 0.2, 0.2)],
+    ("waited", "varied", "expected"),
+    [
+        ([0, 0, 0], "waiting", (1, 0, 0)),
+        ([1, 0, 0], "waiting", (5 / 6 * (1 - 0.4 / 6), 5 / 6 * 0.4 / 6, 1 / 6)),
+        ([1, 1, 2], "waiting", (1 / 3 * (1 - 0.4 * 2 / 3), 1 / 3 * 0.4 * 2 / 3, 2 / 3)),
+        ([2, 2, 2], "waiting", (0, 0, 1)),
+        ([1, 1, 1], 0.25, (0.75 * 0.8, 0.75 * 0.2, 0.25)),
+    ],
 )
-def test_the_longer_the_es_wait_the_likelier_exploration_is(search, waited, share, expected):
-    """Of a patience of 2 each; 2,000 draws tell a share to about 1 %. A quarter of what explores is scouts here."""
-    algorithm = with_settings(search[0], exploration_share=share, scout_share=0.25)
+def test_the_longer_the_es_wait_the_likelier_exploration_is(search, waited, varied, expected):
+    """Of a patience of 2 each; 4,000 draws tell a share to about 1 %."""
+    algorithm = with_settings(search[0], variation_share=varied, scout_share=0.4)
     state = dataclasses.replace(search[1], waited=jnp.array(waited))
-    assert float(algorithm.exploration_share(state)) == pytest.approx(expected)
-    keys = jax.random.split(jax.random.key(0), 2000)
-    kinds = np.asarray(jax.lax.map(lambda key: algorithm.ask(key, state)[1].kind, keys))
-    assert (kinds != POOL).mean() == pytest.approx(expected, abs=0.03)
-    assert (kinds == SCOUTS).mean() == pytest.approx(expected / 4, abs=0.03)
+    np.testing.assert_allclose(algorithm.shares(state), expected, atol=1e-6)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    kinds = np.asarray(jax.vmap(algorithm.choose_kind, (0, None))(keys, state))
+    np.testing.assert_allclose(np.bincount(kinds, minlength=3) / 4000, expected, atol=0.03)
 
 
 def test_every_es_learns_its_own_fitness(search):
@@ -209,7 +219,7 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
 
 def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(search):
     """Two scouts: the first improves its cell each time, the other finds nothing. The patience is 2."""
-    algorithm, state = of_kind(search[0], SCOUTS), search[1]
+    algorithm, state = of_kind(search[0], SCOUTS), all_waited(search[1])
     idle, before = [], state
     for generation in range(2):
         genotypes, state = algorithm.ask(jax.random.key(generation), state)
@@ -286,7 +296,7 @@ def test_bounds_the_wrong_way_round():
         SMALL.replace(variation=(2.0, 1.0))
 
 
-@pytest.mark.parametrize("wrong", [{"exploration_share": 1.5}, {"scout_share": -0.1}, {"line_share": 2}])
+@pytest.mark.parametrize("wrong", [{"variation_share": 1.5}, {"scout_share": -0.1}, {"line_share": 2}])
 def test_a_share_that_is_none(wrong):
     with pytest.raises(jedax.JedaxError, match=next(iter(wrong))):
         SMALL.replace(**wrong)
@@ -327,7 +337,7 @@ class Barrier(Task):
 
 
 def test_gets_where_es_with_restarts_do_not():
-    settings = {"evaluations": 60_000, "replicas": 4}
+    settings = {"evaluations": 100_000, "replicas": 4}
     es = jedax.run("es-restart", Barrier(), population=64, **settings)
     ours = jedax.run("jedi-x", Barrier(), **settings)
     assert min(row["max_fitness"] for row in ours.rows[-4:]) > 1.9

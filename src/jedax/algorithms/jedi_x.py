@@ -2,7 +2,7 @@
 
 | each generation | here |
 |---|---|
-| choose its kind: the longer the pool has waited, the likelier it explores | `JEDiX.exploration_share` |
+| choose its kind: the longer the pool has waited, the likelier it explores | `JEDiX.choose_kind` |
 | sample the populations of the pool, ES that begin at the fittest elites | `JEDiX.ask` (`jedax.es`) |
 | or those of the scouts, ES that begin at any elite | `JEDiX.ask` (`jedax.es`) |
 | or vary elites from all over the repertoire | `JEDiX.vary` (`jedax.variation`) |
@@ -122,23 +122,27 @@ class JEDiX(DrawingAlgorithm):
         genotypes = repertoire.genotypes[cell[place]].astype(repertoire.best_genotype.dtype)
         return jnp.where(repertoire.filled.any(), genotypes, repertoire.best_genotype)
 
-    def exploration_share(self, state: JEDiXState) -> Float[Array, ""]:
-        """Return how likely the next generation is one of scouts or variation, 0 to 1.
+    def shares(self, state: JEDiXState) -> Float[Array, "3"]:
+        """Return how likely the next generation is of which kind: the pool's, the scouts', variation.
 
-        By default the share of its patience that the pool in the mean has spent: as long as its ES get better, all
+        What counts is the share of its patience that the pool in the mean has spent. By default variation gets that
+        share, and the scouts `scout_share` times that share of the rest: as long as the ES of the pool get better, all
         evaluations are theirs.
         """
         config = self.config
-        if config.exploration_share != "waiting":
-            return jnp.float32(config.exploration_share)
-        return state.waited.mean() / config.patience
+        spent = state.waited.mean() / config.patience
+        variation = spent if config.variation_share == "waiting" else jnp.float32(config.variation_share)
+        scouts = (1 - variation) * config.scout_share * spent
+        return jnp.stack([1 - variation - scouts, scouts, variation])
+
+    def choose_kind(self, key: PRNGKeyArray, state: JEDiXState) -> Int[Array, ""]:
+        """Draw the kind of the next generation."""
+        return jnp.searchsorted(jnp.cumsum(self.shares(state)[:-1]), jax.random.uniform(key), side="right")
 
     def ask(self, key: PRNGKeyArray, state: JEDiXState) -> tuple[Float[Array, "batch params"], JEDiXState]:
         """Choose the kind of a generation and sample it."""
-        explore_key, scout_key, sample_key = jax.random.split(key, 3)
-        explores = jax.random.bernoulli(explore_key, self.exploration_share(state))
-        scouts = jax.random.bernoulli(scout_key, jnp.float32(self.config.scout_share))
-        kind = jnp.where(explores, jnp.where(scouts, SCOUTS, VARIATION), POOL)
+        kind_key, sample_key = jax.random.split(key)
+        kind = self.choose_kind(kind_key, state)
 
         def of_pool() -> tuple[Float[Array, "batch params"], Any, Any]:
             genotypes, pool = self.pool.ask(sample_key, state.pool)

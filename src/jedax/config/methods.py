@@ -221,12 +221,14 @@ class JediXConfig(WithES):
         default=60, ge=1, description="Generations of its own without a better solution after which an ES starts anew."
     )
     elites: int = Field(default=32, ge=1, description="It does at one of this many of the fittest cells.")
-    exploration_share: Literal["waiting"] | Annotated[float, Field(ge=0, le=1)] = Field(
+    variation_share: Literal["waiting"] | Annotated[float, Field(ge=0, le=1)] = Field(
         default="waiting",
-        description="Share of the generations that are not the pool's; waiting: the share of its patience that it in "
+        description="Share of the generations that vary elites; waiting: the share of its patience that the pool in "
         "the mean has spent.",
     )
-    scout_share: float = Field(default=1 / 3, ge=0, le=1, description="Share of those that are the scouts'.")
+    scout_share: float = Field(
+        default=0.5, ge=0, le=1, description="Share of the others that scouts get, times the patience spent."
+    )
     scouts: int = Field(default=4, ge=1, description="ES that begin at any elite and share a generation.")
     scout_patience: int = Field(
         default=3, ge=1, description="Generations of its own without a gain of the repertoire; a scout starts anew."
