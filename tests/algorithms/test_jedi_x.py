@@ -337,7 +337,7 @@ class Barrier(Task):
 
 
 def test_gets_where_es_with_restarts_do_not():
-    settings = {"evaluations": 100_000, "replicas": 4}
+    settings = {"evaluations": 150_000, "replicas": 4}
     es = jedax.run("es-restart", Barrier(), population=64, **settings)
     ours = jedax.run("jedi-x", Barrier(), **settings)
     assert min(row["max_fitness"] for row in ours.rows[-4:]) > 1.9
