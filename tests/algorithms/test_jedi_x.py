@@ -337,8 +337,9 @@ class Barrier(Task):
 
 
 def test_gets_where_es_with_restarts_do_not():
-    settings = {"evaluations": 150_000, "replicas": 4}
+    """All seeds cross the valley and are on the peak's slope, far above the 1 of the wrong corner."""
+    settings = {"evaluations": 60_000, "replicas": 4}
     es = jedax.run("es-restart", Barrier(), population=64, **settings)
     ours = jedax.run("jedi-x", Barrier(), **settings)
-    assert min(row["max_fitness"] for row in ours.rows[-4:]) > 1.9
+    assert min(row["max_fitness"] for row in ours.rows[-4:]) > 1.5
     assert np.median([row["max_fitness"] for row in es.rows[-4:]]) < 1
