@@ -21,7 +21,7 @@ def main(evaluations=2_048, out="runs/example-cartpole"):
         descriptor_highs=(2.4, 2.4),
         hidden=(8,),
     )
-    run = jedax.run("jedi", task, evaluations=evaluations, generations=10, workers=2, out=out, overwrite=True)
+    run = jedax.run("jedi-x", task, evaluations=evaluations, workers=2, out=out, overwrite=True)
     low, high = run.best().descriptor
     print(f"The best policy balances for {run.best().fitness:.0f} steps, the cart between {low:.1f} and {high:.1f}.")
     return run

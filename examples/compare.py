@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jedax
 
-METHODS = ("jedi", "map-elites", "es")
+METHODS = ("jedi-x", "map-elites", "es")
 
 
 def main(evaluations=20_000, out="runs/example-compare"):

@@ -8,7 +8,7 @@ import jedax
 
 def main(evaluations=200_000, out="runs/example-maze"):
     """Search with three seeds side by side; pictures of the best are in `out`."""
-    run = jedax.run("jedi", "maze-a", evaluations=evaluations, replicas=3, out=out, overwrite=True)
+    run = jedax.run("jedi-x", "maze-a", evaluations=evaluations, replicas=3, out=out, overwrite=True)
     for seed, fitness in enumerate(run.summary["max_fitness"]):
         outcome = f"arrives after {-fitness:.0f} of 250 steps" if fitness > -250 else "does not arrive"
         print(f"seed {seed}: the best robot {outcome}")

@@ -12,7 +12,7 @@ def main(evaluations=100_000, out="runs/example-noisy"):
     """Spend the same budget on one and on four samples of each solution, and evaluate both outcomes again."""
     for samples in (1, 4):
         folder = f"{out}/{samples}"
-        jedax.run("jedi", MAZE, evaluations=evaluations, samples_per_evaluation=samples, out=folder, overwrite=True)
+        jedax.run("jedi-x", MAZE, evaluations=evaluations, samples_per_evaluation=samples, out=folder, overwrite=True)
         (solutions,) = jedax.reevaluate(folder, samples=32).replicas
         reported, corrected = solutions.reported[solutions.best], solutions.fitness[solutions.best]
         print(f"{samples} at a time: best fitness {reported:.0f}, evaluated again {corrected:.0f};", end=" ")

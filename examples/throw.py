@@ -49,7 +49,7 @@ class Throw(jedax.tasks.Task):
 
 def main(evaluations=50_000, out="runs/throw"):
     """Search, and tell what came of it; pictures are in `out`."""
-    run = jedax.run("jedi", Throw(), evaluations=evaluations, out=out, overwrite=True)
+    run = jedax.run("jedi-x", Throw(), evaluations=evaluations, out=out, overwrite=True)
     best = run.best()
     print(f"The best throw misses the hoop by {-best.fitness:.3f} m and lands at {best.descriptor[0]:.2f} m.")
     print(f"There are {jnp.isfinite(run.repertoire.fitness[run.best_replica]).sum()} ways of throwing in {out}.")

@@ -16,8 +16,7 @@ from tests.conftest import draw_nothing
 from jedax import _version
 from jedax.runs import files
 
-TINY = ["--evaluations", "64", "--population", "4", "--pool", "2", "--generations", "5", "--cells", "16",
-        "--gp-max-steps", "3"]  # fmt: skip
+TINY = ["--evaluations", "64", "--population", "4", "--pool", "2", "--cells", "16"]
 
 
 @pytest.fixture(autouse=True)
@@ -30,14 +29,14 @@ def _without_figures(request, monkeypatch):
 def test_run_leaves_results_and_says_where(here, capsys):
     code, out, _ = call(capsys, "run", "maze-a", *TINY)
     assert code == 0
-    assert "runs/maze-a-jedi-seed0" in out
-    assert (here / "runs/maze-a-jedi-seed0/figures/best.png").stat().st_size > 10_000
+    assert "runs/maze-a-jedi-x-seed0" in out
+    assert (here / "runs/maze-a-jedi-x-seed0/figures/best.png").stat().st_size > 10_000
 
 
 def test_default_directory_is_a_free_one(here, capsys):
     for _ in range(2):
         assert call(capsys, "run", "arm", *TINY)[0] == 0
-    assert sorted(p.name for p in (here / "runs").iterdir()) == ["arm-jedi-seed0", "arm-jedi-seed0-2"]
+    assert sorted(p.name for p in (here / "runs").iterdir()) == ["arm-jedi-x-seed0", "arm-jedi-x-seed0-2"]
 
 
 def read_config(folder):
@@ -63,10 +62,11 @@ def test_flags_reach_the_settings(here, capsys):
 @pytest.mark.parametrize(
     ("arguments", "targets", "alpha"),
     [
-        ([], "uniform", "decay"),
+        (["--method", "jedi"], "uniform", "decay"),
         (["--method", "jedi-paper"], "pareto", "decay"),
         (["--method=jedi-paper", "--preset", "tuned"], "pareto", 0.3),
         (["--preset", "tuned", "--alpha", "0.9"], "uniform", 0.9),
+        (["--generations=5"], "uniform", "decay"),
     ],
 )
 def test_methods_and_presets(here, capsys, arguments, targets, alpha):
@@ -216,12 +216,15 @@ BAD = [
         ["run", "maze-a", "--targets", "best"],
         "targets: expected 'pareto', 'uniform', 'gp-ucb' or 'gp-bucb', got 'best'",
     ),
-    (["run", "maze-a", "--evaluations", "63"], "evaluations: expected at least one generation of 64"),
+    (["run", "maze-a", "--evaluations", "127"], "evaluations: expected at least one generation of 128"),
     (
         ["run", "maze-a", "--evaluations", "3000000000"],
         "evaluations: expected less than or equal to 2147483647",
     ),
-    (["run", "maze-a", "--pool", "2000"], "pool: expected at most one ES per cell (1024), got 2000"),
+    (
+        ["run", "maze-a", "--method", "jedi", "--pool", "2000"],
+        "pool: expected at most one ES per cell (1024), got 2000",
+    ),
     (["run", "maze-a", "--gp-noise-bounds", "3", "1"], "gp_noise_bounds: expected a low bound under a high one"),
     (
         ["run", "maze-a", "--start", "0.3", "0.25", "0"],
@@ -249,7 +252,10 @@ BAD = [
     (["run", "maze-a", "--no-border", "--hidden"], "--hidden: expected a value after it, got none"),
     (["run", "maze-a", "--alpha="], "alpha: expected 'decay' or a valid number, got ''"),
     (["run", "arm", "--start-from", "two.npz"], "start_from: expected a .npy file of genotypes, got two.npz"),
-    (["run", "arm", "--start-from", "many.npy"], "start_from: expected at most the 64 genotypes that jedi starts from"),
+    (
+        ["run", "arm", "--start-from", "many.npy"],
+        "start_from: expected at most the 128 genotypes that jedi-x starts from",
+    ),
     (["run", "arm", "--out", "zero.yaml/sub", *TINY], "out: expected a directory that can be written"),
 ]
 
@@ -261,7 +267,7 @@ def test_bad_input_gets_one_sentence_and_writes_nothing(here, capsys, arguments,
     (here / "zero.yaml").write_text("walls: [[0.5, 0.5, 0.5, 0.5]]\n")
     (here / "key.yaml").write_text("wals: []\nwalls: []\n")
     np.savez(here / "two.npz", a=np.zeros(10), b=np.zeros(10))
-    np.save(here / "many.npy", np.zeros((65, 10)))
+    np.save(here / "many.npy", np.zeros((129, 10)))
     code, out, err = call(capsys, *arguments)
     assert code == 2
     assert out == ""
@@ -295,7 +301,7 @@ def test_tasks_and_methods_are_listed(capsys):
     for name in ("maze-a", "maze-b", "maze-c", "maze-quad-b", "sphere", "rastrigin", "arm"):
         assert f"\n{name} " in f"\n{out}"
     out = call(capsys, "methods")[1]
-    for name in ("jedi", "jedi-paper", "es", "es-restart", "map-elites", "cma-me", "cma-mae"):
+    for name in ("jedi-x", "jedi", "jedi-paper", "es", "es-restart", "map-elites", "cma-me", "cma-mae"):
         assert f"\n{name} " in f"\n{out}"
     for preset in ("decay (default)", "tuned", "imp (default)", "opt", "rnd"):
         assert f"--preset {preset}: " in out
@@ -343,7 +349,7 @@ def test_reevaluate(here, capsys):
     assert call(capsys, "run", "arm", *TINY, "--out", "r")[0] == 0
     code, out, err = call(capsys, "reevaluate", "r", "--samples", "8")
     assert code == 0, err
-    assert "arm, jedi: 2 new samples of every elite" in out
+    assert "arm, jedi-x: 2 new samples of every elite" in out
     assert "nothing in this task is random, so two samples are enough, and they agree" in out
     assert "luck 0.000" in out
     assert (here / "r" / "reevaluated.png").stat().st_size > 10_000

@@ -4,7 +4,7 @@ import pytest
 
 from jedax._checks import JedaxError
 from jedax.config.methods import JediConfig
-from jedax.config.presets import CONTROL_TASKS, METHODS, method_defaults, preset_budget
+from jedax.config.presets import CONTROL_TASKS, METHODS, default_method, method_defaults, preset_budget
 from jedax.config.tasks import TASKS
 
 
@@ -56,6 +56,19 @@ class TestJediConfig:
     def test_refused(self, values, message):
         with pytest.raises(JedaxError, match=message):
             JediConfig.build(values)
+
+
+class TestDefaultMethod:
+    def test_is_jedi_x(self):
+        assert default_method() == default_method(["population", "patience", "nonsense"], "cpu") == "jedi-x"
+
+    @pytest.mark.parametrize("parameter", ["alpha", "generations", "targets", "gp_refit"])
+    def test_parameters_that_jedi_alone_has_mean_jedi(self, parameter):
+        assert default_method(["population", parameter]) == "jedi"
+
+    @pytest.mark.parametrize("preset", ["tuned", "decay"])
+    def test_presets_that_jedi_alone_has_mean_jedi(self, preset):
+        assert default_method(preset=preset) == "jedi"
 
 
 class TestDefaultsOfMethods:

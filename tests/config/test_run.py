@@ -9,7 +9,7 @@ import yaml
 from jedax._checks import JedaxError
 from jedax.config.functions import FunctionConfig
 from jedax.config.maze import MazeConfig
-from jedax.config.methods import JediConfig
+from jedax.config.methods import JediConfig, JediXConfig
 from jedax.config.presets import METHODS, method_defaults
 from jedax.config.run import FullConfig, RunConfig
 from jedax.config.tasks import TASKS
@@ -66,7 +66,7 @@ class TestRoundTrip:
         values = yaml.safe_load(config.dump())
         assert set(values) == {"format", "task", "task_config", "method", "method_config", "label", "run"}
         assert set(values["task_config"]) == set(MazeConfig.model_fields)
-        assert set(values["method_config"]) == set(JediConfig.model_fields)
+        assert set(values["method_config"]) == set(JediXConfig.model_fields)
         assert set(values["run"]) == set(RunConfig.model_fields)
         assert values["format"] == 1
 
@@ -75,7 +75,11 @@ class TestPartial:
     def test_a_task_is_enough(self):
         config = parse("task: maze-c")
         assert config == FullConfig(task="maze-c", task_config=TASKS["maze-c"].config())
-        assert (config.method, config.method_config, config.run) == ("jedi", JediConfig(), RunConfig())
+        assert (config.method, config.method_config, config.run) == ("jedi-x", JediXConfig(), RunConfig())
+
+    def test_a_parameter_that_jedi_alone_has_means_jedi(self):
+        config = parse("task: maze-c\nmethod_config: {alpha: 0.5}\n")
+        assert (config.method, config.method_config) == ("jedi", JediConfig(alpha=0.5))
 
     def test_what_is_left_out_keeps_the_default_of_its_task_and_method(self):
         config = parse(

@@ -64,7 +64,7 @@ def donated():
 def resumed(folder):
     """Return the checksum of a search that goes on, after each chunk, on another number of devices."""
     settings = RunConfig(evaluations=BUDGET, devices=8, max_seconds=1e-6)
-    config = FullConfig(task="maze-a", task_config=MAZE.config, method_config=ODD, run=settings)
+    config = FullConfig(task="maze-a", task_config=MAZE.config, method="jedi", method_config=ODD, run=settings)
     run = api.start(config, out=folder, figures=False)
     used = [8]
     while (status := json.loads((folder / "summary.json").read_text())["status"]) == "time":

@@ -35,7 +35,7 @@ def main():
     task = PlanarArm(joints=4)
     settings = {"evaluations": 310, "replicas": 2, "seed": 4, "report_every": 15}
     run = RunConfig(**settings, devices="all", max_seconds=1e-6)
-    config = FullConfig(task="arm", task_config=task.config, method_config=METHOD, run=run)
+    config = FullConfig(task="arm", task_config=task.config, method="jedi", method_config=METHOD, run=run)
     together = api.start(config, out=folder, figures=False)
     while together.summary["status"] == "time":
         together = api.resume(folder, figures=False)

@@ -7,7 +7,7 @@ from tests.conftest import assert_same_bits
 import jedax
 
 BOUNDS = ([-1.0, -1.0], [1.0, 1.0])
-SMALL = {"population": 4, "pool": 2, "generations": 5, "cells": 64}
+SMALL = {"population": 4, "pool": 2, "cells": 64}
 
 
 def simulate(genotypes):
@@ -70,6 +70,7 @@ def test_initial_genotypes_come_first():
 @pytest.mark.parametrize(
     ("method", "parameters"),
     [
+        ("jedi", {"population": 4, "pool": 2, "generations": 5}),
         ("es", {"population": 8}),
         ("es-restart", {"population": 8}),
         ("map-elites", {"offspring": 8}),
@@ -179,7 +180,7 @@ def test_wrong_shapes_change_nothing(fitness, descriptors, message):
     ("changes", "message"),
     [
         ({"population": 1}, "population: expected greater than or equal to 2"),
-        ({"alpa": 0.3}, "parameter: unknown name 'alpa'; did you mean 'alpha'"),
+        ({"method": "jedi", "alpa": 0.3}, "parameter: unknown name 'alpa'; did you mean 'alpha'"),
         ({"method": "jedy"}, "method: unknown name 'jedy'; did you mean 'jedi'"),
         ({"descriptor_bounds": ([0.0, 1.0], [1.0, 1.0])}, "descriptor_bounds: expected"),
         ({"num_params": 0}, "num_params: expected a whole number of at least 1"),

@@ -180,7 +180,7 @@ def test_blas_has_one_thread_while_it_searches(small, arm):
     ("algorithm", "task", "message"),
     [
         ("jedi", 5, "task: expected a name or a Task, got 5"),
-        (None, "arm", "algorithm: expected a name or parameters such as a JediConfig"),
+        (5, "arm", "algorithm: expected a name or parameters such as a JediConfig"),
     ],
 )
 def test_arguments_of_another_kind(algorithm, task, message):
@@ -410,6 +410,12 @@ def test_parameters_of_method_and_run_by_name(arm):
     assert [row["evaluations"] for row in run.rows] == [8, 16]
     with pytest.raises(jedax.JedaxError, match=r"^parameter: unknown name 'alhpa'; did you mean 'alpha'"):
         jedax.run("jedi", arm, alhpa=0.3)
+
+
+def test_where_no_method_is_named_parameters_tell(arm):
+    given = {"population": 4, "pool": 2, "cells": 64, "evaluations": 16}
+    assert jedax.run(task=arm, **given).config.method == "jedi-x"
+    assert jedax.run(task=arm, alpha=0.3, **given).config.method_config.alpha == 0.3
 
 
 class Good(Task):

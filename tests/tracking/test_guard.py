@@ -170,8 +170,8 @@ def test_the_example_of_the_docs(capsys):
     (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     exec(re.sub(r"evaluations=[\d_]+", "evaluations=640", block), {})
     title, *steps, status = capsys.readouterr().out.splitlines()
-    assert (title, status) == ("maze-a-jedi-seed0", "finished")
-    assert [int(line.split()[0]) for line in steps] == list(range(64, 641, 64))
+    assert (title, status) == ("maze-a-jedi-x-seed0", "finished")
+    assert [int(line.split()[0]) for line in steps] == list(range(128, 641, 128))
 
 
 def test_names_of_numbers():

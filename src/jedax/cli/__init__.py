@@ -23,7 +23,7 @@ commands:
   run TASK [options]       search, such as: jedax run maze-a
   run --resume DIR         go on with a run that was stopped or killed
   run TASK --help          all options, with the defaults for that task
-  bench TASK... [options]  methods, tasks and seeds, such as: jedax bench maze-a --methods jedi map-elites
+  bench TASK... [options]  methods, tasks and seeds, such as: jedax bench maze-a --methods jedi-x map-elites
   bench --preset NAME      a grid of the paper, such as paper-mazes-quick
   bench ... --engine ray   the same on several machines; --print-cells: as commands for a job array
   compare DIR...           tables and figures of what bench and run left

@@ -149,7 +149,7 @@ def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
             "jedax bench",
             expected="tasks and --methods, or --preset",
             received=" ".join(tasks) or "neither",
-            remedy="try: jedax bench maze-a --methods jedi map-elites",
+            remedy="try: jedax bench maze-a --methods jedi-x map-elites",
         )
     changes: dict[str, Any] = {name: _number(name, values[name]) for name in ("seeds", "evaluations") if name in values}
     if tasks:

@@ -72,7 +72,7 @@ def _parsed(command: str, arguments: list[str], options: dict[str, Option], summ
             f"jedax {command}",
             expected="one directory",
             received=" ".join(words) or "none",
-            remedy=f"try: jedax {command} runs/maze-a-jedi-seed0",
+            remedy=f"try: jedax {command} runs/maze-a-jedi-x-seed0",
         )
     return words[0], values
 

@@ -13,9 +13,13 @@ from typing import Any
 from jedax._checks import fail
 from jedax.cli import BEGAN
 from jedax.cli.options import ENGINE, Option, is_tuple, parse, peek
+from jedax.config.presets import DEFAULT_METHOD, default_method
 
 _COMMAND = {
-    "method": Option("How to search; see jedax methods.", str, "jedi"),
+    "method": Option(
+        f"How to search; see jedax methods. Default: {DEFAULT_METHOD}, or jedi where an option of its own is given.",
+        str,
+    ),
     "preset": Option("Parameters of the paper, such as tuned; see jedax methods.", str),
     "out": Option("Directory for results, new or empty. Default: runs/TASK-METHOD-seedS.", str),
     "overwrite": Option("Replace what an earlier run left in --out.", bool, False),
@@ -48,7 +52,7 @@ def run(arguments: list[str]) -> None:
     name = task or (config.task if config else "maze-a")
     method, preset = peek(arguments, "--method"), peek(arguments, "--preset")
     if config is None:
-        method = method or "jedi"
+        method = method or default_method(map(_parameter, arguments), preset)
         task_config: Any = task_entry(name).config()
         method_config = method_defaults(method, name, preset)
         budget = preset_budget(method, name, preset) or task_config.evaluations
@@ -91,6 +95,11 @@ def run(arguments: list[str]) -> None:
     overwrite, track = values.pop("overwrite", False), values.pop("track", ())
     config = _with_flags(config, values)
     _carry_out(where, config=config, out=out or _free_name(config), overwrite=overwrite, track=track)
+
+
+def _parameter(argument: str) -> str:
+    """Return the name of the parameter that a flag stands for, and nothing for what is no flag."""
+    return argument[2:].partition("=")[0].replace("-", "_") if argument.startswith("--") else ""
 
 
 def _take_task(arguments: list[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,9 @@ _JEDI_PRESETS = {
 }
 _PAPER = {"paper": Preset(GLOBAL_TABLE)}
 
+DEFAULT_METHOD = "jedi-x"
+"""The method where none is named, and nothing says that JEDi is meant."""
+
 METHODS: dict[str, Method] = {
     "jedi": Method(
         JediConfig(),
@@ -92,7 +95,7 @@ METHODS: dict[str, Method] = {
     ),
     "jedi-x": Method(
         JediXConfig(),
-        "JEDi-X, which always got there: ES after fitness, and where they wait in vain, scouts and varied elites.",
+        "JEDi-X, the default: ES after fitness, and where they wait in vain, scouts and varied elites.",
         {
             "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
             **_cpu(population=64, pool=1),
@@ -145,6 +148,19 @@ METHODS: dict[str, Method] = {
         },
     ),
 }
+
+
+def default_method(parameters: Iterable[str] = (), preset: str | None = None) -> str:
+    """Return the method where none is named: JEDi-X, or JEDi where a parameter or a preset of its own is given.
+
+    Args:
+        parameters: Names of parameters that are given.
+        preset: Name of the preset that is given.
+    """
+    other, jedi = METHODS[DEFAULT_METHOD], METHODS["jedi"]
+    own = type(jedi.config).model_fields.keys() - type(other.config).model_fields.keys()
+    means_jedi = not own.isdisjoint(parameters) or preset in jedi.presets.keys() - other.presets.keys()
+    return "jedi" if means_jedi else DEFAULT_METHOD
 
 
 def method_defaults(method: str, task: str, preset: str | None = None, *, where: str = "") -> MethodConfig:

@@ -10,8 +10,8 @@ from pydantic import Field, SerializeAsAny
 from jedax._checks import fail
 from jedax.config.base import Config
 from jedax.config.maze import MazeConfig
-from jedax.config.methods import JediConfig
-from jedax.config.presets import method_defaults
+from jedax.config.methods import JediXConfig
+from jedax.config.presets import DEFAULT_METHOD, default_method, method_defaults
 from jedax.config.tasks import is_maze_file, task_entry
 from jedax.config.text import read_yaml
 
@@ -71,8 +71,8 @@ class FullConfig(Config):
     task_config: SerializeAsAny[Config] | None = Field(
         default=None, description="Settings of a task that comes with jedax."
     )
-    method: str = Field(default="jedi", description="Name of the method.")
-    method_config: SerializeAsAny[Config] = Field(default_factory=JediConfig, description="Its parameters.")
+    method: str = Field(default=DEFAULT_METHOD, description="Name of the method.")
+    method_config: SerializeAsAny[Config] = Field(default_factory=JediXConfig, description="Its parameters.")
     label: str = Field(default="", description="What comparisons call it; empty: the method's name.")
     run: RunConfig = Field(default_factory=RunConfig, description="Budget, seeds, reports.")
 
@@ -113,13 +113,12 @@ class FullConfig(Config):
                 received=repr(values["format"]),
                 remedy="read it with the version of jedax that wrote it",
             )
-        task, method = str(values["task"]), str(values.get("method", "jedi"))
+        task, parameters = str(values["task"]), _section(values, "method_config", where)
+        method = str(values.setdefault("method", default_method(parameters)))
         default = method_defaults(method, task, where=where)
         sections = {
             "task_config": _task_config(task, _section(values, "task_config", where), where),
-            "method_config": type(default).build(
-                default.model_dump() | _section(values, "method_config", where), where=where
-            ),
+            "method_config": type(default).build(default.model_dump() | parameters, where=where),
             "run": RunConfig.build(_section(values, "run", where), where=where),
         }
         return cls.build({**values, **sections}, where=where)

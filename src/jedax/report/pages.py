@@ -24,7 +24,7 @@ def write_report(
     """Write a run, or all runs below a directory, as one HTML page; nothing is searched.
 
     Example:
-        `jedax.write_report("runs/maze-b-jedi-seed0")`
+        `jedax.write_report("runs/maze-b-jedi-x-seed0")`
 
     Args:
         directory: Of a run, finished or not, or a directory of runs such as a bench.

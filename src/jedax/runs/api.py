@@ -15,7 +15,7 @@ from jedax import engines
 from jedax._checks import fail, unknown
 from jedax.algorithms.jedi import JEDi
 from jedax.config.methods import JediConfig, MethodConfig
-from jedax.config.presets import METHODS, method_defaults, preset_budget
+from jedax.config.presets import METHODS, default_method, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.config.tasks import task_entry
 from jedax.engines import Engine, LocalEngine
@@ -36,7 +36,7 @@ _FEW_LOOPS = 10
 
 
 def run(
-    algorithm: str | MethodConfig = "jedi",
+    algorithm: str | MethodConfig | None = None,
     task: str | Task = "maze-a",
     *,
     evaluations: int | None = None,
@@ -55,10 +55,11 @@ def run(
     """Search, and return what was found.
 
     Example:
-        `jedax.run("jedi", "maze-a", evaluations=200_000).best().fitness`
+        `jedax.run("jedi-x", "maze-a", evaluations=200_000).best().fitness`
 
     Args:
-        algorithm: A method's name, or its parameters, as in `jedax.JediConfig(alpha=0.3)`.
+        algorithm: A method's name, or its parameters, as in `jedax.JediConfig(alpha=0.3)`; None: JEDi-X, or JEDi where
+            a parameter or a preset of its own is given.
         task: A task's name, the path of a maze file, or a task object of your own.
         evaluations: Budget of each replica; None: the task's own.
         seed: Replica r draws its random numbers from seed + r.
@@ -86,6 +87,8 @@ def run(
         name = results.name_of(task)
     else:
         raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
+    if algorithm is None:
+        algorithm = default_method(settings, preset)
     if isinstance(algorithm, str):
         method, parameters = algorithm, method_defaults(algorithm, name, preset)
         evaluations = preset_budget(algorithm, name, preset) if evaluations is None else evaluations
@@ -96,7 +99,7 @@ def run(
             "algorithm",
             expected="a name or parameters such as a JediConfig",
             received=repr(algorithm),
-            remedy="try 'jedi'",
+            remedy="try 'jedi-x'",
         )
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)

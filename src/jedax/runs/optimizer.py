@@ -18,7 +18,7 @@ from jedax._arrays import numbers
 from jedax._checks import JedaxError, fail
 from jedax.algorithms import Algorithm, make_algorithm
 from jedax.config.methods import MethodConfig
-from jedax.config.presets import config_class, method_defaults
+from jedax.config.presets import config_class, default_method, method_defaults
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
 from jedax.runs import environment, files
@@ -67,8 +67,8 @@ class Optimizer:
     Args:
         num_params: Length of a genotype.
         descriptor_bounds: `(lows, highs)` of the descriptors.
-        evaluations: Budget; alpha decays over it, and `done` follows it. Asking goes on beyond it.
-        method: A method's name, or its parameters.
+        evaluations: Budget; `done` follows it, and JEDi's alpha. Asking goes on beyond it.
+        method: A method's name, or its parameters; None: JEDi-X, or JEDi where a parameter of its own is given.
         initial: `(given, num_params)`, the first members of the initial batch; random ones fill it up.
         initial_std: Standard deviation of the random ones, drawn around zero.
         seed: Same seed, same results told: same bits.
@@ -85,20 +85,22 @@ class Optimizer:
         descriptor_bounds: tuple[Sequence[float], Sequence[float]],
         *,
         evaluations: int,
-        method: str | MethodConfig = "jedi",
+        method: str | MethodConfig | None = None,
         initial: np.ndarray | None = None,
         initial_std: float = 1.0,
         seed: int = 0,
         minimise: bool = False,
         **parameters: Any,
     ):
+        if method is None:
+            method = default_method(parameters)
         config = method_defaults(method, "") if isinstance(method, str) else method
         if not isinstance(config, MethodConfig):
             raise fail(
                 "method",
                 expected="a name or parameters such as a JediConfig",
                 received=repr(method),
-                remedy="try 'jedi'",
+                remedy="try 'jedi-x'",
             )
         self.config = config.replace(**parameters) if parameters else config
         generation = self.config.batch * self.config.samples_per_evaluation
