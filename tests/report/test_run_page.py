@@ -183,6 +183,29 @@ def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm):
         np.testing.assert_allclose(points[-1], run.best().descriptor, atol=1e-4)
 
 
+def test_who_searched_adds_up_to_the_generations(browser, tmp_path, arm):
+    config = jedax.config.methods.JediXConfig(population=4, patience=3, cells=16, samples_per_evaluation=2)
+    with pytest.MonkeyPatch.context() as patch:
+        draw_nothing(patch)
+        run = jedax.run(config, arm, evaluations=16 * 100, replicas=2, out=tmp_path / "run", report_every=7)
+    with opened(browser, write_report(run.path).as_uri() + "#seed=1") as page:
+        page.wait_for_selector("#chart-kinds .main-svg")
+        lines = page.evaluate(
+            "document.getElementById('chart-kinds').data.map((line) => [line.name, [...line.x], [...line.y]])"
+        )
+        text = page.content()
+    metrics = run.metrics[run.metrics.replica == 1]
+    generations = np.diff(metrics.evaluations) / 16
+    last = metrics.iloc[-1]
+    for name, total in ("variation", last.num_varied), ("scouts", last.num_scouted):
+        _, x, shares = next(line for line in lines if line[0] == name)
+        np.testing.assert_allclose(x, metrics.evaluations)
+        assert total > 0
+        assert np.dot(shares[1:], generations) == pytest.approx(total)
+    np.testing.assert_allclose(sum(np.array(shares) for _, _, shares in lines), 1)
+    assert "Small ES that go up from any elite" in text
+
+
 def test_arrow_keys_move_from_cell_to_cell(page):
     page.focus("#map")
     centroids = page.evaluate("jedax.explorer.centroids.map((axis) => [...axis])")

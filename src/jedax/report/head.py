@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jedax.config.methods import JediConfig
+from jedax.config.methods import JediConfig, JediXConfig
 from jedax.experiments.reading import task_name
 from jedax.report.found import Found
 from jedax.report.numbers import decimals_for, fitness_text, share_text
@@ -267,5 +267,13 @@ def words(found: Found) -> list[tuple[str, str]]:
             ("Pareto rank", "1: no other cell is both more promising and less known; 2: once those are taken away."),
             ("alpha", "What counts for the evolution strategies: 1 nearness to the target alone, 0 fitness alone."),
             ("loop", f"{found.config.method_config.generations} generations towards the same targets."),
+        ]
+    if isinstance(found.config.method_config, JediXConfig):
+        listed += [
+            ("elite", "The best solution of a cell."),
+            ("evolution strategy, ES", "Tries variations of a solution and moves to the better, again and again."),
+            ("pool", f"The {found.config.method_config.pool} ES that go after fitness, from the fittest elites."),
+            ("variation", "Elites from all over the map, changed at random: what finds new cells."),
+            ("scouts", "Small ES that go up from any elite, and start anew where they find nothing."),
         ]
     return listed

@@ -33,7 +33,8 @@ jedax.Curves = class {
     ];
     if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"], says: "At 1 evolution strategies only go for their targets, at 0 only for fitness." });
     if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true, says: "What its fit to the cells came to, loop by loop." });
-    if (this.data.replicas.some((replica) => replica.loops?.pool)) found.push({ id: "distance", title: "mean distance to the targets", loops: true, says: "How far from their targets evolution strategies set out and end. With a low alpha they may leave them for better fitness." });
+    if (this.data.replicas.some((replica) => replica.loops?.pool)) found.push({ id: "distance", title: "mean distance to the targets", traces: () => this.distances(), says: "How far from their targets evolution strategies set out and end. With a low alpha they may leave them for better fitness." });
+    if (rows.num_varied) found.push({ id: "kinds", title: "who searched", percent: true, traces: () => this.kinds(), says: "Of the generations since the report before. The longer the pool waits in vain, the more go to variation and to scouts." });
     return found;
   }
 
@@ -49,12 +50,12 @@ jedax.Curves = class {
     }
     for (const figure of figures) {
       const chart = document.getElementById(`chart-${figure.id}`);
-      const traces = figure.loops ? this.distances() : this.lines(figure);
+      const traces = figure.traces?.() ?? this.lines(figure);
       const unit = this.axis === "seconds" ? "seconds" : "evaluations";
       const shapes = figure.goal === null || figure.goal === undefined ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: figure.goal, y1: figure.goal, line: { color: jedax.colour("goal"), dash: "dot", width: 2 } }];
       const cut = jedax.cutAxis(figure.cuts ? [...traces.flatMap((trace) => trace.y), figure.goal ?? null] : []);
       const annotations = shapes.length ? [{ xref: "paper", x: 1, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "right", yanchor: "top", font: { color: jedax.colour("goal") } }] : [];
-      const several = figure.columns && figure.columns.length > 1 || figure.loops;
+      const several = figure.columns?.length > 1 || figure.traces;
       const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? ".0%" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined, ...cut.yaxis }, shapes, annotations: [...annotations, ...cut.annotations], showlegend: several, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, margin: { l: 56, r: 14, t: several ? 64 : 44, b: 44 } });
       jedax.chart(chart, traces, layout, `Line chart: ${figure.title} against ${unit}.`);
     }
@@ -108,6 +109,22 @@ jedax.Curves = class {
     return [["before", "at the start of a loop", "dot", 1], ["after", "at its end", "solid", 0]].map(([which, name, dash, colour]) => ({
       x, y: mean(which), name, mode: "lines", line: { color: jedax.palette[colour], dash, width: 1.8 },
       hovertemplate: `%{x:,.4~s} ${this.axis}<br>%{y:.3g}<extra>${name}</extra>`,
+    }));
+  }
+
+  // JEDi-X: how the generations between two reports were shared.
+  kinds() {
+    const { rows, generation } = this.data;
+    const mine = rows.replica.map((one, place) => (one === jedax.explorer.replica ? place : -1)).filter((place) => place >= 0);
+    // A step reaches back to the report before; the first report has none, and only says where the first step begins.
+    const steps = mine.slice(1).map((place, report) => [mine[report], place]);
+    const share = (column) => steps.map(([from, to]) => ((rows[column][to] - rows[column][from]) * generation) / (rows.evaluations[to] - rows.evaluations[from]));
+    const varied = share("num_varied"), scouted = share("num_scouted");
+    const pool = varied.map((one, step) => 1 - one - scouted[step]);
+    const x = mine.map((place) => rows[this.axis][place]);
+    return [["variation", varied, 0], ["scouts", scouted, 2], ["pool", pool, 1]].map(([name, y, colour]) => ({
+      x, y: [y[0], ...y], name, mode: "lines", stackgroup: "generations", line: { shape: "vh", width: 0, color: jedax.palette[colour] },
+      fillcolor: jedax.palette[colour], hovertemplate: `%{x:,.4~s} ${this.axis}<br>%{y:.0%}<extra>${name}</extra>`,
     }));
   }
 
