@@ -71,8 +71,9 @@ def main() -> None:
 def draw(found: Comparison, path: Path) -> None:
     """Draw best fitness over evaluations on each task, of the methods alone."""
     labels = [entry.label for entry in ELSEWHERE if entry.label in found.labels]
-    style, rows = styles(labels), -(-len(found.tables) // 4)
-    figure, axes = plt.subplots(rows, 4, figsize=(14, 3.2 * rows + 0.6), layout="constrained", squeeze=False)
+    style, columns, rows = styles(labels), min(4, len(found.tables)), -(-len(found.tables) // 4)
+    size = max(7, 3.5 * columns), 3.2 * rows + 0.6
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
     for ax, task in zip(axes.flat, found.tables, strict=False):
         curves(ax, found, task, style)
         ax.set_title(task.task)
