@@ -75,6 +75,14 @@ def test_methods_and_presets(here, capsys, arguments, targets, alpha):
     assert (method["targets"], method["alpha"]) == (targets, alpha)
 
 
+def test_a_method_that_was_guessed_is_said(here, capsys):
+    assert "method" not in call(capsys, "run", "arm", *TINY)[1]
+    assert "method" not in call(capsys, "run", "arm", *TINY, "--method", "jedi", "--alpha", "0.3")[1]
+    assert call(capsys, "run", "arm", *TINY, "--alpha", "0.3")[1].startswith(
+        "method: jedi (jedi-x, the default, has not"
+    )
+
+
 def test_maze_file(here, capsys):
     (here / "mine.yaml").write_text("walls: [[0, 0.5, 0.7, 0.5]]\ntarget: [0.2, 0.8]\nevaluations: 64\n")
     code, _, err = call(capsys, "run", "mine.yaml", *TINY[2:], "--out", "r")
@@ -202,6 +210,19 @@ BAD = [
     (["jump"], "command: unknown name 'jump'"),
     (["run", "maze-a", "--method", "jedy"], "method: unknown name 'jedy'; did you mean 'jedi'"),
     (["run", "maze-a", "--preset", "best"], "preset: unknown name 'best'"),
+    (
+        ["run", "maze-a", "--preset", "opt"],
+        "preset: expected one that jedi-x has, got 'opt', which is for cma-me; leave",
+    ),
+    (
+        ["run", "maze-a", "--method=jedi-x", "--alpha=0.3"],
+        "parameter: expected one that jedi-x has, got --alpha, which is for jedi, jedi-paper; leave it out",
+    ),
+    (
+        ["run", "maze-a", "--scout-patience", "5", "--alpha", "0.3"],
+        "parameter: expected one that jedi has, got --scout-patience, which is for jedi-x; leave it out, or",
+    ),
+    (["run", "maze-a", "--learning-rate", "1"], "got --learning-rate, which is for cma-me, cma-mae; leave it out"),
     (["run", "arm", "--preset", "tuned"], "preset: expected a task the paper tuned alpha for"),
     (["run", "maze-a", "--es", "sep-cmaes"], "unknown name 'sep-cmaes'; did you mean 'sep-cma-es'"),
     (["run", "maze-a", "--es", "evosax:SNESS"], "unknown name 'evosax:SNESS'; did you mean 'evosax:SNES'"),

@@ -114,6 +114,10 @@ class TestRefused:
                 "task: sphere\nformat: 2",
                 r"^run/config\.yaml: format: expected the number 1, got 2; read it with the version",
             ),
+            (
+                "task: sphere\nmethod: es\nmethod_config: {alpha: 0.3}",
+                r"^run/config\.yaml: parameter: expected one that es has, got alpha, which is for jedi, jedi-paper;",
+            ),
             ("task: sphree", r"^run/config\.yaml: task: unknown name 'sphree'; did you mean 'sphere'\?$"),
             ("task: nofile.yaml", r"^nofile\.yaml: expected a readable maze file"),
             (

@@ -181,6 +181,7 @@ def test_wrong_shapes_change_nothing(fitness, descriptors, message):
     [
         ({"population": 1}, "population: expected greater than or equal to 2"),
         ({"method": "jedi", "alpa": 0.3}, "parameter: unknown name 'alpa'; did you mean 'alpha'"),
+        ({"alpha": 0.3, "patience": 5}, "parameter: expected one that jedi has, got patience, which is for jedi-x"),
         ({"method": "jedy"}, "method: unknown name 'jedy'; did you mean 'jedi'"),
         ({"descriptor_bounds": ([0.0, 1.0], [1.0, 1.0])}, "descriptor_bounds: expected"),
         ({"num_params": 0}, "num_params: expected a whole number of at least 1"),

@@ -412,6 +412,11 @@ def test_parameters_of_method_and_run_by_name(arm):
         jedax.run("jedi", arm, alhpa=0.3)
 
 
+def test_parameters_of_other_methods_are_refused(arm):
+    with pytest.raises(jedax.JedaxError, match="parameter: expected one that jedi-x has, got alpha, which is for jedi"):
+        jedax.run("jedi-x", arm, alpha=0.3)
+
+
 def test_where_no_method_is_named_parameters_tell(arm):
     given = {"population": 4, "pool": 2, "cells": 64, "evaluations": 16}
     assert jedax.run(task=arm, **given).config.method == "jedi-x"

@@ -13,7 +13,7 @@ from typing import Any
 from jedax._checks import fail
 from jedax.cli import BEGAN
 from jedax.cli.options import ENGINE, Option, is_tuple, parse, peek
-from jedax.config.presets import DEFAULT_METHOD, default_method
+from jedax.config.presets import DEFAULT_METHOD, check_parameters, default_method
 
 _COMMAND = {
     "method": Option(
@@ -51,8 +51,11 @@ def run(arguments: list[str]) -> None:
     task = _take_task(arguments)
     name = task or (config.task if config else "maze-a")
     method, preset = peek(arguments, "--method"), peek(arguments, "--preset")
+    given = [_parameter(argument) for argument in arguments if argument.startswith("--")]
+    guessed = False
     if config is None:
-        method = method or default_method(map(_parameter, arguments), preset)
+        guessed = method is None and default_method(given, preset) != DEFAULT_METHOD
+        method = method or default_method(given, preset)
         task_config: Any = task_entry(name).config()
         method_config = method_defaults(method, name, preset)
         budget = preset_budget(method, name, preset) or task_config.evaluations
@@ -70,6 +73,7 @@ def run(arguments: list[str]) -> None:
     elif task not in (None, config.task):
         config = config.replace(task=name, task_config=task_entry(name).config())
     options = {option: taken for option, (_, taken) in _options(config).items()}
+    check_parameters(config.method, [name for name in given if name not in options], flag="--")
     values = parse(arguments, options, prog=f"jedax run {name}", description="Search for the best solution of a task.")
     where = {flag: values.pop(flag) for flag in ENGINE if flag in values}
     if "resume" in values:
@@ -94,12 +98,14 @@ def run(arguments: list[str]) -> None:
     out = values.pop("out", None)
     overwrite, track = values.pop("overwrite", False), values.pop("track", ())
     config = _with_flags(config, values)
+    if guessed:
+        print(f"method: {config.method} ({DEFAULT_METHOD}, the default, has not all of the options given)")
     _carry_out(where, config=config, out=out or _free_name(config), overwrite=overwrite, track=track)
 
 
 def _parameter(argument: str) -> str:
-    """Return the name of the parameter that a flag stands for, and nothing for what is no flag."""
-    return argument[2:].partition("=")[0].replace("-", "_") if argument.startswith("--") else ""
+    """Return the name of the parameter that a flag stands for."""
+    return argument[2:].partition("=")[0].replace("-", "_")
 
 
 def _take_task(arguments: list[str]) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jedax._checks import check_choice, fail
+from jedax._checks import JedaxError, check_choice, fail
 from jedax.config.methods import CMAMEConfig, ESConfig, JediConfig, JediXConfig, MapElitesConfig, MethodConfig
 from jedax.config.pga_me import PGAMEConfig
 
@@ -163,6 +163,35 @@ def default_method(parameters: Iterable[str] = (), preset: str | None = None) ->
     return "jedi" if means_jedi else DEFAULT_METHOD
 
 
+def check_parameters(method: str, parameters: Iterable[str], *, where: str = "", flag: str = "") -> None:
+    """Refuse parameters that only other methods have; what no method has is for the caller to judge.
+
+    Args:
+        method: Name of the method.
+        parameters: Names of parameters.
+        where: Put in front of the error, such as a file's name.
+        flag: What a parameter's name begins with where it was given, such as "--".
+
+    Raises:
+        JedaxError: One of them is another method's.
+    """
+    fields = {name: type(entry.config).model_fields for name, entry in METHODS.items()}
+    for parameter in parameters:
+        owners = [name for name, own in fields.items() if parameter in own]
+        if owners and method not in owners:
+            shown = flag + (parameter.replace("_", "-") if flag else parameter)
+            raise _of_others(f"{where}: parameter" if where else "parameter", method, shown, owners)
+
+
+def _of_others(argument: str, method: str, given: str, owners: list[str]) -> JedaxError:
+    return fail(
+        argument,
+        expected=f"one that {method} has",
+        received=f"{given}, which is for {', '.join(owners)}",
+        remedy=f"leave it out, or take {owners[0]} for the method",
+    )
+
+
 def method_defaults(method: str, task: str, preset: str | None = None, *, where: str = "") -> MethodConfig:
     """Return a method's parameters for a task, before any of the user's own.
 
@@ -179,6 +208,9 @@ def method_defaults(method: str, task: str, preset: str | None = None, *, where:
     entry = METHODS[method]
     if preset is None:
         preset = next(iter(entry.presets))
+    owners = [name for name, other in METHODS.items() if preset in other.presets]
+    if owners and method not in owners:
+        raise _of_others("preset", method, repr(preset), owners)
     chosen = entry.presets[check_choice("preset", preset, entry.presets)]
     if chosen.budgets and task not in chosen.budgets:
         raise fail(

@@ -11,7 +11,7 @@ from jedax._checks import fail
 from jedax.config.base import Config
 from jedax.config.maze import MazeConfig
 from jedax.config.methods import JediXConfig
-from jedax.config.presets import DEFAULT_METHOD, default_method, method_defaults
+from jedax.config.presets import DEFAULT_METHOD, check_parameters, default_method, method_defaults
 from jedax.config.tasks import is_maze_file, task_entry
 from jedax.config.text import read_yaml
 
@@ -116,6 +116,7 @@ class FullConfig(Config):
         task, parameters = str(values["task"]), _section(values, "method_config", where)
         method = str(values.setdefault("method", default_method(parameters)))
         default = method_defaults(method, task, where=where)
+        check_parameters(method, parameters, where=where)
         sections = {
             "task_config": _task_config(task, _section(values, "task_config", where), where),
             "method_config": type(default).build(default.model_dump() | parameters, where=where),

@@ -15,7 +15,7 @@ from jedax import engines
 from jedax._checks import fail, unknown
 from jedax.algorithms.jedi import JEDi
 from jedax.config.methods import JediConfig, MethodConfig
-from jedax.config.presets import METHODS, default_method, method_defaults, preset_budget
+from jedax.config.presets import METHODS, check_parameters, default_method, method_defaults, preset_budget
 from jedax.config.run import CUSTOM, FullConfig, RunConfig
 from jedax.config.tasks import task_entry
 from jedax.engines import Engine, LocalEngine
@@ -104,6 +104,7 @@ def run(
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
+        check_parameters(method, [unfamiliar])
         raise unknown("parameter", unfamiliar, [*RunConfig.model_fields, *type(parameters).model_fields])
     budget = task.default_evaluations if evaluations is None else evaluations
     config = FullConfig(

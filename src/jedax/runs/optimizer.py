@@ -18,7 +18,7 @@ from jedax._arrays import numbers
 from jedax._checks import JedaxError, fail
 from jedax.algorithms import Algorithm, make_algorithm
 from jedax.config.methods import MethodConfig
-from jedax.config.presets import config_class, default_method, method_defaults
+from jedax.config.presets import check_parameters, config_class, default_method, method_defaults
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
 from jedax.runs import environment, files
@@ -95,6 +95,8 @@ class Optimizer:
         if method is None:
             method = default_method(parameters)
         config = method_defaults(method, "") if isinstance(method, str) else method
+        if isinstance(method, str):
+            check_parameters(method, parameters)
         if not isinstance(config, MethodConfig):
             raise fail(
                 "method",
