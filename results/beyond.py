@@ -48,6 +48,7 @@ GRIDS = {
     "beyond-long": (Grid("", MAZES, (OURS,), 1, 100_000_000),),
     "beyond-development": (Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),),
     "beyond-held-out": (Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),),
+    "beyond-late": (Grid("", problems.LATE, ELSEWHERE, 20, 500_000),),
     "beyond-gymnasium": (Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 3, 4096),),
 }
 # Steps of the shortest ways at full speed.

@@ -50,6 +50,12 @@ HELD_OUT = (
 )  # fmt: skip
 """Problems that were not."""
 
+LATE = (
+    *(str(HERE / "beyond" / "late" / f"{name}.yaml") for name in ("cul-de-sac", "dead-end")),
+    "problems:PointInU", "problems:NarrowPeak",
+)  # fmt: skip
+"""Problems made to find out where JEDi-X comes late, when it was done."""
+
 HELD_OUT_SLOW = ("gym:Walker2d-v5",)
 """Neither was this one, of which a core evaluates 60 a second."""
 
@@ -228,6 +234,56 @@ class ArmChicane(ArmWall):
     name: str = "arm-chicane"
     walls: tuple = (((0.3, -1.0), (0.3, 0.1)), ((0.5, -0.05), (0.5, 1.0)))
     point: tuple = (0.65, 0.1)
+
+
+@dataclass(frozen=True)
+class PointInU(Task):
+    """A point goes 24 steps of 0.07, each in a direction of its own, out of a U that is open away from the goal.
+
+    The steps' directions are the parameters, in units of pi; a step into a wall is not taken. The behaviour is where it
+    ends.
+    """
+
+    name: str = "point-in-u"
+    num_params: int = 24
+    descriptor_bounds: tuple = ((0.0, 0.0), (1.0, 1.0))
+    qd_offset: float = -2.0
+    goal_fitness: float = -0.1
+    is_noisy: bool = False
+    walls: tuple = (((0.3, 0.25), (0.8, 0.25)), ((0.3, 0.75), (0.8, 0.75)), ((0.8, 0.25), (0.8, 0.75)))
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
+        return jax.random.normal(key, (self.num_params,))
+
+    def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
+        def step(place: Float[Array, "2"], turn: Array) -> tuple[Float[Array, "2"], None]:
+            there = place + 0.07 * jnp.stack([jnp.cos(jnp.pi * turn), jnp.sin(jnp.pi * turn)])
+            hits = jnp.array([_cross(place[None], there[None], jnp.array(wall))[0] for wall in self.walls]).any()
+            stays = hits | (there < 0).any() | (there > 1).any()
+            return jnp.where(stays, place, there), None
+
+        end = jax.lax.scan(step, jnp.array([0.5, 0.5]), genotype)[0]
+        return Evaluation(fitness=-jnp.linalg.norm(end - jnp.array([0.95, 0.5])), descriptor=end)
+
+
+@dataclass(frozen=True)
+class NarrowPeak(Task):
+    """A broad hill around -0.5 and a narrow peak, half a unit higher, near 1.5; behaviour: the means of both halves."""
+
+    name: str = "narrow-peak"
+    num_params: int = 10
+    descriptor_bounds: tuple = ((-2.0, -2.0), (2.0, 2.0))
+    qd_offset: float = -100.0
+    goal_fitness: float = 0.3
+    is_noisy: bool = False
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
+        return jax.random.normal(key, (self.num_params,))
+
+    def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
+        hill = -jnp.square(genotype + 0.5).sum()
+        peak = 40 * jnp.exp(-2 * jnp.square(genotype - 1.5).sum())
+        return Evaluation(fitness=hill + peak, descriptor=genotype.reshape(2, -1).mean(axis=1))
 
 
 def _cross(starts: Float[Array, "links 2"], ends: Float[Array, "links 2"], wall: Float[Array, "2 2"]) -> Array:
