@@ -39,6 +39,13 @@ def test_default_directory_is_a_free_one(here, capsys):
     assert sorted(p.name for p in (here / "runs").iterdir()) == ["arm-jedi-x-seed0", "arm-jedi-x-seed0-2"]
 
 
+def test_default_directory_is_overwritten_where_that_is_asked_for(here, capsys):
+    for seconds in "8", "9":
+        assert call(capsys, "run", "arm", *TINY, "--overwrite", "--max-seconds", seconds)[0] == 0
+    assert [p.name for p in (here / "runs").iterdir()] == ["arm-jedi-x-seed0"]
+    assert read_config(here / "runs/arm-jedi-x-seed0")["run"]["max_seconds"] == 9
+
+
 def read_config(folder):
     return yaml.safe_load((folder / "config.yaml").read_text())
 

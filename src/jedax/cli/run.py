@@ -100,7 +100,7 @@ def run(arguments: list[str]) -> None:
     config = _with_flags(config, values)
     if guessed:
         print(f"method: {config.method} ({DEFAULT_METHOD}, the default, has not all of the options given)")
-    _carry_out(where, config=config, out=out or _free_name(config), overwrite=overwrite, track=track)
+    _carry_out(where, config=config, out=out or _default_name(config, overwrite), overwrite=overwrite, track=track)
 
 
 def _parameter(argument: str) -> str:
@@ -268,8 +268,8 @@ def _read(path: str) -> str:
         ) from None
 
 
-def _free_name(config: Any) -> Path:
-    """Return a directory under runs/ that does not exist yet."""
+def _default_name(config: Any, overwrite: bool) -> Path:
+    """Return a directory under runs/ that does not exist yet, or may be overwritten."""
     from jedax.config.tasks import is_maze_file
     from jedax.experiments.grids import slug
 
@@ -277,7 +277,7 @@ def _free_name(config: Any) -> Path:
     stem = f"{task}-{config.method}-seed{config.run.seed}"
     folder = Path("runs") / stem
     number = 2
-    while folder.exists():
+    while folder.exists() and not overwrite:
         folder = Path("runs") / f"{stem}-{number}"
         number += 1
     return folder
