@@ -258,8 +258,8 @@ class PointInU(Task):
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         def step(place: Float[Array, "2"], turn: Array) -> tuple[Float[Array, "2"], None]:
             there = place + 0.07 * jnp.stack([jnp.cos(jnp.pi * turn), jnp.sin(jnp.pi * turn)])
-            hits = jnp.array([_cross(place[None], there[None], jnp.array(wall))[0] for wall in self.walls]).any()
-            stays = hits | (there < 0).any() | (there > 1).any()
+            crossings = sum(_cross(place[None], there[None], wall).sum() for wall in jnp.asarray(self.walls))
+            stays = (crossings > 0) | (there < 0).any() | (there > 1).any()
             return jnp.where(stays, place, there), None
 
         end = jax.lax.scan(step, jnp.array([0.5, 0.5]), genotype)[0]

@@ -78,7 +78,7 @@ class Algorithm(abc.ABC):
     @property
     def evaluations_per_generation(self) -> int:
         """Evaluations of one generation: all samples of all its solutions."""
-        return self.samples * self.config.batch
+        return self.config.evaluations_per_generation
 
     @property
     def generations_per_loop(self) -> int | None:

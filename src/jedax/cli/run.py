@@ -52,10 +52,10 @@ def run(arguments: list[str]) -> None:
     name = task or (config.task if config else "maze-a")
     method, preset = peek(arguments, "--method"), peek(arguments, "--preset")
     given = [_parameter(argument) for argument in arguments if argument.startswith("--")]
-    guessed = False
+    guess = default_method(given, preset)
+    guessed = config is None and method is None and guess != DEFAULT_METHOD
     if config is None:
-        guessed = method is None and default_method(given, preset) != DEFAULT_METHOD
-        method = method or default_method(given, preset)
+        method = method or guess
         task_config: Any = task_entry(name).config()
         method_config = method_defaults(method, name, preset)
         budget = preset_budget(method, name, preset) or task_config.evaluations

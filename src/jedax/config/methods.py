@@ -44,6 +44,11 @@ class MethodConfig(Config):
         """Solutions of one generation."""
         raise NotImplementedError
 
+    @property
+    def evaluations_per_generation(self) -> int:
+        """Evaluations of one generation: all samples of all its solutions."""
+        return self.batch * self.samples_per_evaluation
+
 
 class WithES(MethodConfig):
     """A method that uses evolution strategies."""

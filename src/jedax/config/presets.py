@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jedax._checks import JedaxError, check_choice, fail
+from jedax._checks import check_choice, fail
 from jedax.config.methods import CMAMEConfig, ESConfig, JediConfig, JediXConfig, MapElitesConfig, MethodConfig
 from jedax.config.pga_me import PGAMEConfig
 
@@ -177,19 +177,20 @@ def check_parameters(method: str, parameters: Iterable[str], *, where: str = "",
     """
     fields = {name: type(entry.config).model_fields for name, entry in METHODS.items()}
     for parameter in parameters:
+        shown = flag + (parameter.replace("_", "-") if flag else parameter)
         owners = [name for name, own in fields.items() if parameter in own]
-        if owners and method not in owners:
-            shown = flag + (parameter.replace("_", "-") if flag else parameter)
-            raise _of_others(f"{where}: parameter" if where else "parameter", method, shown, owners)
+        _check_owners(f"{where}: parameter" if where else "parameter", method, shown, owners)
 
 
-def _of_others(argument: str, method: str, given: str, owners: list[str]) -> JedaxError:
-    return fail(
-        argument,
-        expected=f"one that {method} has",
-        received=f"{given}, which is for {', '.join(owners)}",
-        remedy=f"leave it out, or take {owners[0]} for the method",
-    )
+def _check_owners(argument: str, method: str, given: str, owners: list[str]) -> None:
+    """Raise a `JedaxError` where what is given has owners, and the method is none of them."""
+    if owners and method not in owners:
+        raise fail(
+            argument,
+            expected=f"one that {method} has",
+            received=f"{given}, which is for {', '.join(owners)}",
+            remedy=f"leave it out, or take {owners[0]} for the method",
+        )
 
 
 def method_defaults(method: str, task: str, preset: str | None = None, *, where: str = "") -> MethodConfig:
@@ -209,8 +210,7 @@ def method_defaults(method: str, task: str, preset: str | None = None, *, where:
     if preset is None:
         preset = next(iter(entry.presets))
     owners = [name for name, other in METHODS.items() if preset in other.presets]
-    if owners and method not in owners:
-        raise _of_others("preset", method, repr(preset), owners)
+    _check_owners("preset", method, repr(preset), owners)
     chosen = entry.presets[check_choice("preset", preset, entry.presets)]
     if chosen.budgets and task not in chosen.budgets:
         raise fail(

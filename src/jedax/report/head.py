@@ -259,10 +259,11 @@ def words(found: Found) -> list[tuple[str, str]]:
          else "Fitness above an offset, summed over all filled cells."),
         ("evaluations here", "How often a solution that was tried fell into the cell, whether it was kept or not."),
     ]  # fmt: skip
+    es = ("evolution strategy, ES", "Tries variations of a solution and moves to the better, again and again.")
     if isinstance(found.config.method_config, JediConfig):
         listed += [
             ("target", "A behaviour that an evolution strategy is sent towards; it need not be one that is known yet."),
-            ("evolution strategy, ES", "Tries variations of a solution and moves to the better, again and again."),
+            es,
             ("GP mean, GP standard deviation", "What a Gaussian process expects of a cell, and how unsure it is."),
             ("Pareto rank", "1: no other cell is both more promising and less known; 2: once those are taken away."),
             ("alpha", "What counts for the evolution strategies: 1 nearness to the target alone, 0 fitness alone."),
@@ -271,7 +272,7 @@ def words(found: Found) -> list[tuple[str, str]]:
     if isinstance(found.config.method_config, JediXConfig):
         listed += [
             ("elite", "The best solution of a cell."),
-            ("evolution strategy, ES", "Tries variations of a solution and moves to the better, again and again."),
+            es,
             ("pool", f"The {found.config.method_config.pool} ES that go after fitness, from the fittest elites."),
             ("variation", "Elites from all over the map, changed at random: what finds new cells."),
             ("scouts", "Small ES that go up from any elite, and start anew where they find nothing."),

@@ -44,7 +44,7 @@ def run_data(found: Found, trace_seconds: float = 0.0, say: Callable[[str], None
         "task": _task(found.task),
         "budget": found.config.run.evaluations,
         "evaluations": found.evaluations,
-        "generation": _generation(found.config.method_config),
+        "generation": found.config.method_config.evaluations_per_generation,  # type: ignore[attr-defined]
         "seed": found.config.run.seed,
         "goal": None if found.task is None else found.task.goal_fitness,
         "rows": _columns(found.rows),
@@ -92,11 +92,6 @@ def _capsules() -> list[tuple[float, float, float, float]]:
     radius = layout.RADIUS
     return [(x1 + radius * (x2 > x1), y1 + radius * (y2 > y1), x2 - radius * (x2 > x1), y2 - radius * (y2 > y1))
             for x1, y1, x2, y2 in layout.WALLS]  # fmt: skip
-
-
-def _generation(config: Any) -> int:
-    """Return how many evaluations a generation takes."""
-    return config.batch * config.samples_per_evaluation
 
 
 def _columns(rows: list[dict[str, float]]) -> dict[str, list]:

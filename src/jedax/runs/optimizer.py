@@ -94,8 +94,9 @@ class Optimizer:
     ):
         if method is None:
             method = default_method(parameters)
-        config = method_defaults(method, "") if isinstance(method, str) else method
+        config: Any = method
         if isinstance(method, str):
+            config = method_defaults(method, "")
             check_parameters(method, parameters)
         if not isinstance(config, MethodConfig):
             raise fail(
@@ -105,7 +106,7 @@ class Optimizer:
                 remedy="try 'jedi-x'",
             )
         self.config = config.replace(**parameters) if parameters else config
-        generation = self.config.batch * self.config.samples_per_evaluation
+        generation = self.config.evaluations_per_generation
         least = {"num_params": (num_params, 1), "evaluations": (evaluations, generation), "seed": (seed, 0)}
         for name, (value, low) in least.items():
             if not isinstance(value, int | np.integer) or not low <= value < 2**32:

@@ -75,12 +75,17 @@ jedax.Curves = class {
     });
   }
 
+  // Places of a replica's rows.
+  places(replica) {
+    return this.data.rows.replica.map((one, place) => (one === replica ? place : -1)).filter((place) => place >= 0);
+  }
+
   lines({ columns }) {
     const { rows, seed } = this.data;
     const replicas = [...new Set(rows.replica)];
     const traces = [];
     columns.forEach((column, number) => replicas.forEach((replica) => {
-      const mine = rows.replica.map((one, place) => (one === replica ? place : -1)).filter((place) => place >= 0);
+      const mine = this.places(replica);
       const several = replicas.length > 1;
       const name = columns.length > 1 ? column.replace("gp_", "").replaceAll("_", " ") : `seed ${seed + replica}`;
       traces.push({
@@ -115,7 +120,7 @@ jedax.Curves = class {
   // JEDi-X: how the generations between two reports were shared.
   kinds() {
     const { rows, generation } = this.data;
-    const mine = rows.replica.map((one, place) => (one === jedax.explorer.replica ? place : -1)).filter((place) => place >= 0);
+    const mine = this.places(jedax.explorer.replica);
     // A step reaches back to the report before; the first report has none, and only says where the first step begins.
     const steps = mine.slice(1).map((place, report) => [mine[report], place]);
     const share = (column) => steps.map(([from, to]) => ((rows[column][to] - rows[column][from]) * generation) / (rows.evaluations[to] - rows.evaluations[from]));
