@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 
-from jedax.types import Array, Float, PRNGKeyArray
+from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
 def iso_line(
     key: PRNGKeyArray,
     parents: Float[Array, "batch params"],
     partners: Float[Array, "batch params"],
-    iso_sigma: float | Array,
-    line_sigma: float,
+    iso_sigma: float | Float[Array, "batch 1"],
+    line_sigma: float | Float[Array, "batch 1"],
+    intermediate: Bool[Array, "batch 1"] | None = None,
 ) -> Float[Array, "batch params"]:
     """Vary each parent in all directions alike, and along the line to its partner.
 
     Source: Vassiliades & Mouret 2018, "Discovering the elite hypervolume by leveraging interspecies correlation",
-    arXiv:1804.03906, section 4.
+    arXiv:1804.03906, section 4. To go along a line, or with a step for each parameter, are the extended line and the
+    extended intermediate recombination of Mühlenbein & Schlierkamp-Voosen 1993, "Predictive models for the breeder
+    genetic algorithm", Evolutionary Computation 1(1), 25-49, with normal steps.
 
     Args:
         key: Drawn from for both parts.
         parents: What is varied.
         partners: The other end of each line.
-        iso_sigma: Standard deviation of the part without direction, per parameter.
-        line_sigma: Standard deviation along the line, in lengths of the line.
+        iso_sigma: Standard deviation of the part without direction, per parameter; of all, or of each parent.
+        line_sigma: Standard deviation of the step, in lengths of the line; of all, or of each parent.
+        intermediate: Which parents take a step of its own for each parameter instead of one along the line. Default:
+            none.
     """
     iso_key, line_key = jax.random.split(key)
     iso = iso_sigma * jax.random.normal(iso_key, parents.shape, parents.dtype)
-    line = line_sigma * jax.random.normal(line_key, (parents.shape[0], 1), parents.dtype)
-    return parents + iso + line * (partners - parents)
+    if intermediate is None:
+        step = jax.random.normal(line_key, (parents.shape[0], 1), parents.dtype)
+    else:
+        steps = jax.random.normal(line_key, parents.shape, parents.dtype)
+        step = jnp.where(intermediate, steps, steps[:, :1])
+    return parents + iso + line_sigma * step * (partners - parents)
 
 
-def log_uniform_iso(
-    key: PRNGKeyArray, parents: Float[Array, "batch params"], scales: Float[Array, "2"]
-) -> Float[Array, "batch params"]:
-    """Vary each parent in all directions alike, with a standard deviation of its own.
-
-    Args:
-        key: Drawn from for the deviations and the steps.
-        parents: What is varied.
-        scales: Lowest and highest standard deviation, both above 0; between them its logarithm is uniform.
-    """
-    scale_key, step_key = jax.random.split(key)
-    low, high = jnp.log(scales)
-    sigma = jnp.exp(jax.random.uniform(scale_key, (parents.shape[0], 1), parents.dtype, low, high))
-    return parents + sigma * jax.random.normal(step_key, parents.shape, parents.dtype)
+def log_uniform(key: PRNGKeyArray, shape: tuple[int, ...], bounds: tuple[float, float]) -> Float[Array, "..."]:
+    """Return numbers between two bounds, both above 0, whose logarithms are uniform."""
+    low, high = map(math.log, bounds)
+    return jnp.exp(jax.random.uniform(key, shape, minval=low, maxval=high))

@@ -28,7 +28,7 @@ from jedax.config.methods import JediXConfig
 from jedax.es.pool import Pool
 from jedax.repertoire import Repertoire
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
-from jedax.variation import iso_line, log_uniform_iso
+from jedax.variation import iso_line, log_uniform
 
 POOL, SCOUTS, VARIATION = range(3)
 """The kinds of generations, as `JEDiXState.kind` has them."""
@@ -159,16 +159,19 @@ class JEDiX(DrawingAlgorithm):
         return genotypes, replace(state, pool=pool, scouts=scout_states, kind=kind)
 
     def vary(self, key: PRNGKeyArray, state: JEDiXState) -> Float[Array, "batch params"]:
-        """Return varied elites: some along the line to another elite, the others in all directions at any scale."""
+        """Return varied elites: some moved to or from another elite, the others in all directions at any scale."""
         config = self.config
-        parent_key, partner_key, line_key, iso_key, choice_key = jax.random.split(key, 5)
+        parent_key, partner_key, kind_key, scale_key, vary_key = jax.random.split(key, 5)
         parents = state.repertoire.sample(parent_key, config.batch)
         partners = state.repertoire.sample(partner_key, config.batch)
         iso_sigma, line_sigma = config.line
-        along = iso_line(line_key, parents, partners, iso_sigma * state.spread, line_sigma)
-        around = log_uniform_iso(iso_key, parents, state.spread * jnp.asarray(config.variation))
-        choice = jax.random.bernoulli(choice_key, jnp.float32(config.line_share), (config.batch, 1))
-        return jnp.where(choice, along, around)
+        column = (config.batch, 1)
+        kind = jax.random.uniform(kind_key, column)
+        recombined = kind < config.line_share
+        intermediate = kind < config.line_share * config.intermediate_share
+        scale = jnp.where(recombined, iso_sigma, log_uniform(scale_key, column, config.variation))
+        step = jnp.where(recombined, line_sigma, 0.0)
+        return iso_line(vary_key, parents, partners, scale * state.spread, step, intermediate)
 
     def tell(
         self, key: PRNGKeyArray, state: JEDiXState, genotypes: Float[Array, "batch params"], evaluation: Evaluation

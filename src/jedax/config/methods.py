@@ -238,11 +238,16 @@ class JediXConfig(WithES):
     scout_patience: int = Field(
         default=3, ge=1, description="Generations of its own without a gain of the repertoire; a scout starts anew."
     )
-    line_share: float = Field(default=0.5, ge=0, le=1, description="Share of varied elites that move along a line.")
+    line_share: float = Field(
+        default=0.75, ge=0, le=1, description="Share of varied elites that move along the line to another elite."
+    )
+    intermediate_share: float = Field(
+        default=0.5, ge=0, le=1, description="Share of those that do so with a step of its own for each parameter."
+    )
     line: Bounds = Field(
         default=(0.01, 0.5),
-        description="Their standard deviations in all directions, in units of that of random genotypes, and along "
-        "the line to another elite, in its lengths.",
+        description="Their standard deviations in all directions, in units of that of random genotypes, and of a step, "
+        "in lengths of the line.",
     )
     variation: Bounds = Field(
         default=(0.1, 3.0),
