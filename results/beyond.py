@@ -31,6 +31,7 @@ ABLATIONS = (
     Entry("always half", "jedi-x", None, {"variation_share": 0.5}),
     Entry("no scouts", "jedi-x", None, {"scout_share": 0.0}),
     Entry("no lines", "jedi-x", None, {"line_share": 0.0}),
+    Entry("lines alike", "jedi-x", None, {"intermediate_share": 0.0}),
     Entry("one ES", "jedi-x", None, {"pool": 1, "population": 128}),
     Entry("from the best elite", "jedi-x", None, {"elites": 1}),
 )

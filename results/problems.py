@@ -28,7 +28,7 @@ WHEEL_SPEED = 0.025
 
 # Size and seed of each labyrinth.
 _DEVELOPMENT_LABYRINTHS = ((4, 0), (5, 0), (6, 0))
-_HELD_OUT_LABYRINTHS = ((4, 400), (5, 401), (6, 402), (7, 403), (8, 404))
+_HELD_OUT_LABYRINTHS = ((4, 700), (5, 701), (6, 702), (7, 703), (8, 704))
 
 
 def _file(size: int, seed: int) -> str:
@@ -51,7 +51,7 @@ HELD_OUT = (
 """Problems that were not."""
 
 LATE = (
-    *(str(HERE / "beyond" / "late" / f"{name}.yaml") for name in ("cul-de-sac", "dead-end")),
+    *(str(HERE / "beyond" / "late" / f"{name}.yaml") for name in ("cellar", "cul-de-sac", "dead-end")),
     "problems:PointInU", "problems:NarrowPeak",
 )  # fmt: skip
 """Problems made to find out where JEDi-X comes late, when it was done."""
