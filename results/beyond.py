@@ -30,8 +30,8 @@ ABLATIONS = (
     Entry("variation alone", "jedi-x", None, {"variation_share": 1.0}),
     Entry("always half", "jedi-x", None, {"variation_share": 0.5}),
     Entry("no scouts", "jedi-x", None, {"scout_share": 0.0}),
-    Entry("no lines", "jedi-x", None, {"line_share": 0.0}),
-    Entry("lines alike", "jedi-x", None, {"intermediate_share": 0.0}),
+    Entry("no recombination", "jedi-x", None, {"line_share": 0.0}),
+    Entry("lines only", "jedi-x", None, {"intermediate_share": 0.0}),
     Entry("one ES", "jedi-x", None, {"pool": 1, "population": 128}),
     Entry("from the best elite", "jedi-x", None, {"elites": 1}),
 )
