@@ -28,7 +28,7 @@ class TestNearest:
     @pytest.mark.parametrize(
         ("name", "remedy"),
         [
-            ("sep-cmaes", "did you mean 'sep-cma-es' or 'lm-ma-es'?"),
+            ("sep-cmaes", "did you mean 'sep-cma-es'?"),
             ("maze-c", "did you mean 'maze-b' or 'maze-a'?"),
             ("zzz", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es"),
             ("", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es"),
@@ -60,5 +60,5 @@ class TestCheckChoice:
         assert check_choice("task", "maze-a", iter(KNOWN)) == "maze-a"
 
     def test_unknown(self):
-        with pytest.raises(JedaxError, match=r"^es: unknown name 'lmmaes'; did you mean 'lm-ma-es' or "):
+        with pytest.raises(JedaxError, match=r"^es: unknown name 'lmmaes'; did you mean 'lm-ma-es'\?$"):
             check_choice("es", "lmmaes", iter(KNOWN))

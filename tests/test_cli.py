@@ -186,6 +186,15 @@ def test_overwrite_spares_the_old_run_until_all_is_checked(here, capsys):
     assert not (here / "new").exists()
 
 
+def test_config_of_no_task(here, capsys):
+    (here / "c.yaml").write_text("method_config: {population: 4, pool: 2, cells: 16}\nrun: {evaluations: 64}\n")
+    assert call(capsys, "run", "arm", "--config", "c.yaml", "--out", "r")[0] == 0
+    assert (read_config(here / "r")["task"], read_config(here / "r")["method"]) == ("arm", "jedi-x")
+    code, _, error = call(capsys, "run", "--config", "c.yaml", "--out", "other")
+    assert code == 2
+    assert "expected settings with the key 'task'" in error
+
+
 def test_a_flags_value_is_not_taken_for_the_task(here, capsys):
     assert call(capsys, "run", "--out", "sphere", "arm", *TINY)[0] == 0
     assert read_config(here / "sphere")["task"] == "arm"

@@ -31,7 +31,7 @@ def fail(argument: str, *, expected: str, received: object, remedy: str) -> Jeda
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a remedy that names the known names nearest to `name`, or all of them where none is near."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
     return "choose one of " + ", ".join(known)

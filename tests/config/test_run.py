@@ -74,8 +74,13 @@ class TestRoundTrip:
 class TestPartial:
     def test_a_task_is_enough(self):
         config = parse("task: maze-c")
-        assert config == FullConfig(task="maze-c", task_config=TASKS["maze-c"].config())
-        assert (config.method, config.method_config, config.run) == ("jedi-x", JediXConfig(), RunConfig())
+        run = RunConfig(evaluations=2_000_000)
+        assert config == FullConfig(task="maze-c", task_config=TASKS["maze-c"].config(), run=run)
+        assert (config.method, config.method_config, config.run) == ("jedi-x", JediXConfig(), run)
+
+    def test_a_task_may_be_given_to_settings_without(self):
+        assert FullConfig.parse("method: es", "c.yaml", "maze-c") == parse("task: maze-c\nmethod: es")
+        assert FullConfig.parse("task: sphere", "c.yaml", "maze-c") == parse("task: sphere")
 
     def test_a_parameter_that_jedi_alone_has_means_jedi(self):
         config = parse("task: maze-c\nmethod_config: {alpha: 0.5}\n")
@@ -88,11 +93,12 @@ class TestPartial:
         )
         assert config.task_config == TASKS["maze-quad-b"].config().replace(steps=100)
         assert config.method_config == JediConfig(targets="pareto", alpha=0.5)
-        assert config.run == RunConfig(replicas=2)
+        assert config.run == RunConfig(evaluations=2_000_000, replicas=2)
 
     def test_an_empty_section_is_none(self):
         config = parse("task: sphere\ntask_config:\nmethod_config:\nrun:\n")
-        assert config == FullConfig(task="sphere", task_config=FunctionConfig())
+        run = RunConfig(evaluations=FunctionConfig().evaluations)
+        assert config == FullConfig(task="sphere", task_config=FunctionConfig(), run=run)
 
     def test_a_maze_file_is_read_where_the_settings_do_not_bring_the_maze(self, tmp_path):
         path = tmp_path / "mine.yaml"

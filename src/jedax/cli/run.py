@@ -45,10 +45,10 @@ def run(arguments: list[str]) -> None:
     from jedax.config.tasks import task_entry
 
     given_config = peek(arguments, "--config")
+    task = _take_task(arguments)
     config = None
     if given_config is not None:
-        config = FullConfig.parse(_read(given_config), where=given_config)
-    task = _take_task(arguments)
+        config = FullConfig.parse(_read(given_config), given_config, task)
     name = task or (config.task if config else "maze-a")
     method, preset = peek(arguments, "--method"), peek(arguments, "--preset")
     given = [_parameter(argument) for argument in arguments if argument.startswith("--")]

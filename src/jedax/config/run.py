@@ -86,17 +86,20 @@ class FullConfig(Config):
         return hashlib.sha256(_as_yaml(settings).encode()).hexdigest()
 
     @classmethod
-    def parse(cls, text: str, where: str) -> FullConfig:
+    def parse(cls, text: str, where: str, task: str | None = None) -> FullConfig:
         """Read settings from YAML; parameters left out keep the defaults of their task and method.
 
         Args:
             text: The YAML.
             where: Where it comes from, for errors.
+            task: The task of settings that name none.
 
         Raises:
-            JedaxError: Not such settings, an unknown parameter, or a value that does not fit.
+            JedaxError: Not such settings, no task, an unknown parameter, or a value that does not fit.
         """
         values: Any = read_yaml(text, where)
+        if isinstance(values, dict) and task is not None:
+            values.setdefault("task", task)
         if not isinstance(values, dict) or "task" not in values:
             raise fail(
                 where,
@@ -117,10 +120,12 @@ class FullConfig(Config):
         method = str(values.setdefault("method", default_method(parameters)))
         default = method_defaults(method, task, where=where)
         check_parameters(method, parameters, where=where)
+        task_config: Any = _task_config(task, _section(values, "task_config", where), where)
+        budget = {} if task_config is None else {"evaluations": task_config.evaluations}
         sections = {
-            "task_config": _task_config(task, _section(values, "task_config", where), where),
+            "task_config": task_config,
             "method_config": type(default).build(default.model_dump() | parameters, where=where),
-            "run": RunConfig.build(_section(values, "run", where), where=where),
+            "run": RunConfig.build(budget | _section(values, "run", where), where=where),
         }
         return cls.build({**values, **sections}, where=where)
 

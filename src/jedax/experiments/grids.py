@@ -9,7 +9,7 @@ from typing import Any
 
 from jedax._checks import check_choice, fail, unknown
 from jedax.config.methods import MethodConfig
-from jedax.config.presets import METHODS, method_defaults
+from jedax.config.presets import METHODS, check_parameters, method_defaults
 
 MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 CONTROL = ("halfcheetah", "walker2d", "ant-maze")
@@ -38,6 +38,7 @@ class Entry:
             JedaxError: A method, preset or parameter that does not exist, or a value that does not fit.
         """
         config = method_defaults(self.method, task, self.preset)
+        check_parameters(self.method, self.changes, where=self.label)
         unfamiliar = next((name for name in self.changes if name not in type(config).model_fields), None)
         if unfamiliar is not None:
             raise unknown(f"{self.label}: parameter", unfamiliar, type(config).model_fields)
