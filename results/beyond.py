@@ -45,12 +45,12 @@ def _like_control(entry: Entry) -> Entry:
 
 
 GRIDS = {
-    "beyond-mazes": (Grid("", MAZES, (OURS, *OTHERS, *ABLATIONS), 30),),
-    "beyond-long": (Grid("", MAZES, (OURS,), 1, 100_000_000),),
-    "beyond-development": (Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),),
-    "beyond-held-out": (Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),),
-    "beyond-late": (Grid("", problems.LATE, ELSEWHERE, 20, 500_000),),
-    "beyond-gymnasium": (Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 3, 4096),),
+    "beyond-mazes": Grid("", MAZES, (OURS, *OTHERS, *ABLATIONS), 30),
+    "beyond-long": Grid("", MAZES, (OURS,), 1, 100_000_000),
+    "beyond-development": Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),
+    "beyond-held-out": Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),
+    "beyond-late": Grid("", problems.LATE, ELSEWHERE, 20, 500_000),
+    "beyond-gymnasium": Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 3, 4096),
 }
 # Steps of the shortest ways at full speed.
 SHORTEST = {"maze-a": 78.1, "maze-b": 129.0, "maze-c": 80.4, "maze-quad-b": 135.8}
@@ -61,8 +61,7 @@ def main() -> None:
     arguments = parser(GRIDS).parse_args()
     for name in arguments.only:
         runs = arguments.runs / name
-        for grid in GRIDS[name]:
-            run(grid, runs)
+        run(GRIDS[name], runs)
         command = f"python results/beyond.py --only {name}"
         found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, cells=name == "beyond-mazes")
         draw(found, HERE / FOLDERS[name] / "beside-others.png")
