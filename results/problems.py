@@ -54,7 +54,7 @@ LATE = (
     *(str(HERE / "beyond" / "late" / f"{name}.yaml") for name in ("cellar", "cul-de-sac", "dead-end")),
     "problems:PointInU", "problems:NarrowPeak",
 )  # fmt: skip
-"""Problems made to find out where JEDi-X comes late, when it was done."""
+"""Problems made to find out where the third JEDi-X came late, and `cellar`, drawn when the fourth was done."""
 
 HELD_OUT_SLOW = ("gym:Walker2d-v5",)
 """Neither was this one, of which a core evaluates 60 a second."""
