@@ -195,6 +195,15 @@ def test_config_of_no_task(here, capsys):
     assert "expected settings with the key 'task'" in error
 
 
+@pytest.mark.parametrize("text", ["method: es", "task:\nmethod: es", "task: arm\ntask_config: {joints: 3}\nmethod: es"])
+def test_the_budget_is_that_of_the_task_that_is_run(here, capsys, text):
+    (here / "c.yaml").write_text(text + "\nmethod_config: {population: 8}\n")
+    assert call(capsys, "run", "maze-c", "--config", "c.yaml", "--max-seconds", "0.01", "--out", "r")[0] == 0
+    config = read_config(here / "r")
+    assert (config["task"], config["task_config"]["name"]) == ("maze-c", "maze-c")
+    assert (config["method"], config["run"]["evaluations"]) == ("es", 2_000_000)
+
+
 def test_a_flags_value_is_not_taken_for_the_task(here, capsys):
     assert call(capsys, "run", "--out", "sphere", "arm", *TINY)[0] == 0
     assert read_config(here / "sphere")["task"] == "arm"

@@ -63,7 +63,7 @@ def test_sigmas_of_each_parent():
 
 
 def test_scales_are_log_uniform():
-    scale = np.asarray(log_uniform(jax.random.key(0), (400, 1), (0.02, 5)))
+    scale = np.asarray(log_uniform(jax.random.key(0), jnp.zeros((400, 1)), (0.02, 5)))
     assert scale.shape == (400, 1)
     assert kstest(np.log(scale[:, 0]), uniform(np.log(0.02), np.log(5 / 0.02)).cdf).pvalue > 0.01
     assert abs(np.corrcoef(scale[:-1, 0], scale[1:, 0])[0, 1]) < 0.15

@@ -147,6 +147,26 @@ def test_the_shares_of_lines_and_intermediate_steps(search):
     assert (recombined & on_line & ~itself).mean() == pytest.approx(0.6 * 0.7 / 2, abs=0.04)
 
 
+def test_every_offspring_has_a_scale_of_its_own(search):
+    """Of one elite that is its own partner: what is not recombined differs from it by noise of a log-uniform scale."""
+    algorithm, state = with_settings(search[0], line=(1e-6, 0.5), line_share=0.4), search[1]
+    repertoire = state.repertoire
+    fitness = jnp.where(jnp.arange(len(repertoire.filled)) < 1, 1.0, -jnp.inf)
+    genotypes = repertoire.genotypes.at[0].set(elites(state)[0])
+    state = dataclasses.replace(state, repertoire=dataclasses.replace(repertoire, fitness=fitness, genotypes=genotypes))
+    keys = jax.random.split(jax.random.key(0), 100)
+    off = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)) - elites(state)[0]
+    scale = np.sqrt(np.square(off).mean(axis=-1)) / float(state.spread)
+    around = scale > 1e-3
+    assert around.mean() == pytest.approx(0.6, abs=0.05)
+    low, high = np.log(SMALL.variation)
+    logs = [np.log(own[which]) for own, which in zip(scale, around, strict=True)]
+    # With 4 parameters a root mean square is 6 % low, and its logarithm has a standard deviation of 0.4.
+    assert np.median(np.concatenate(logs)) == pytest.approx((low + high) / 2, abs=0.25)
+    within = np.mean([own.std(ddof=1) for own in logs])
+    assert within == pytest.approx(np.hypot((high - low) / np.sqrt(12), 0.4), abs=0.15)
+
+
 def test_varied_elites_are_added_and_teach_the_es_nothing(search):
     algorithm, state = of_kind(search[0], VARIATION), search[1]
     genotypes, state = algorithm.ask(jax.random.key(5), state)

@@ -78,9 +78,12 @@ class TestPartial:
         assert config == FullConfig(task="maze-c", task_config=TASKS["maze-c"].config(), run=run)
         assert (config.method, config.method_config, config.run) == ("jedi-x", JediXConfig(), run)
 
-    def test_a_task_may_be_given_to_settings_without(self):
-        assert FullConfig.parse("method: es", "c.yaml", "maze-c") == parse("task: maze-c\nmethod: es")
-        assert FullConfig.parse("task: sphere", "c.yaml", "maze-c") == parse("task: sphere")
+    def test_a_task_may_be_given_beside_the_settings(self):
+        expected = parse("task: maze-c\nmethod: es")
+        for text in ("method: es", "task:\nmethod: es", "task: sphere\ntask_config: {dimensions: 4}\nmethod: es"):
+            assert FullConfig.parse(text, "c.yaml", "maze-c") == expected
+        own = "task: maze-c\ntask_config: {steps: 99}"
+        assert FullConfig.parse(own, "c.yaml", "maze-c") == parse(own)
 
     def test_a_parameter_that_jedi_alone_has_means_jedi(self):
         config = parse("task: maze-c\nmethod_config: {alpha: 0.5}\n")

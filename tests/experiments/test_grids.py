@@ -107,6 +107,10 @@ def test_parameters_become_numbers():
         ("jedi,tuned,decay", "methods: expected one preset"),
         ("jedi,alfa=1", "jedi alfa=1: parameter: unknown name 'alfa'; did you mean 'alpha'"),
         ("jedi,alpha=2", "alpha: expected"),
+        (
+            "map-elites,alpha=0.5",
+            "map-elites alpha=0.5: parameter: expected one that map-elites has, got alpha, which is",
+        ),
     ],
 )
 def test_bad_methods(text, message):

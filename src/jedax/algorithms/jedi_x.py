@@ -165,11 +165,10 @@ class JEDiX(DrawingAlgorithm):
         parents = state.repertoire.sample(parent_key, config.batch)
         partners = state.repertoire.sample(partner_key, config.batch)
         iso_sigma, line_sigma = config.line
-        column = (config.batch, 1)
-        kind = jax.random.uniform(kind_key, column)
+        kind = jax.random.uniform(kind_key, (config.batch, 1), parents.dtype)
         recombined = kind < config.line_share
         intermediate = kind < config.line_share * config.intermediate_share
-        scale = jnp.where(recombined, iso_sigma, log_uniform(scale_key, column, config.variation))
+        scale = jnp.where(recombined, iso_sigma, log_uniform(scale_key, kind, config.variation))
         step = jnp.where(recombined, line_sigma, 0.0)
         return iso_line(vary_key, parents, partners, scale * state.spread, step, intermediate)
 

@@ -23,7 +23,7 @@ _COMMAND = {
     "preset": Option("Parameters of the paper, such as tuned; see jedax methods.", str),
     "out": Option("Directory for results, new or empty. Default: runs/TASK-METHOD-seedS.", str),
     "overwrite": Option("Replace what an earlier run left in --out.", bool, False),
-    "config": Option("Settings as in a run's config.yaml; options given here win.", str),
+    "config": Option("Settings as in a run's config.yaml; TASK and options given here win.", str),
     "track": Option(
         "Trackers that follow the run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...]
     ),
@@ -70,8 +70,6 @@ def run(arguments: list[str]) -> None:
             received="--config and --method or --preset",
             remedy="leave one of them out",
         )
-    elif task not in (None, config.task):
-        config = config.replace(task=name, task_config=task_entry(name).config())
     options = {option: taken for option, (_, taken) in _options(config).items()}
     check_parameters(config.method, [name for name in given if name not in options], flag="--")
     values = parse(arguments, options, prog=f"jedax run {name}", description="Search for the best solution of a task.")

@@ -239,15 +239,18 @@ class JediXConfig(WithES):
         default=3, ge=1, description="Generations of its own without a gain of the repertoire; a scout starts anew."
     )
     line_share: float = Field(
-        default=0.75, ge=0, le=1, description="Share of varied elites that move along the line to another elite."
+        default=0.75, ge=0, le=1, description="Share of varied elites that move towards or away from another elite."
     )
     intermediate_share: float = Field(
-        default=0.5, ge=0, le=1, description="Share of those that do so with a step of its own for each parameter."
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Share of those with a separate step for each parameter; the others go along the line.",
     )
     line: Bounds = Field(
         default=(0.01, 0.5),
-        description="Their standard deviations in all directions, in units of that of random genotypes, and of a step, "
-        "in lengths of the line.",
+        description="Standard deviations of both: in all directions, in units of that of random genotypes, and of a "
+        "step, in lengths of the line.",
     )
     variation: Bounds = Field(
         default=(0.1, 3.0),

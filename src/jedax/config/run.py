@@ -26,7 +26,8 @@ class RunConfig(Config):
         default=1_000_000,
         ge=1,
         le=_MOST_EVALUATIONS,
-        description="Budget of each replica, rounded down to generations; every sample of a solution counts.",
+        description="Budget of each replica, by default the task's; rounded down to generations; every sample of a "
+        "solution counts.",
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
     replicas: int = Field(default=1, ge=1, description="Independent searches that run side by side in one program.")
@@ -92,20 +93,22 @@ class FullConfig(Config):
         Args:
             text: The YAML.
             where: Where it comes from, for errors.
-            task: The task of settings that name none.
+            task: The task of settings that name none, or instead of theirs, whose settings are dropped then.
 
         Raises:
             JedaxError: Not such settings, no task, an unknown parameter, or a value that does not fit.
         """
         values: Any = read_yaml(text, where)
         if isinstance(values, dict) and task is not None:
-            values.setdefault("task", task)
-        if not isinstance(values, dict) or "task" not in values:
+            if values.get("task") not in (None, task):
+                values.pop("task_config", None)
+            values["task"] = task
+        if not isinstance(values, dict) or values.get("task") is None:
             raise fail(
                 where,
                 expected="settings with the key 'task', as in a run's config.yaml",
                 received=type(values).__name__,
-                remedy="start from the config.yaml of a run",
+                remedy="start from the config.yaml of a run, or name the task beside the file",
             )
         if not all(isinstance(key, str) for key in values):
             raise fail(where, expected="names as keys", received=sorted(map(repr, values)), remedy="mend the file")
