@@ -54,6 +54,14 @@ def elites(state):
     return np.asarray(state.repertoire.genotypes)[np.asarray(state.repertoire.filled)]
 
 
+def with_elites(state, *genotypes):
+    """Return the state with these elites and no others."""
+    repertoire, number = state.repertoire, len(genotypes)
+    fitness = jnp.where(jnp.arange(len(repertoire.filled)) < number, 1.0, -jnp.inf)
+    stored = repertoire.genotypes.at[:number].set(np.stack(genotypes))
+    return dataclasses.replace(state, repertoire=dataclasses.replace(repertoire, fitness=fitness, genotypes=stored))
+
+
 def test_begins_at_elites(search):
     _, state = search
     repertoire = state.repertoire
@@ -128,11 +136,7 @@ def test_the_shares_of_lines_and_intermediate_steps(search):
     first, second = elites(state)[:2]
     alike = np.arange(len(first)) < len(first) // 2
     second = np.where(alike, first, second)
-    repertoire = state.repertoire
-    filled = jnp.arange(len(repertoire.filled)) < 2
-    fitness = jnp.where(filled, 1.0, -jnp.inf)
-    genotypes = repertoire.genotypes.at[:2].set(np.stack([first, second]))
-    state = dataclasses.replace(state, repertoire=dataclasses.replace(repertoire, fitness=fitness, genotypes=genotypes))
+    state = with_elites(state, first, second)
     assert int(state.repertoire.filled.sum()) == 2
     keys = jax.random.split(jax.random.key(0), 100)
     off = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)).reshape(-1, len(first)) - first
@@ -150,12 +154,10 @@ def test_the_shares_of_lines_and_intermediate_steps(search):
 def test_every_offspring_has_a_scale_of_its_own(search):
     """Of one elite that is its own partner: what is not recombined differs from it by noise of a log-uniform scale."""
     algorithm, state = with_settings(search[0], line=(1e-6, 0.5), line_share=0.4), search[1]
-    repertoire = state.repertoire
-    fitness = jnp.where(jnp.arange(len(repertoire.filled)) < 1, 1.0, -jnp.inf)
-    genotypes = repertoire.genotypes.at[0].set(elites(state)[0])
-    state = dataclasses.replace(state, repertoire=dataclasses.replace(repertoire, fitness=fitness, genotypes=genotypes))
+    elite = elites(state)[0]
+    state = with_elites(state, elite)
     keys = jax.random.split(jax.random.key(0), 100)
-    off = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)) - elites(state)[0]
+    off = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)) - elite
     scale = np.sqrt(np.square(off).mean(axis=-1)) / float(state.spread)
     around = scale > 1e-3
     assert around.mean() == pytest.approx(0.6, abs=0.05)
