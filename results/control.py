@@ -17,7 +17,7 @@ from jedax.experiments.grids import CONTROL, Grid, grid_named, parse_entry
 
 METHODS = ("jedi-x", "jedi", "jedi-paper", "es", "map-elites", "cma-mae", "pga-me")
 COMPARED_CLOSELY = ("jedi-x", "es")
-SEEDS, MORE_SEEDS = 3, 5
+SEEDS, MORE_SEEDS = 3, 10
 EVALUATIONS = 4096
 
 
