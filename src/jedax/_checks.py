@@ -29,11 +29,12 @@ def fail(argument: str, *, expected: str, received: object, remedy: str) -> Jeda
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a remedy that names the known names nearest to `name`, or all of them where none is near."""
+    """Return a remedy: known names that are like `name` or contain it, or all of them where there are none."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    longer = [n for n in known if len(name) > 2 and name.casefold() in n.casefold()]
+    near = dict.fromkeys([*difflib.get_close_matches(name, known, n=3, cutoff=0.6), *longer])
     if near:
-        return "did you mean " + " or ".join(repr(n) for n in near) + "?"
+        return "did you mean " + " or ".join(repr(n) for n in list(near)[:3]) + "?"
     return "choose one of " + ", ".join(known)
 
 
