@@ -116,16 +116,20 @@ def _distance(open_between: dict[Place, set[Place]], start: Place, end: Place) -
     return distance[end]
 
 
+class _Normal(Task):
+    """Its random genotypes are normal numbers."""
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
+        return jax.random.normal(key, (self.num_params,))
+
+
 @dataclass(frozen=True)
-class _Plane(Task):
+class _Plane(_Normal):
     """20 parameters; the first two, squashed into the unit square, are the behaviour, the rest should be near zero."""
 
     num_params: int = 20
     descriptor_bounds: tuple = ((0.0, 0.0), (1.0, 1.0))
     qd_offset: float = -10.0
-
-    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        return jax.random.normal(key, (self.num_params,))
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         place = jax.nn.sigmoid(genotype[:2])
@@ -159,7 +163,7 @@ class Moat(_Plane):
 
 
 @dataclass(frozen=True)
-class Traps(Task):
+class Traps(_Normal):
     """Ten deceptive traps of four bits, a bit being the sign of a parameter (Goldberg 1987; Deb & Goldberg 1993).
 
     A trap is worth 4 with four ones, else 3 less the number of its ones: all ways lead to zeros but the last step. The
@@ -170,9 +174,6 @@ class Traps(Task):
     num_params: int = 40
     descriptor_bounds: tuple = ((0.0, 0.0), (1.0, 1.0))
     qd_offset: float = 0.0
-
-    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        return jax.random.normal(key, (self.num_params,))
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         ones = (genotype.reshape(10, 4) > 0).sum(axis=1)
@@ -237,7 +238,7 @@ class ArmChicane(ArmWall):
 
 
 @dataclass(frozen=True)
-class PointInU(Task):
+class PointInU(_Normal):
     """A point goes 24 steps of 0.07, each in a direction of its own, out of a U that is open away from the goal.
 
     The steps' directions are the parameters, in units of pi; a step into a wall is not taken. The behaviour is where it
@@ -252,9 +253,6 @@ class PointInU(Task):
     is_noisy: bool = False
     walls: tuple = (((0.3, 0.25), (0.8, 0.25)), ((0.3, 0.75), (0.8, 0.75)), ((0.8, 0.25), (0.8, 0.75)))
 
-    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        return jax.random.normal(key, (self.num_params,))
-
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         def step(place: Float[Array, "2"], turn: Array) -> tuple[Float[Array, "2"], None]:
             there = place + 0.07 * jnp.stack([jnp.cos(jnp.pi * turn), jnp.sin(jnp.pi * turn)])
@@ -267,7 +265,7 @@ class PointInU(Task):
 
 
 @dataclass(frozen=True)
-class NarrowPeak(Task):
+class NarrowPeak(_Normal):
     """A broad hill around -0.5 and a narrow peak, half a unit higher, near 1.5; behaviour: the means of both halves."""
 
     name: str = "narrow-peak"
@@ -276,9 +274,6 @@ class NarrowPeak(Task):
     qd_offset: float = -100.0
     goal_fitness: float = 0.3
     is_noisy: bool = False
-
-    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        return jax.random.normal(key, (self.num_params,))
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         hill = -jnp.square(genotype + 0.5).sum()

@@ -52,10 +52,9 @@ def run(arguments: list[str]) -> None:
     name = task or (config.task if config else "maze-a")
     method, preset = peek(arguments, "--method"), peek(arguments, "--preset")
     given = [_parameter(argument) for argument in arguments if argument.startswith("--")]
-    guess = default_method(given, preset)
-    guessed = config is None and method is None and guess != DEFAULT_METHOD
+    guessed = config is None and method is None
     if config is None:
-        method = method or guess
+        method = method or default_method(given, preset)
         task_config: Any = task_entry(name).config()
         method_config = method_defaults(method, name, preset)
         budget = preset_budget(method, name, preset) or task_config.evaluations
@@ -96,7 +95,7 @@ def run(arguments: list[str]) -> None:
     out = values.pop("out", None)
     overwrite, track = values.pop("overwrite", False), values.pop("track", ())
     config = _with_flags(config, values)
-    if guessed:
+    if guessed and config.method != DEFAULT_METHOD:
         print(f"method: {config.method} ({DEFAULT_METHOD}, the default, has not all of the options given)")
     _carry_out(where, config=config, out=out or _default_name(config, overwrite), overwrite=overwrite, track=track)
 
