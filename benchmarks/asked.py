@@ -75,7 +75,7 @@ def whole_runs(seeds: int) -> Iterator[Row]:
 
 def insertions(seconds: float) -> Iterator[Row]:
     """Yield rows on adding 1,024 solutions to a repertoire, beside pyribs."""
-    from jedax.experiments.benchmark import repertoire
+    from jedax.bench.speed import repertoire
 
     for figure in repertoire(seconds):
         ratio = figure.ratios.get("pyribs")

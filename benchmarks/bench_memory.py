@@ -7,9 +7,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from jedax.experiments.bench import bench
-from jedax.experiments.grids import Entry, Grid
-from jedax.experiments.progress import BenchProgress
+from jedax.bench.bench import bench
+from jedax.bench.grids import Entry, Grid
+from jedax.bench.progress import BenchProgress
 
 
 class Watch(BenchProgress):

@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.config.presets import method_defaults
-from jedax.runs.compiled import replica_roots
-from jedax.runs.programs import programs_for
-from jedax.runs.results import make_algorithm
-from jedax.tasks import make, policy
+from jedax import networks as policy
+from jedax.methods.registry import method_defaults
+from jedax.search.compiled import replica_roots
+from jedax.search.programs import programs_for
+from jedax.store.run import make_algorithm
+from jedax.tasks import make
 
 
 def bare(task, genotypes):

@@ -26,10 +26,10 @@ def measure(name, rounds):
     import numpy as np
 
     import jedax
-    from jedax.runs import devices
-    from jedax.runs.compiled import replica_roots
-    from jedax.runs.programs import programs_for
-    from jedax.runs.results import make_algorithm
+    from jedax.search import devices
+    from jedax.search.compiled import replica_roots
+    from jedax.search.programs import programs_for
+    from jedax.store.run import make_algorithm
     from jedax.tasks import make
 
     task_name, task_settings, settings, replicas, generations = CASES[name]

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jedax.engines import Engine, make
-from jedax.workers.crew import Work
+from jedax.search.engines import Engine, make
+from jedax.search.workers.crew import Work
 
 SECONDS = 0.005
 PARAMS = 66

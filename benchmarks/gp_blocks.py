@@ -23,7 +23,7 @@ from jax import lax
 from jedax.gp import GPData, GPSettings
 from jedax.gp.likelihood import Standardised, factorise, standardise
 from jedax.gp.model import kernel_and_distance
-from jedax.runs import environment
+from jedax.search import environment
 
 _TILE = 128
 _SETTINGS = GPSettings()

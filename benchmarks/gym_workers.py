@@ -19,10 +19,10 @@ import jax
 import numpy as np
 
 import jedax
+from jedax.search.workers.pool import Pool
 from jedax.tasks import make
-from jedax.workers.episodes import quiet_mujoco
-from jedax.workers.networks import Networks
-from jedax.workers.pool import Pool
+from jedax.tasks.gym.episodes import quiet_mujoco
+from jedax.tasks.gym.networks import Networks
 
 TASK = "gym:HalfCheetah-v5"
 
@@ -83,7 +83,7 @@ def is_worker(path: Path) -> bool:
     """Whether a process is a worker of this one."""
     try:
         parent = Path(path.parent / "status").read_text().partition("PPid:")[2].split()[0]
-        return parent == str(Path("/proc/self").resolve().name) and b"jedax.workers" in path.read_bytes()
+        return parent == str(Path("/proc/self").resolve().name) and b"jedax.search.workers" in path.read_bytes()
     except OSError:
         return False
 

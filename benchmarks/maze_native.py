@@ -59,8 +59,8 @@ def prepare(who: str, maze: str, batch: int, kind: str):
         return kheperax(maze, parts)
     import jax
 
+    from jedax.native.maze import plain
     from jedax.tasks import make
-    from jedax.tasks.maze.native import plain
 
     task = make(maze)
     genotypes = np.concatenate([part.reshape(batch, -1) for part in parts], axis=1)

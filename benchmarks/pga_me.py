@@ -34,8 +34,8 @@ def measure(replicas: int, repeats: int) -> None:
     """Print the whole and its parts for a number of replicas."""
     import jax
 
-    from jedax.algorithms.pga_me import PGAME
-    from jedax.config.pga_me import PGAMEConfig
+    from jedax.methods.pga_me import PGAME
+    from jedax.methods.pga_me_settings import PGAMEConfig
     from jedax.tasks import make
 
     task = make("maze-a")

@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 import jedax
-from jedax.experiments.bench import bench
-from jedax.experiments.grids import Entry, Grid
+from jedax.bench.bench import bench
+from jedax.bench.grids import Entry, Grid
 
 _LINES = 20
 _METHODS = ("jedi-paper", "cma-me", "map-elites", "es")

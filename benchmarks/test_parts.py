@@ -19,7 +19,7 @@ from jedax import native
 from jedax.es import make_strategy
 from jedax.gp import GPData, GPSettings, condition, fit, predict
 from jedax.repertoire import Cells, Repertoire
-from jedax.runs import environment
+from jedax.search import environment
 from jedax.tasks import make
 from jedax.types import Evaluation
 

@@ -15,7 +15,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax
 
 import jedax
-from jedax.runs import environment
+from jedax.search import environment
 
 # The pages' own processes share what has been compiled, also with the next build.
 environment.keep_compiled_programs()

@@ -16,10 +16,10 @@ import numpy as np
 import problems
 from keeping import HERE, cross, fill_in, keep, parser, run
 
-from jedax.config.presets import METHODS
-from jedax.experiments.comparison import Comparison
-from jedax.experiments.grids import MAZES, Entry, Grid
-from jedax.experiments.records import Record
+from jedax.bench.comparison import Comparison
+from jedax.bench.grids import MAZES, Entry, Grid
+from jedax.bench.records import Record
+from jedax.methods.registry import METHODS
 from jedax.report.comparisons import curves, styles
 from jedax.report.pictures import write_picture
 

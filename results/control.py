@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from keeping import HERE, cross, fill_in, keep, parser, run
 
-from jedax.experiments.comparison import Comparison
-from jedax.experiments.grids import CONTROL, Grid, grid_named, parse_entry
+from jedax.bench.comparison import Comparison
+from jedax.bench.grids import CONTROL, Grid, grid_named, parse_entry
 
 METHODS = ("jedi-x", "jedi", "jedi-paper", "es", "map-elites", "cma-mae", "pga-me")
 COMPARED_CLOSELY = ("jedi-x", "es")

@@ -14,12 +14,12 @@ import matplotlib
 matplotlib.use("Agg")
 
 import jedax
-from jedax.experiments.bench import bench
-from jedax.experiments.comparison import Comparison
-from jedax.experiments.grids import Grid
-from jedax.experiments.progress import BenchProgress
-from jedax.runs import environment
-from jedax.runs.files import write_atomic, write_json
+from jedax.bench.bench import bench
+from jedax.bench.comparison import Comparison
+from jedax.bench.grids import Grid
+from jedax.bench.progress import BenchProgress
+from jedax.search import environment
+from jedax.store.files import write_atomic, write_json
 
 HERE = Path(__file__).parent
 

@@ -24,8 +24,8 @@ from keeping import fill_in
 
 import jedax
 from jedax.report import plots
-from jedax.runs import environment
-from jedax.runs.files import write_atomic
+from jedax.search import environment
+from jedax.store.files import write_atomic
 
 HERE = Path(__file__).parent / "maze-a"
 # Method, alpha, targets.

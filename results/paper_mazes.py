@@ -18,9 +18,9 @@ from dataclasses import replace
 
 from keeping import HERE, keep, parser, run
 
-from jedax.experiments.comparison import Comparison
-from jedax.experiments.grids import MAZES, grid_named
-from jedax.runs.files import write_atomic
+from jedax.bench.comparison import Comparison
+from jedax.bench.grids import MAZES, grid_named
+from jedax.store.files import write_atomic
 
 FOLDERS = {"paper-mazes": "paper-mazes", "ablation-alpha": "ablations/alpha", "ablation-targets": "ablations/targets"}
 # Median final best fitness in the paper: Table 1, and the table of additional baselines for CMA-ME Opt.

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import yaml
 from keeping import HERE
 
-from jedax.runs.files import write_atomic
+from jedax.store.files import write_atomic
 from jedax.tasks import PlanarArm
 from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray

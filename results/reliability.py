@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-from jedax.runs import environment
-from jedax.runs.files import write_atomic
+from jedax.search import environment
+from jedax.store.files import write_atomic
 
 ROOT = Path(__file__).parents[1]
 HERE = Path(__file__).parent / "reliability"

@@ -14,7 +14,7 @@ from tests.commands import call
 from tests.conftest import draw_nothing
 
 from jedax import _version
-from jedax.runs import files
+from jedax.store import files
 
 TINY = ["--evaluations", "64", "--population", "4", "--pool", "2", "--cells", "16"]
 
@@ -354,7 +354,7 @@ def test_tasks_and_methods_are_listed(capsys):
 
 
 def test_doctor_tells_of_the_machine(capsys):
-    from jedax.tasks.maze import native
+    from jedax.native import maze as native
 
     out = call(capsys, "doctor")[1]
     assert f"jedax               {_version.__version__}\n" in out

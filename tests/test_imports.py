@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from jedax._checks import JedaxError
-from jedax._imports import load_object, require
+from jedax.errors import JedaxError
+from jedax.imports import load_object, require
 
 
 def test_modules_in_the_current_directory_are_found(tmp_path, monkeypatch):

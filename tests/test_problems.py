@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jedax.config.maze import MazeConfig, load_maze_file
 from jedax.tasks.base import check_task
+from jedax.tasks.maze.settings import MazeConfig, load_maze_file
 
 RESULTS = Path(__file__).parents[1] / "results"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import jedax
-from jedax.config.maze import load_maze_file
+from jedax.tasks.maze.settings import load_maze_file
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import jedax
-from jedax.runs import files
+from jedax.store import files
 
 HERE = Path(__file__).parent.parent
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))
@@ -29,14 +29,14 @@ NAMES = {
         "Evaluation", "Interrupted", "JEDi", "JedaxError", "JediConfig", "Optimizer", "Repertoire", "Report", "Run",
         "Solution", "__version__", "compare", "load", "reevaluate", "resume", "run", "tasks", "write_report",
     ],
-    "jedax.algorithms": ["Algorithm", "Problem", "make_algorithm"],
+    "jedax.methods": ["Algorithm", "Problem", "make_algorithm"],
     "jedax.cli": [],
     "jedax.config": [],
-    "jedax.engines": ["Engine", "Errand", "Failure", "LocalEngine", "NAMES", "make"],
+    "jedax.search.engines": ["Engine", "Errand", "Failure", "LocalEngine", "NAMES", "make"],
     "jedax.es": [
         "EvosaxStrategy", "LMMAES", "SepCMAES", "Strategy", "check_strategy_name", "make_strategy", "strategy_names",
     ],
-    "jedax.experiments": [],
+    "jedax.bench": [],
     "jedax.gp": [
         "FittedGP", "GPData", "GPSettings", "Hyperparameters", "Posterior", "Prediction", "condition", "fit",
         "one_by_one", "posterior", "predict",
@@ -54,14 +54,14 @@ NAMES = {
     "jedax.tasks": ["AntMaze", "Locomotion", "Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "make", "names"],
     "jedax.tasks.control": ["AntMaze", "Locomotion"],
     "jedax.tasks.maze": ["Maze", "Trajectory"],
-    "jedax.tasks.maze.native": [],
-    "jedax.tracking": ["About", "TRACKERS", "Tracker", "Tracking", "make", "names"],
+    "jedax.native.maze": [],
+    "jedax.search.tracking": ["About", "TRACKERS", "Tracker", "Tracking", "make", "names"],
     "jedax.types": [
         "Array", "Bool", "Evaluation", "Float", "IMPROVED", "Insertion", "Int", "NEW", "NOT_ADDED", "PRNGKeyArray",
         "Transitions",
     ],
-    "jedax.workers": [],
-    "jedax.workers.pool": ["Pool", "Stopped", "Work"],
+    "jedax.search.workers": [],
+    "jedax.search.workers.pool": ["Pool", "Stopped", "Work"],
 }  # fmt: skip
 
 

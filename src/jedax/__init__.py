@@ -9,21 +9,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jedax._checks import JedaxError
 from jedax._version import __version__
+from jedax.errors import JedaxError
 
 if TYPE_CHECKING:
     from jedax import tasks
-    from jedax.algorithms.jedi import JEDi
-    from jedax.config.methods import JediConfig
+    from jedax.methods.jedi import JEDi
+    from jedax.methods.settings import JediConfig
     from jedax.repertoire import Repertoire
     from jedax.report.compare import compare
     from jedax.report.pages import write_report
     from jedax.report.reevaluation import reevaluate
-    from jedax.runs.api import resume, run
-    from jedax.runs.optimizer import Optimizer
-    from jedax.runs.results import Run, Solution, load
-    from jedax.runs.search import Interrupted, Report
+    from jedax.search.api import resume, run
+    from jedax.search.loop import Interrupted, Report
+    from jedax.search.optimizer import Optimizer
+    from jedax.store.run import Run, Solution, load
     from jedax.types import Evaluation
 
 __all__ = [
@@ -49,19 +49,19 @@ __all__ = [
 
 _HOMES = {
     "Evaluation": "jedax.types",
-    "Interrupted": "jedax.runs.search",
-    "JEDi": "jedax.algorithms.jedi",
-    "JediConfig": "jedax.config.methods",
-    "Optimizer": "jedax.runs.optimizer",
+    "Interrupted": "jedax.search.loop",
+    "JEDi": "jedax.methods.jedi",
+    "JediConfig": "jedax.methods.settings",
+    "Optimizer": "jedax.search.optimizer",
     "Repertoire": "jedax.repertoire",
-    "Report": "jedax.runs.search",
-    "Run": "jedax.runs.results",
-    "Solution": "jedax.runs.results",
+    "Report": "jedax.search.loop",
+    "Run": "jedax.store.run",
+    "Solution": "jedax.store.run",
     "compare": "jedax.report.compare",
-    "load": "jedax.runs.results",
+    "load": "jedax.store.run",
     "reevaluate": "jedax.report.reevaluation",
-    "resume": "jedax.runs.api",
-    "run": "jedax.runs.api",
+    "resume": "jedax.search.api",
+    "run": "jedax.search.api",
     "write_report": "jedax.report.pages",
 }
 

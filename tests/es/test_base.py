@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.es.base import STEP_SIZE_LIMITS, rank_best_first, recombination_weights
 from jedax.es.lm_ma_es import LMMAES
 from jedax.es.sep_cma_es import VARIANCE_LIMITS, SepCMAES

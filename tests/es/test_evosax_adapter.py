@@ -8,7 +8,7 @@ from evosax.algorithms import SNES, algorithms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.es.evosax_adapter import WORST, EvosaxStrategy, _build, evosax_names
 
 PARAMS = 12

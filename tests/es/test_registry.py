@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import jedax.es
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.es import (
     LMMAES,
     EvosaxStrategy,

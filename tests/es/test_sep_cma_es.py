@@ -8,7 +8,7 @@ import pytest
 from cma.more_algorithms.purecma import CMAESParameters
 from ribs.emitters.opt import SeparableCMAEvolutionStrategy
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.es.base import recombination_weights
 from jedax.es.sep_cma_es import SepCMAES, SepCMARates
 

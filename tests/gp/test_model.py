@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.gp import GPSettings, Hyperparameters
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.experiments.bench import bench
-from jedax.experiments.grids import Grid, parse_entry, slug
-from jedax.runs.directory import RunDirectory
-from jedax.workers.pool import Pool
+from jedax.bench.bench import bench
+from jedax.bench.grids import Grid, parse_entry, slug
+from jedax.search.workers.pool import Pool
+from jedax.store.directory import RunDirectory
 
 METHODS = ("map-elites,offspring=8,cells=16",)
 TASKS = ("tests.workers.work:sphere", "arm")

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import assert_same_bits, without_seconds
 
 import jedax
-from jedax.runs.directory import RunDirectory
+from jedax.store.directory import RunDirectory
 
 SETTINGS = {"evaluations": 8 * 200, "seed": 2, "report_every": 1, "history": False}
 FULL_AT = 8 * 20

@@ -22,14 +22,16 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import jedax
-from jedax._checks import JedaxError
-from jedax.config.maze import load_maze_file
-from jedax.config.run import FullConfig
-from jedax.config.tasks import TASKS
-from jedax.experiments.foreign import read_csv
-from jedax.runs import api, files, history, results
-from jedax.runs.directory import RunDirectory
+from jedax.bench.foreign import read_csv
+from jedax.errors import JedaxError
+from jedax.search import api
+from jedax.store import files, history
+from jedax.store import run as results
+from jedax.store.config import FullConfig
+from jedax.store.directory import RunDirectory
 from jedax.tasks import make
+from jedax.tasks.maze.settings import load_maze_file
+from jedax.tasks.registry import TASKS
 
 SECONDS = 20  # of processor time, for a case that takes a few milliseconds
 MEGABYTES = 1000

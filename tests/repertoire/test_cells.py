@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.repertoire import Cells
 from jedax.repertoire.cells import _cvt, make_cells
 

@@ -9,8 +9,8 @@ import pytest
 from tests.experiments.synthetic import BASELINE, write_run
 from tests.report.pages import opened, saved
 
-from jedax.experiments.comparison import compare
-from jedax.experiments.ranks import ranking
+from jedax.bench.comparison import compare
+from jedax.bench.ranks import ranking
 from jedax.report.pages import write_report
 
 NASTY = "<script>alert(1)</script>"

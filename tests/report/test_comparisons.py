@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from tests.experiments.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
-from jedax.experiments.comparison import compare
+from jedax.bench.comparison import compare
 from jedax.report import cell_maps, comparisons
 from jedax.report.comparison_figures import ablations
 
@@ -122,7 +122,7 @@ def test_ablations_are_labels_with_one_value():
 def test_cells_of_the_seed_nearest_to_the_median(bench):
     (found,) = cell_maps.cell_maps(bench, bench.tables[0])
     assert found.title == "jedi, seed 1 (best -130.0)"
-    from jedax.runs.files import read_tensors
+    from jedax.store.files import read_tensors
 
     arrays = read_tensors(bench.records.of("maze-a", "jedi")[0].source / "repertoire.safetensors")
     np.testing.assert_array_equal(found.fitness, np.where(arrays["fitness"][1] > -np.inf, arrays["fitness"][1], np.nan))

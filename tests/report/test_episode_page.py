@@ -12,7 +12,7 @@ from tests.report.pages import opened, saved
 
 import jedax
 from jedax import cli
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.report import episode_data, rollouts, viewer
 from jedax.report.pages import run_page, write_report
 from jedax.tasks import make
@@ -167,7 +167,7 @@ def test_what_is_missing_is_said(browser, hopper, tmp_path, monkeypatch):
 
 
 def test_a_task_that_cannot_be_made_here(hopper, monkeypatch):
-    from jedax.tasks import gym
+    from jedax.tasks.gym.task import task as gym
 
     gym._cached_look.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "gymnasium", None)

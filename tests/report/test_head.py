@@ -7,7 +7,7 @@ import pytest
 
 from jedax.report.found import find
 from jedax.report.head import head_of
-from jedax.runs.failures import ALL_FAILED
+from jedax.search.failures import ALL_FAILED
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from PIL import Image
 
 import jedax
 from jedax import cli
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.report import plots
 from jedax.report.films import every
 from jedax.report.replay import in_cell, replay

@@ -7,7 +7,7 @@ from PIL import Image
 import jedax
 from jedax.report import replay_control, replay_environment
 from jedax.report.replay import replay
-from jedax.runs.results import Solution
+from jedax.store.run import Solution
 from jedax.tasks import make
 
 pytest.importorskip("mujoco", reason="needs the extra [gym]")

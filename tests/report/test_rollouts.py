@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jedax.report import rollouts as module
 from jedax.report.episode_data import _packed, _ways, kept
 from jedax.report.rollouts import FEET, RETURN, WAY, Rollout, kind_of, rollouts, spread
-from jedax.runs.packing import unpack
+from jedax.store.packing import unpack
 from jedax.tasks import AntMaze, Locomotion, make
 
 BOX = ((0.0, 0.0), (1.0, 1.0))

@@ -12,10 +12,10 @@ from tests.report.pages import opened, saved
 from tests.report.test_scales import CASES
 
 import jedax
-import jedax.config.methods
+import jedax.methods.settings
 from jedax.report.pages import run_page, write_report
-from jedax.runs import files, history
-from jedax.runs.directory import RunDirectory
+from jedax.store import files, history
+from jedax.store.directory import RunDirectory
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_the_slider_plays_the_search_back(page, maze_run, run):
 
 
 def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm):
-    config = jedax.config.methods.MapElitesConfig(offspring=8, cells=16)
+    config = jedax.methods.settings.MapElitesConfig(offspring=8, cells=16)
     with pytest.MonkeyPatch.context() as patch:
         draw_nothing(patch)
         run = jedax.run(config, arm, evaluations=80, out=tmp_path / "run", report_every=3)
@@ -184,7 +184,7 @@ def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm):
 
 
 def test_who_searched_adds_up_to_the_generations(browser, tmp_path, arm):
-    config = jedax.config.methods.JediXConfig(population=4, patience=3, cells=16, samples_per_evaluation=2)
+    config = jedax.methods.settings.JediXConfig(population=4, patience=3, cells=16, samples_per_evaluation=2)
     with pytest.MonkeyPatch.context() as patch:
         draw_nothing(patch)
         run = jedax.run(config, arm, evaluations=16 * 100, replicas=2, out=tmp_path / "run", report_every=7)

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from tests.experiments.synthetic import BASELINE, write_run
 
-from jedax.experiments.comparison import compare
+from jedax.bench.comparison import compare
 from jedax.report import latex, tables
 
 ODD = ["a|b", "a_b*c", "<script>alert(1)</script>", "50%_$x^2$ & {y}~#\\z", "α=0.3", "`code`[x](y)"]

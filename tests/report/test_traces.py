@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.config.maze import distance_to_wall
 from jedax.report import traces as module
 from jedax.report.traces import ARRIVED, COLLIDED, TIMED_OUT, can_trace, traces
 from jedax.tasks import Maze, PlanarArm, make
+from jedax.tasks.maze.settings import distance_to_wall
 
 
 def test_paths_pass_the_descriptors_of_their_cells(maze_run):

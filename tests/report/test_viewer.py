@@ -17,8 +17,8 @@ import pytest
 
 import jedax
 from jedax.report import viewer
-from jedax.runs import history
-from jedax.runs.directory import RunDirectory
+from jedax.store import history
+from jedax.store.directory import RunDirectory
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import optax
 import pytest
 from tests.rl.reference import Adam, Learner
 
+from jedax import networks as policy
 from jedax.rl import TD3, ReplayBuffer, TwinCritic
-from jedax.tasks import policy
 from jedax.types import Transitions
 
 

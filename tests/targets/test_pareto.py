@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.targets import choose_pareto, pareto_rank
 
 SIZE = 12

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from tests.gp.reference import ReferenceGP, cells, standardised, to_data
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.gp import GPSettings, Hyperparameters, condition, posterior
 from jedax.targets import choose_bucb, choose_ucb
 

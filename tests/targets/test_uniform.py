@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.targets import choose_uniform
 
 

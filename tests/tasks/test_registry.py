@@ -4,12 +4,12 @@ import jax
 import pytest
 
 import jedax.tasks
-from jedax._checks import JedaxError
-from jedax.config.functions import FunctionConfig
-from jedax.config.maze import MazeConfig
-from jedax.config.presets import CONTROL_TASKS
-from jedax.config.tasks import TASKS, is_maze_file, task_entry
+from jedax.errors import JedaxError
+from jedax.methods.registry import CONTROL_TASKS
 from jedax.tasks import AntMaze, Locomotion, Maze, PlanarArm, Rastrigin, Sphere, Task, make, names
+from jedax.tasks.functions.settings import FunctionConfig
+from jedax.tasks.maze.settings import MazeConfig
+from jedax.tasks.registry import TASKS, is_maze_file, task_entry
 
 
 def test_names():

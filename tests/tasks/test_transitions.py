@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jedax._checks import JedaxError
+from jedax.errors import JedaxError
 from jedax.tasks import Maze, Sphere, make
 from jedax.types import Evaluation, Transitions
 

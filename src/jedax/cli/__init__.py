@@ -11,8 +11,8 @@ import os  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 
-from jedax._checks import JedaxError, fail, unknown  # noqa: E402
 from jedax._version import __version__  # noqa: E402
+from jedax.errors import JedaxError, fail, unknown  # noqa: E402
 
 _HELP = """\
 usage: jedax COMMAND ...
@@ -99,7 +99,7 @@ def _dispatch(arguments: list[str]) -> None:
 
 
 def _show_tasks() -> None:
-    from jedax.config.tasks import TASKS
+    from jedax.tasks.registry import TASKS
 
     for name, entry in TASKS.items():
         print(f"{name:<14}{entry.summary}")
@@ -109,7 +109,7 @@ def _show_tasks() -> None:
 
 
 def _show_methods() -> None:
-    from jedax.config.presets import METHODS
+    from jedax.methods.registry import METHODS
 
     for name, method in METHODS.items():
         print(f"{name:<14}{method.summary}")
@@ -119,7 +119,7 @@ def _show_methods() -> None:
 
 
 def _show_machine() -> None:
-    from jedax.runs.environment import describe
+    from jedax.search.environment import describe
 
     facts = describe()
     facts |= {f"{name} version": version for name, version in facts.pop("packages").items()}

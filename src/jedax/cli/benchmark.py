@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jedax._checks import JedaxError, check_choice, fail
 from jedax.cli.options import Option, parse
 from jedax.cli.run import nothing_to_save
+from jedax.errors import JedaxError, check_choice, fail
 
 _PARTS = ("simulator", "repertoire", "es", "gp", "run")
 _OPTIONS = {
@@ -33,8 +33,8 @@ def benchmark(arguments: list[str]) -> None:
     parts = [check_choice("only", part, _PARTS) for part in values.get("only") or _PARTS]
     seconds = _seconds(values.get("seconds", "0.5"))
     with nothing_to_save():
-        from jedax.experiments import benchmark as measure
-        from jedax.runs.environment import describe, keep_compiled_programs
+        from jedax.bench import speed as measure
+        from jedax.search.environment import describe, keep_compiled_programs
 
         keep_compiled_programs()
         began, machine = time.perf_counter(), describe()

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jedax._checks import JedaxError, fail
 from jedax.cli.options import ENGINE, Option, parse
 from jedax.cli.run import nothing_to_save
+from jedax.errors import JedaxError, fail
 
 _BENCH = {
     "preset": Option("Tasks, methods and seeds of the paper; see below.", str),
@@ -40,7 +40,7 @@ _COMPARE = {
 
 def bench(arguments: list[str]) -> None:
     """Run a grid of tasks, methods and seeds."""
-    from jedax.experiments.grids import GRIDS
+    from jedax.bench.grids import GRIDS
 
     words, tasks = list(arguments), _words(arguments)
     presets = "; ".join(f"{name}: {grid.summary}" for name, grid in GRIDS.items())
@@ -56,13 +56,13 @@ def bench(arguments: list[str]) -> None:
     out = values.get("out") or _default_out(tasks, values)
     only = values.get("cells") or ()
     with nothing_to_save():
-        from jedax import engines
-        from jedax.experiments.bench import bench as run_bench
-        from jedax.experiments.bench import chosen_cells
-        from jedax.experiments.cells import left_to_do
-        from jedax.experiments.progress import BenchProgress, runs_text
-        from jedax.runs.environment import keep_compiled_programs
-        from jedax.runs.search import Interrupted
+        from jedax.bench.bench import bench as run_bench
+        from jedax.bench.bench import chosen_cells
+        from jedax.bench.cells import left_to_do
+        from jedax.bench.progress import BenchProgress, runs_text
+        from jedax.search import engines
+        from jedax.search.environment import keep_compiled_programs
+        from jedax.search.loop import Interrupted
 
         keep_compiled_programs()
     if values.get("print_cells"):
@@ -108,11 +108,11 @@ def _collect(tasks: list[str], values: dict[str, Any]) -> None:
     if out is None:
         raise fail("collect", expected="--out", received="none", remedy="name the directory to gather in")
     with nothing_to_save():
-        from jedax.engines import LocalEngine
-        from jedax.experiments.bench import chosen_cells
-        from jedax.experiments.cells import error_file, left_to_do
-        from jedax.experiments.collect import collect
-        from jedax.experiments.progress import runs_text
+        from jedax.bench.bench import chosen_cells
+        from jedax.bench.cells import error_file, left_to_do
+        from jedax.bench.collect import collect
+        from jedax.bench.progress import runs_text
+        from jedax.search.engines import LocalEngine
     found = collect(values["collect"], out)
     for path in found.unfinished:
         print(f"not finished: {path}")
@@ -137,7 +137,7 @@ def _words(arguments: list[str]) -> list[str]:
 
 
 def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
-    from jedax.experiments.grids import Grid, grid_named, parse_entry
+    from jedax.bench.grids import Grid, grid_named, parse_entry
 
     methods = tuple(parse_entry(text) for text in values.get("methods") or ())
     if "preset" in values:
@@ -167,7 +167,7 @@ def _number(name: str, text: str) -> int:
 
 
 def _default_out(tasks: list[str], values: dict[str, Any]) -> str:
-    from jedax.experiments.grids import slug
+    from jedax.bench.grids import slug
 
     return f"runs/bench-{values.get('preset') or '-'.join(slug(Path(task).stem) for task in tasks)}"
 

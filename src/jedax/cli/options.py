@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from jedax._checks import fail, unknown
+from jedax.errors import fail, unknown
 
 
 @dataclasses.dataclass(frozen=True)

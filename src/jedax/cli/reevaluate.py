@@ -6,9 +6,9 @@ import sys
 import time
 from typing import Literal
 
-from jedax._checks import JedaxError, fail
 from jedax.cli.options import Option, parse
 from jedax.cli.run import nothing_to_save
+from jedax.errors import JedaxError, fail
 
 _SECONDS_BETWEEN_LINES = 10.0
 _REEVALUATE = {
@@ -30,7 +30,7 @@ def reevaluate(arguments: list[str]) -> None:
         raise fail("jedax reevaluate", expected="a run's directory", received="none", remedy="see runs/")
     with nothing_to_save():
         from jedax.report import reevaluation
-        from jedax.runs.environment import keep_compiled_programs
+        from jedax.search.environment import keep_compiled_programs
 
         keep_compiled_programs()
     samples, seed = (_whole(name, values.get(name, str(_REEVALUATE[name].default))) for name in ("samples", "seed"))

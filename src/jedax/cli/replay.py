@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jedax._checks import JedaxError, fail
 from jedax.cli.options import Option, parse
 from jedax.cli.run import nothing_to_save
+from jedax.errors import JedaxError, fail
 
 _REPLAY = {
     "cell": Option("A descriptor: replay the solution of the cell it lies in. Default: the best.", tuple[float, ...]),
@@ -31,7 +31,7 @@ def replay(arguments: list[str]) -> None:
     os.environ.pop("MUJOCO_GL", None)
     with nothing_to_save():
         from jedax.report.replay import replay as show
-        from jedax.runs.environment import keep_compiled_programs
+        from jedax.search.environment import keep_compiled_programs
 
         keep_compiled_programs()
     found = show(directory, cell=cell, seed=seed, out=values.get("out"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from jedax._checks import JedaxError, fail
 from jedax.cli.options import Option, parse
 from jedax.cli.run import nothing_to_save
+from jedax.errors import JedaxError, fail
 
 _REPORT = {
     "out": Option("The page; default: report.html in the directory.", str),
@@ -35,7 +35,7 @@ def report(arguments: list[str]) -> None:
     )
     with nothing_to_save():
         from jedax.report.pages import write_report
-        from jedax.runs.environment import keep_compiled_programs
+        from jedax.search.environment import keep_compiled_programs
 
         keep_compiled_programs()
         page = write_report(
@@ -52,7 +52,7 @@ def view(arguments: list[str]) -> None:
     )
     with nothing_to_save():
         from jedax.report.viewer import serve
-        from jedax.runs.environment import keep_compiled_programs
+        from jedax.search.environment import keep_compiled_programs
 
         keep_compiled_programs()
     serve(directory, port=_port(values.get("port", "0")), browser=values.get("open", False), say=_say)

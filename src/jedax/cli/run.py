@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jedax._checks import fail
 from jedax.cli import BEGAN
 from jedax.cli.options import ENGINE, Option, is_tuple, parse, peek
-from jedax.config.presets import DEFAULT_METHOD, check_parameters, default_method
+from jedax.errors import fail
+from jedax.methods.registry import DEFAULT_METHOD, check_parameters, default_method
 
 _COMMAND = {
     "method": Option(
@@ -40,9 +40,9 @@ _WITHOUT_VALUE = {"--overwrite", "--border", "--no-border", "--history", "--no-h
 
 def run(arguments: list[str]) -> None:
     """Search, or go on with a search, as the arguments say."""
-    from jedax.config.presets import method_defaults, preset_budget
-    from jedax.config.run import FullConfig, RunConfig
-    from jedax.config.tasks import task_entry
+    from jedax.methods.registry import method_defaults, preset_budget
+    from jedax.store.config import FullConfig, RunConfig
+    from jedax.tasks.registry import task_entry
 
     given_config = peek(arguments, "--config")
     task = _take_task(arguments)
@@ -107,7 +107,7 @@ def _parameter(argument: str) -> str:
 
 def _take_task(arguments: list[str]) -> str | None:
     """Remove the task from the arguments and return it: a task's name or a maze file that is no flag's value."""
-    from jedax.config.tasks import TASKS, is_elsewhere, is_maze_file, unknown_task
+    from jedax.tasks.registry import TASKS, is_elsewhere, is_maze_file, unknown_task
 
     before = ""
     for place, argument in enumerate(arguments):
@@ -134,16 +134,15 @@ def _carry_out(
 ) -> None:
     """Import what does the work, and do it."""
     with nothing_to_save():
-        from jedax import engines
-        from jedax.runs import api, progress
-        from jedax.runs.environment import keep_compiled_programs
-        from jedax.runs.failures import ALL_FAILED
-        from jedax.runs.results import task_of
+        from jedax.search import api, engines, progress
+        from jedax.search.environment import keep_compiled_programs
+        from jedax.search.failures import ALL_FAILED
+        from jedax.store.run import task_of
         from jedax.tasks.host import HostTask
 
         keep_compiled_programs()
     if resume is not None:
-        from jedax.runs.directory import RunDirectory
+        from jedax.store.directory import RunDirectory
 
         config, out = RunDirectory.open(resume).read_config(), resume
     with engines.make(**where) as engine:
@@ -267,8 +266,8 @@ def _read(path: str) -> str:
 
 def _default_name(config: Any, overwrite: bool) -> Path:
     """Return a directory under runs/ that does not exist yet, or may be overwritten."""
-    from jedax.config.tasks import is_maze_file
-    from jedax.experiments.grids import slug
+    from jedax.bench.grids import slug
+    from jedax.tasks.registry import is_maze_file
 
     task = Path(config.task).stem if is_maze_file(config.task) else slug(config.task)
     stem = f"{task}-{config.method}-seed{config.run.seed}"

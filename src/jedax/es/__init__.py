@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jedax._checks import check_choice
+from jedax.errors import check_choice
 
 if TYPE_CHECKING:
     from jedax.es.base import Strategy

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax._checks import fail
+from jedax.errors import fail
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 STEP_SIZE_LIMITS = (1e-12, 1e12)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax._checks import check_choice, fail
+from jedax.errors import check_choice, fail
 from jedax.es.base import Strategy
 from jedax.types import Array, Float, PRNGKeyArray
 

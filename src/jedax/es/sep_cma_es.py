@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jedax._checks import fail
+from jedax.errors import fail
 from jedax.es.base import STEP_SIZE_LIMITS, Strategy, precise_dot, rank_best_first, recombination_weights
 from jedax.types import Array, Float, Int, PRNGKeyArray
 

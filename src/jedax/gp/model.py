@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jedax._checks import fail
+from jedax.errors import fail
 from jedax.gp.tiles import Factor
 from jedax.types import Array, Bool, Float, Int
 

@@ -1,6 +1,6 @@
 """Native code for the CPU beside the maze simulator: random bits, the nearest centroid, and adding to a repertoire.
 
-It is in the same library as `jedax.tasks.maze.native`, and does in one call each what takes JAX a dozen kernels: a
+It is in the same library as `jedax.native.maze`, and does in one call each what takes JAX a dozen kernels: a
 generation takes less time, and its program a third of the time to compile. All of it returns the bits that JAX alone
 would, so results do not depend on whether it is there.
 """
@@ -32,8 +32,8 @@ _THREEFRY = "threefry2x32"
 
 @functools.cache
 def available() -> bool:
-    """Return whether the library is there and in use (see `jedax.tasks.maze.native.status`); registers its handlers."""
-    from jedax.tasks.maze import native as maze
+    """Return whether the library is there and in use (see `jedax.native.maze.status`); registers its handlers."""
+    from jedax.native import maze
 
     if maze.status().instruction_set is None:
         return False

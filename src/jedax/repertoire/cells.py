@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax import native
-from jedax._checks import JedaxError, check_choice, fail
+from jedax.errors import JedaxError, check_choice, fail
 from jedax.repertoire.nearest import Tiles, make_tiles, nearest_of_all, nearest_of_tile
 from jedax.types import Array, Float, Int
 

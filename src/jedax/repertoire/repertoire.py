@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax import native
-from jedax._checks import fail
+from jedax.errors import fail
 from jedax.repertoire.cells import Cells
 from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 

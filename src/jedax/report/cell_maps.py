@@ -9,17 +9,17 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from jedax.config.run import CUSTOM
-from jedax.experiments.comparison import JEDI_METHODS, Comparison, Entry, TaskTable
-from jedax.experiments.records import Record
+from jedax.bench.comparison import JEDI_METHODS, Comparison, Entry, TaskTable
+from jedax.bench.records import Record
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
 from jedax.report.comparisons import plain
 from jedax.report.numbers import decimals_for, fitness_text
 from jedax.report.scales import colour_limits
-from jedax.runs.directory import RunDirectory
-from jedax.runs.files import CorruptError
-from jedax.runs.results import task_of
+from jedax.store.config import CUSTOM
+from jedax.store.directory import RunDirectory
+from jedax.store.files import CorruptError
+from jedax.store.run import task_of
 from jedax.tasks.base import Task
 
 _MOST_METHODS = 4

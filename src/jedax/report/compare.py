@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from jedax._checks import check_choice, fail
-from jedax.experiments import comparison as experiments
-from jedax.experiments.comparison import Comparison
-from jedax.experiments.statistics import BANDS
+from jedax.bench import comparison as experiments
+from jedax.bench.comparison import Comparison
+from jedax.bench.statistics import BANDS
+from jedax.errors import check_choice, fail
 from jedax.report import latex, tables
 from jedax.report.comparison_figures import FORMATS, write_comparison_figures
-from jedax.runs.files import write_atomic
+from jedax.store.files import write_atomic
 
 
 def compare(
@@ -31,7 +31,7 @@ def compare(
 
     Args:
         directories: Directories, searched with all that is below them, and CSV files of other programs (see
-            `jedax.experiments.foreign`).
+            `jedax.bench.foreign`).
         out: Where to write; None: the folder `compare` in the first directory.
         reference: Label that all others are tested against; None: the better JEDi of each task.
         band: Around the median in figures: "quartiles", or "std" for one standard deviation as in the paper.

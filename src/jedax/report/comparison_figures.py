@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from jedax.experiments.comparison import Comparison, TaskTable
+from jedax.bench.comparison import Comparison, TaskTable
 from jedax.report import cell_maps, comparisons
 from jedax.report.comparisons import Styles, plain
-from jedax.runs.files import write_atomic
+from jedax.store.files import write_atomic
 
 FORMATS = ("png", "pdf")
 
@@ -41,7 +41,7 @@ def write_comparison_figures(
     Args:
         comparison: What to draw.
         folder: Where to; made if it is missing.
-        band: As in `jedax.experiments.statistics.median_band`.
+        band: As in `jedax.bench.statistics.median_band`.
         formats: Of `FORMATS`.
         cells: Methods whose cells are drawn; None: as in `jedax.report.cell_maps.cell_maps`.
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jedax.experiments import comparison as experiments
-from jedax.experiments.comparison import Comparison, Entry, TaskTable
-from jedax.experiments.ranks import ranking
-from jedax.experiments.records import Record
-from jedax.experiments.statistics import median_band
+from jedax.bench import comparison as experiments
+from jedax.bench.comparison import Comparison, Entry, TaskTable
+from jedax.bench.ranks import ranking
+from jedax.bench.records import Record
+from jedax.bench.statistics import median_band
 from jedax.report import tables
 from jedax.report.comparisons import styles
 from jedax.report.html import FILE, render
@@ -30,7 +30,7 @@ def comparison_page(folder: Path, page: Path, plotly_path: str | None = None) ->
         plotly_path: As in `jedax.report.pages.run_page`.
 
     Raises:
-        JedaxError: As in `jedax.experiments.comparison.compare`.
+        JedaxError: As in `jedax.bench.comparison.compare`.
     """
     found = experiments.compare(folder)
     return render(

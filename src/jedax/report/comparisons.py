@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
-from jedax.experiments.comparison import Comparison, TaskTable
-from jedax.experiments.statistics import ecdf, median_band
+from jedax.bench.comparison import Comparison, TaskTable
+from jedax.bench.statistics import ecdf, median_band
 from jedax.report.numbers import evaluations_text
 from jedax.report.scales import cut_axis
 

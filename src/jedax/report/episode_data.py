@@ -1,4 +1,4 @@
-"""Episodes as a page shows them: JSON values, arrays packed as `jedax.runs.packing` does."""
+"""Episodes as a page shows them: JSON values, arrays packed as `jedax.store.packing` does."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from jedax._checks import JedaxError, fail
-from jedax.config.run import CUSTOM
+from jedax.errors import JedaxError, fail
 from jedax.report.found import Found
 from jedax.report.rollouts import FEET, MOST_POINTS, WAY, Rollout, kind_of, rollouts, spread
-from jedax.runs.packing import pack
+from jedax.store.config import CUSTOM
+from jedax.store.packing import pack
 from jedax.tasks.base import Task
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.control.base import ControlTask
-from jedax.tasks.maze import Maze
+from jedax.tasks.maze.task import Maze
 
 # Bytes of all episodes in a page.
 _MOST_BYTES = 2_500_000

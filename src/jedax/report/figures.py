@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from jedax.report import plots
 from jedax.report.pictures import write_picture
-from jedax.runs.results import Run
+from jedax.store.run import Run
 
 
 def write_figures(run: Run, folder: Path) -> list[Path]:

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jedax.runs.files import write_atomic
-from jedax.runs.results import Solution
+from jedax.store.files import write_atomic
+from jedax.store.run import Solution
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from jedax._checks import JedaxError
-from jedax.config.run import CUSTOM, FullConfig
+from jedax.errors import JedaxError
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
-from jedax.runs import history, results
-from jedax.runs.directory import RunDirectory
-from jedax.runs.guard import check_summary
-from jedax.runs.history import History
+from jedax.store import history
+from jedax.store import run as results
+from jedax.store.config import CUSTOM, FullConfig
+from jedax.store.directory import RunDirectory
+from jedax.store.guard import check_summary
+from jedax.store.history import History
 from jedax.tasks.base import Task
 
 

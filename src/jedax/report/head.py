@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from jedax.config.methods import JediConfig, JediXConfig
-from jedax.experiments.reading import task_name
+from jedax.bench.reading import task_name
+from jedax.methods.settings import JediConfig, JediXConfig
 from jedax.report.found import Found
 from jedax.report.numbers import decimals_for, fitness_text, share_text
-from jedax.runs.failures import ALL_FAILED
+from jedax.search.failures import ALL_FAILED
 from jedax.tasks.control.ant_maze import AntMaze
-from jedax.tasks.maze import Maze
+from jedax.tasks.maze.task import Maze
 
 _STATUS = {
     "running": "has not ended",

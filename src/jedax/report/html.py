@@ -10,8 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jedax._checks import fail
 from jedax._version import __version__
+from jedax.errors import fail
 
 FILE = "report.html"
 PLOTLY = "plotly.min.js"

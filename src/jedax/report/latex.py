@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from jedax.experiments.comparison import SIGNIFICANT, Comparison, Entry
+from jedax.bench.comparison import SIGNIFICANT, Comparison, Entry
 from jedax.report.numbers import fitness_text, p_text, share_text
 from jedax.report.tables import has_tests, table_decimals
 

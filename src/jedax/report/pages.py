@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jedax._checks import JedaxError, fail
+from jedax.errors import JedaxError, fail
 from jedax.report.html import FILE, PLOTLY, plotly_source, render, templates
-from jedax.runs.files import write_atomic
+from jedax.store.files import write_atomic
 from jedax.tasks.base import Task
 
 TRACE_SECONDS = 60.0

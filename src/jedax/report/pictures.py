@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from jedax.runs.files import write_atomic
+from jedax.store.files import write_atomic
 
 _DPI = 150
 

@@ -11,18 +11,19 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import BoxStyle, Circle, FancyBboxPatch, Rectangle
 
-from jedax._checks import check_choice, fail
-from jedax.config.maze import MazeConfig
+from jedax.errors import check_choice, fail
 from jedax.repertoire.cells import Cells
 from jedax.report.numbers import evaluations_text
 from jedax.report.run_plots import distances, gp_parameters, legend_below, paper_style, phase_times, replay, save
 from jedax.report.scales import colour_limits, cut_axis
-from jedax.runs.results import Run
+from jedax.store.run import Run
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
-from jedax.tasks.control import AntMaze, layout
-from jedax.tasks.functions import PlanarArm
-from jedax.tasks.maze import Maze
+from jedax.tasks.control import layout
+from jedax.tasks.control.ant_maze import AntMaze
+from jedax.tasks.functions.task import PlanarArm
+from jedax.tasks.maze.settings import MazeConfig
+from jedax.tasks.maze.task import Maze
 
 __all__ = [
     "LAYERS",

@@ -12,14 +12,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jedax._checks import fail
+from jedax.errors import fail
 from jedax.report import plots
 from jedax.report.numbers import decimals_for, fitness_text
 from jedax.report.pictures import write_picture
-from jedax.runs.directory import REEVALUATED, RunDirectory
-from jedax.runs.files import write_atomic, write_json
-from jedax.runs.reevaluation import Note, Reevaluation, Solutions, sample_again
-from jedax.runs.results import Run, load
+from jedax.search.reevaluation import Note, Reevaluation, Solutions, sample_again
+from jedax.store.directory import REEVALUATED, RunDirectory
+from jedax.store.files import write_atomic, write_json
+from jedax.store.run import Run, load
 from jedax.tasks.base import Task
 
 FILES = REEVALUATED

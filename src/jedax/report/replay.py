@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 
-from jedax._checks import fail
+from jedax.errors import fail
 from jedax.report import plots
 from jedax.report.films import Replay
 from jedax.report.pictures import write_picture
-from jedax.runs.results import Run, Solution, load
+from jedax.store.run import Run, Solution, load
 from jedax.tasks import Maze, Task
 from jedax.tasks.control.base import ControlTask
-from jedax.tasks.gym import Gym
-from jedax.tasks.playground import Playground
+from jedax.tasks.gym.task import Gym
+from jedax.tasks.playground.task import Playground
 
 FOLDER = "replay"
 """Where in a run's directory pictures go."""

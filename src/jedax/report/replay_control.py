@@ -17,8 +17,8 @@ from jedax.report import plots, sticks
 from jedax.report.films import Replay, departures, every, jitted, write_arrays, write_film
 from jedax.report.mujoco_film import render
 from jedax.report.pictures import write_picture
-from jedax.runs.results import Solution
-from jedax.tasks.control import AntMaze
+from jedax.store.run import Solution
+from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.control.base import ControlTask
 from jedax.tasks.control.locomotion import Locomotion
 

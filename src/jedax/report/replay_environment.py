@@ -16,10 +16,10 @@ from jedax.report import plots, sticks
 from jedax.report.films import Replay, departures, every, write_arrays, write_film
 from jedax.report.pictures import write_picture
 from jedax.report.replay_control import film_robot
-from jedax.runs.results import Solution
-from jedax.tasks.gym import Gym
+from jedax.store.run import Solution
+from jedax.tasks.gym.task import Gym
 from jedax.tasks.motion import Motion
-from jedax.tasks.playground import Playground
+from jedax.tasks.playground.task import Playground
 
 _MOST_FRAMES = 150
 _POSES = 9

@@ -15,7 +15,7 @@ from matplotlib.patches import Circle
 from jedax.report import plots
 from jedax.report.films import Replay, every, jitted, write_arrays, write_film
 from jedax.report.pictures import write_picture
-from jedax.runs.results import Solution
+from jedax.store.run import Solution
 from jedax.tasks import Maze
 
 _MOST_FRAMES = 120

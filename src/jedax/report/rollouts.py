@@ -16,8 +16,8 @@ from jedax.tasks.base import Task
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.control.base import ControlTask
 from jedax.tasks.control.locomotion import Locomotion
-from jedax.tasks.gym import Gym
-from jedax.tasks.playground import Playground
+from jedax.tasks.gym.task import Gym
+from jedax.tasks.playground.task import Playground
 
 FEET, WAY, RETURN = "feet", "way", "return"
 

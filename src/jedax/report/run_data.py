@@ -1,4 +1,4 @@
-"""All that the page of a run shows, as JSON values; arrays are packed as `jedax.runs.packing` does."""
+"""All that the page of a run shows, as JSON values; arrays are packed as `jedax.store.packing` does."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jedax.report import plots
 from jedax.report.episode_data import episodes, replay_command
 from jedax.report.found import Found
 from jedax.report.traces import can_trace, traces
-from jedax.runs.history import History
-from jedax.runs.packing import pack
+from jedax.store.history import History
+from jedax.store.packing import pack
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
 from jedax.tasks.control import layout
 from jedax.tasks.control.ant_maze import AntMaze
-from jedax.tasks.maze import Maze
+from jedax.tasks.maze.task import Maze
 
 # Points of all paths in a page: 5.4 bytes each.
 _MOST_POINTS = 400_000

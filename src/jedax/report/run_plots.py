@@ -13,12 +13,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jedax._checks import fail
+from jedax.errors import fail
 from jedax.report.numbers import evaluations_text
-from jedax.runs import history
-from jedax.runs.files import write_atomic
-from jedax.runs.history import History
-from jedax.runs.results import Run
+from jedax.store import history
+from jedax.store.files import write_atomic
+from jedax.store.history import History
+from jedax.store.run import Run
 
 COLUMN = 3.33
 """Width of a column of the paper, in inches."""

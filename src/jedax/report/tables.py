@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from jedax.experiments.comparison import SIGNIFICANT, Comparison, Entry, TaskTable
-from jedax.experiments.records import Records
+from jedax.bench.comparison import SIGNIFICANT, Comparison, Entry, TaskTable
+from jedax.bench.records import Records
 from jedax.report.numbers import decimals_for, evaluations_text, fitness_text, p_text, share_text
 
 _MARKED = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from jedax.config.maze import distance_to_wall
 from jedax.tasks.base import Task
-from jedax.tasks.functions import PlanarArm
-from jedax.tasks.maze import Maze
+from jedax.tasks.functions.task import PlanarArm
+from jedax.tasks.maze.settings import distance_to_wall
+from jedax.tasks.maze.task import Maze
 
 _BATCH = 4096
 ARRIVED, COLLIDED, TIMED_OUT = "arrived", "collided", "time out"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from jedax._checks import JedaxError, fail
+from jedax.errors import JedaxError, fail
 from jedax.report import html, pages
-from jedax.runs.directory import RunDirectory
-from jedax.runs.history import FILE as HISTORY
+from jedax.store.directory import RunDirectory
+from jedax.store.history import FILE as HISTORY
 
 HOST = "127.0.0.1"
 

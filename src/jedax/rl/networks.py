@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jedax.tasks import policy
+from jedax import networks as policy
 from jedax.types import Array, Float, PRNGKeyArray
 
 

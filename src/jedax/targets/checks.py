@@ -1,6 +1,6 @@
 """The one check that all choices of targets share."""
 
-from jedax._checks import fail
+from jedax.errors import fail
 
 
 def check_num_targets(num_targets: int, num_cells: int) -> None:

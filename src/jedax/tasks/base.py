@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import jax
 
-from jedax._checks import JedaxError, fail
-from jedax.config.base import Config
+from jedax.errors import JedaxError, fail
+from jedax.settings import Config
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 # Errors of JAX about code that needs to know the values of what it traces.

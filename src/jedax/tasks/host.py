@@ -9,17 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax._imports import load_object
+from jedax.imports import load_object
+from jedax.search.workers.pool import Work
 from jedax.tasks.measured import MeasuredTask
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
-from jedax.workers.pool import Work
 
 
 class HostTask(MeasuredTask):
     """A task whose evaluations run outside JAX; `init` is JAX as everywhere.
 
     `evaluate` and `evaluate_batch` work in this process and cannot be traced; searches use workers instead, see
-    `jedax.runs.host`.
+    `jedax.search.host`.
     """
 
     @property

@@ -8,9 +8,9 @@ from typing import Self
 import jax
 import numpy as np
 
-from jedax._checks import fail
-from jedax.config.environments import WithDescriptorBounds
+from jedax.errors import fail
 from jedax.tasks.base import ConfiguredTask
+from jedax.tasks.settings import WithDescriptorBounds
 
 # How far measured bounds reach beyond what was seen, as a share of its range.
 _MARGIN = 0.1

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from brax.envs.base import State
 
-from jedax.tasks.control import AntMaze, Locomotion
+from jedax.tasks.control.ant_maze import AntMaze
+from jedax.tasks.control.locomotion import Locomotion
 
 
 class Pose(NamedTuple):

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tasks.control.scripted import Script, ant, walker
 
-from jedax._checks import JedaxError
-from jedax.tasks.control import AntMaze, Locomotion, base
+from jedax.errors import JedaxError
+from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.control.base import Tally
+from jedax.tasks.control.locomotion import Locomotion, base
 from jedax.types import Evaluation
 
 KEY = jax.random.key(0)

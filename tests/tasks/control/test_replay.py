@@ -8,8 +8,9 @@ from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from jedax.report import replay_control, sticks
-from jedax.runs.results import Solution
-from jedax.tasks.control import AntMaze, Locomotion
+from jedax.store.run import Solution
+from jedax.tasks.control.ant_maze import AntMaze
+from jedax.tasks.control.locomotion import Locomotion
 
 
 @pytest.fixture(scope="module")

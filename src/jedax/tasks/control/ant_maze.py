@@ -7,9 +7,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jedax.config.control import AntMazeConfig
 from jedax.tasks.control.base import ControlTask, Tally
 from jedax.tasks.control.layout import LIMITS, TARGET
+from jedax.tasks.control.settings import AntMazeConfig
 from jedax.types import Array, Bool, Float
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jedax._checks import JedaxError, fail
-from jedax.config.control import ControlConfig
+from jedax import networks as policy
+from jedax.errors import JedaxError, fail
 from jedax.native import choose
-from jedax.tasks import policy
 from jedax.tasks.base import ConfiguredTask
+from jedax.tasks.control.settings import ControlConfig
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
 
 # Policies that a CPU runs side by side: their weights are read anew in every step and should stay in its caches, and

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jedax.config.control import LocomotionConfig
 from jedax.tasks.control.base import ControlTask, Tally
+from jedax.tasks.control.settings import LocomotionConfig
 from jedax.types import Array, Bool, Float
 
 

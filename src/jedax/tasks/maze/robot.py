@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jedax.config.maze import MazeConfig
+from jedax.tasks.maze.settings import MazeConfig
 from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 Scalar = Float[Array, ""]

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jedax._checks import fail
-from jedax.config.maze import MazeConfig
+from jedax import networks as policy
+from jedax.errors import fail
 from jedax.native import choose
-from jedax.tasks import policy
+from jedax.native import maze as native
 from jedax.tasks.base import ConfiguredTask, member_keys
-from jedax.tasks.maze import native, robot
+from jedax.tasks.maze import robot
+from jedax.tasks.maze.settings import MazeConfig
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
 
 _NO_CONTACT = (-1.0, -1.0)
@@ -138,7 +139,7 @@ class Maze(ConfiguredTask):
         return jax.tree.map(lambda value: jnp.where(finite, value, jnp.nan), evaluation)
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch; on a CPU with the native simulator, see `jedax.tasks.maze.native`.
+        """Evaluate a batch; on a CPU with the native simulator, see `jedax.native.maze`.
 
         The native one returns the same bits for a controller whatever else is in the batch. It rounds in its own
         way: a few robots that graze a wall may end elsewhere than those of `evaluate`.

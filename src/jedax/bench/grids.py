@@ -1,0 +1,152 @@
+"""Grids of tasks and methods: those of the paper, and those of one's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jedax.errors import check_choice, fail, unknown
+from jedax.methods.registry import METHODS, check_parameters, method_defaults
+from jedax.methods.settings import MethodConfig
+
+MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
+CONTROL = ("halfcheetah", "walker2d", "ant-maze")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method of a grid, with all that it is to be run with.
+
+    Attributes:
+        label: What tables and figures call it.
+        method: The name of the method.
+        preset: One of the method's presets; None: its first.
+        changes: Parameters that differ from the preset.
+    """
+
+    label: str
+    method: str
+    preset: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def config(self, task: str) -> MethodConfig:
+        """Return its parameters on a task.
+
+        Raises:
+            JedaxError: A method, preset or parameter that does not exist, or a value that does not fit.
+        """
+        config = method_defaults(self.method, task, self.preset)
+        check_parameters(self.method, self.changes, where=self.label)
+        unfamiliar = next((name for name in self.changes if name not in type(config).model_fields), None)
+        if unfamiliar is not None:
+            raise unknown(f"{self.label}: parameter", unfamiliar, type(config).model_fields)
+        return config.replace(**self.changes)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Tasks and methods, each of which is run on each task.
+
+    Attributes:
+        summary: What it is for, in a line.
+        tasks: Names of tasks, or maze files.
+        entries: The methods.
+        seeds: How many seeds, from 0.
+        evaluations: Budget of each seed; None: the task's own.
+    """
+
+    summary: str
+    tasks: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    seeds: int = 10
+    evaluations: int | None = None
+
+
+PAPER_ENTRIES = (
+    Entry("jedi-paper tuned", "jedi-paper", "tuned"),
+    Entry("jedi-paper decay", "jedi-paper", "decay"),
+    Entry("jedi", "jedi"),
+    Entry("es", "es"),
+    Entry("es-restart", "es-restart"),
+    Entry("map-elites", "map-elites"),
+    Entry("cma-me imp", "cma-me", "imp"),
+    Entry("cma-me opt", "cma-me", "opt"),
+    Entry("cma-mae", "cma-mae"),
+    Entry("pga-me", "pga-me"),
+)
+"""The methods of the paper's Table 1 and of its table of additional baselines, and our default."""
+
+
+def _vary(parameter: str, values: Sequence[Any], method: str = "jedi-paper") -> tuple[Entry, ...]:
+    return tuple(Entry(f"{parameter}={value}", method, None, {parameter: value}) for value in values)
+
+
+GRIDS: dict[str, Grid] = {
+    "paper-mazes": Grid("the paper's mazes and methods at full budget", MAZES, PAPER_ENTRIES),
+    "paper-mazes-quick": Grid("the same, a small budget, to see that all works", MAZES, PAPER_ENTRIES, 2, 10_000),
+    "paper-control": Grid("the paper's control tasks and methods at full budget", CONTROL, PAPER_ENTRIES, 5),
+    "ablation-alpha": Grid(
+        "weight of nearness to the target (paper, appendix C)",
+        MAZES,
+        _vary("alpha", (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, "decay")),
+    ),
+    "ablation-targets": Grid(
+        "how targets are chosen (paper, appendix C)",
+        MAZES,
+        (
+            Entry("targets=uniform", "jedi-paper", None, {"targets": "uniform"}),
+            Entry("targets=gp", "jedi-paper", None, {"gp": "standard"}),
+            Entry("targets=weighted-gp", "jedi-paper"),
+        ),
+    ),
+    "ablation-generations": Grid(
+        "generations of an ES before new targets are chosen (paper, appendix C)",
+        MAZES,
+        _vary("generations", (10, 50, 100, 200)),
+    ),
+    "ablation-pool": Grid("number of ES side by side (paper, appendix C)", MAZES, _vary("pool", (1, 4, 16))),
+    "ablation-learning-rate": Grid(
+        "learning rate of CMA-MAE's thresholds (paper, appendix A)",
+        MAZES,
+        _vary("learning_rate", (1.0, 0.1, 0.01, 0.001, 0.0), "cma-mae"),
+    ),
+}
+"""Grids by name."""
+
+
+def grid_named(name: str) -> Grid:
+    """Return a grid of the paper by its name.
+
+    Raises:
+        JedaxError: There is none of that name.
+    """
+    return GRIDS[check_choice("preset", name, GRIDS)]
+
+
+def parse_entry(text: str) -> Entry:
+    """Read a method as a command names it: a method, with a preset or parameters after commas.
+
+    Examples are `jedi`, `jedi-paper,tuned`, `cma-me,opt`, `jedi,alpha=0.3,pool=1`. The label is the same with spaces.
+
+    Raises:
+        JedaxError: An unknown method or preset, or two presets.
+    """
+    method, *rest = [part.strip() for part in text.split(",")]
+    check_choice("methods", method, METHODS)
+    preset, changes = None, {}
+    for part in rest:
+        name, equals, value = part.partition("=")
+        if equals:
+            changes[name.strip().replace("-", "_")] = value.strip()
+        elif preset is None:
+            preset = check_choice(f"methods: preset of {method}", part, METHODS[method].presets)
+        else:
+            raise fail("methods", expected="one preset", received=repr(text), remedy="leave one out")
+    return Entry(" ".join([method, *rest]), method, preset, changes)
+
+
+def slug(name: str) -> str:
+    """Return a name as part of a path: letters, digits, and the signs that no system minds."""
+    return re.sub(r"[^A-Za-z0-9._=+-]+", "-", name).strip("-.") or "unnamed"

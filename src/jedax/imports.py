@@ -1,0 +1,79 @@
+"""Objects by name, and packages that only some tasks need."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from jedax.errors import JedaxError, fail, nearest
+
+
+def load_object(name: str, argument: str) -> Any:
+    """Return what `module:attribute` names; modules in the current directory are found, too.
+
+    Args:
+        name: The name.
+        argument: What errors call it.
+
+    Raises:
+        JedaxError: The module cannot be imported, or has no such attribute.
+    """
+    module_name, _, attribute = name.partition(":")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except JedaxError:
+        raise
+    except Exception as error:
+        is_missing = isinstance(error, ModuleNotFoundError) and (error.name or "") in module_name
+        raise fail(
+            argument,
+            expected=f"a module {module_name} that can be imported",
+            received=f"{type(error).__name__}: {error}",
+            remedy="check its name, and run from its directory or install it" if is_missing else "mend the module",
+        ) from None
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            public = [known for known in dir(found) if not known.startswith("_")]
+            message = f"{argument}: expected {part!r} in {module_name}, got none; {nearest(part, public)}"
+            raise JedaxError(message if message.endswith("?") else f"{message}.")
+        found = getattr(found, part)
+    return found
+
+
+def require(module: str, extra: str, argument: str) -> ModuleType:
+    """Import a package that an extra of jedax installs.
+
+    Raises:
+        JedaxError: It is not installed, or cannot be imported.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise fail(
+            argument,
+            expected=f"the package {module}",
+            received=str(error),
+            remedy=f"install it with: pip install 'jedax[{extra}]'",
+        ) from None
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a package whose names are imported when they are first used (PEP 562).
+
+    Args:
+        package: The package's `__name__`.
+        homes: The module of each name.
+    """
+
+    def getattribute(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(homes[name]), name)
+
+    return getattribute, lambda: sorted(homes)

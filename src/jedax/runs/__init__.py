@@ -1,1 +1,0 @@
-"""One search: the loop, its compiled programs, its directory, and how to look at it afterwards."""

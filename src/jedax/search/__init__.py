@@ -1,0 +1,1 @@
+"""The search: its loop, what is compiled, and where evaluations are done."""

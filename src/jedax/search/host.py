@@ -1,0 +1,170 @@
+"""The programs of a search whose evaluations run in worker processes: asking and telling are compiled apart."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jedax.sampling import aggregate
+from jedax.search import failures
+from jedax.search.compiled import Programs
+from jedax.search.engines.base import Engine
+from jedax.search.workers.pool import Pool, Stopped
+from jedax.store.config import FullConfig, RunConfig
+from jedax.tasks.base import Task
+from jedax.tasks.host import HostTask
+from jedax.tasks.measured import MeasuredTask
+from jedax.types import Array, Evaluation, Float, PRNGKeyArray
+
+
+def open_pool(
+    engine: Engine,
+    task: HostTask,
+    settings: RunConfig,
+    note: Callable[[str], None] = lambda message: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Pool:
+    """Return the workers that a run's settings ask for; close them after use."""
+    return engine.open_pool(task.work, settings.workers, settings.evaluation_timeout, note, should_stop)
+
+
+def evaluate_samples(
+    task: HostTask, pool: Pool, genotypes: Float[np.ndarray, "batch params"], samples: range
+) -> Evaluation:
+    """Return some samples of each genotype, with a leading axis for them.
+
+    Args:
+        task: What evaluates.
+        pool: Its workers.
+        genotypes: The batch.
+        samples: Which samples: each has a seed of its own where the task takes seeds.
+    """
+    seeds = [task.sample_seed(sample) for sample in samples]
+    given = None if None in seeds else np.repeat(np.array(seeds, np.int64), len(genotypes))
+    found = checked(task, *pool.evaluate(np.tile(genotypes, (len(samples), 1)), given))
+    return jax.tree.map(lambda values: values.reshape(len(samples), len(genotypes), *values.shape[1:]), found)
+
+
+def checked(task: HostTask, fitness: np.ndarray, descriptors: np.ndarray) -> Evaluation:
+    """Return what workers found as an evaluation, with as many descriptors as the task has."""
+    if descriptors.shape[1] != task.num_descriptors:  # nothing but failures
+        descriptors = np.full((len(fitness), task.num_descriptors), np.nan, np.float32)
+    return Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors))
+
+
+def settled(config: FullConfig, task: Task, note: Callable[[str], None], engine: Engine) -> tuple[FullConfig, Task]:
+    """Return settings and task as they stay for the whole run: descriptor bounds that were not given are measured.
+
+    Raises:
+        JedaxError: Code of the user's does not do what it should; see `MeasuredTask.settled`.
+    """
+    if not isinstance(task, MeasuredTask):
+        return config, task
+    if isinstance(task, HostTask):
+        pool = open_pool(engine, task, config.run, note)
+        try:
+            task = task.settled(pool.evaluate)
+        finally:
+            pool.close()
+    else:
+        task = task.settled(functools.partial(_evaluate_in_jax, task))
+    return config.replace(task_config=task.config), task
+
+
+def _evaluate_in_jax(task: Task, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    evaluation = jax.jit(task.evaluate_batch)(jax.random.key(0), genotypes)
+    return np.asarray(evaluation.fitness), np.asarray(evaluation.descriptor)
+
+
+class HostPrograms(Programs):
+    """Programs for a task outside JAX; the batches of all replicas are evaluated as one.
+
+    Nothing is donated: a generation that is given up leaves the state as it was.
+    """
+
+    first_chunk = 1
+    failure_kinds = failures.HOST_KINDS
+    donates = False
+    task: HostTask
+
+    _pool: Pool | None = None
+    _should_stop: Callable[[], bool]
+
+    @contextmanager
+    def opened(
+        self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool], engine: Engine
+    ) -> Iterator[None]:
+        """Have workers for as long as this lasts."""
+        self._pool = open_pool(engine, self.task, settings, note)
+        self._should_stop = should_stop
+        try:
+            yield
+        finally:
+            self._pool.close()
+            self._pool = None
+
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Any]:
+        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
+        draw = jax.vmap(self.draw, in_axes=(0, None))
+        genotypes = self._call("draw", draw, (roots, start_genotypes))
+        evaluation, failed = self._evaluate_all(genotypes)
+        return self._call("init", jax.vmap(self.init), (roots, genotypes, evaluation)), failed
+
+    def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
+        """Return shapes and types of the state; errors as for all programs."""
+
+        def begin(root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+            genotypes = self.draw(root, start_genotypes)
+            if self.algorithm.needs_transitions:
+                self.task.evaluate_with_transitions(root, genotypes)
+            evaluation = Evaluation(jnp.zeros(len(genotypes)), jnp.zeros((len(genotypes), self.task.num_descriptors)))
+            return self.init(root, genotypes, evaluation)
+
+        return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
+
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Any]:
+        """Run that many generations, or as many as there is time for before the search is to stop."""
+        assert self._pool is not None
+        evaluation = None
+        failed = np.zeros((self.replicas, len(self.failure_kinds)), int)
+        self._pool.should_stop = self._should_stop
+        try:
+            for _ in range(generations):
+                genotypes, asked = self._call("ask", jax.vmap(self._ask), (roots, state))
+                evaluation, failed_now = self._evaluate_all(genotypes)
+                failed += failed_now
+                state = self._call("tell", jax.vmap(self._tell), (roots, asked, genotypes, evaluation))
+        except Stopped:
+            pass
+        if evaluation is None:
+            return state, {}, failed
+        return state, self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation)), failed
+
+    def _ask(self, root: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
+        return self.algorithm.ask(self.generation_keys(root, state)[0], state)
+
+    def _tell(
+        self, root: PRNGKeyArray, state: Any, genotypes: Float[Array, "batch params"], evaluation: Evaluation
+    ) -> Any:
+        return self.algorithm.tell(self.generation_keys(root, state)[2], state, genotypes, evaluation)[0]
+
+    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> tuple[Evaluation, np.ndarray]:
+        """Return results, and how many failed, `(replicas, kinds)`."""
+        assert self._pool is not None
+        replicas, batch, params = genotypes.shape
+        rows, method = np.asarray(genotypes).reshape(-1, params), self.algorithm.config
+        if self.algorithm.samples == 1:
+            found = checked(self.task, *self._pool.evaluate(rows))
+        else:
+            samples = evaluate_samples(self.task, self._pool, rows, range(self.algorithm.samples))
+            found = self._call("aggregate", functools.partial(aggregate, how=method.sample_aggregation), (samples,))
+        lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # a solution with any of its samples
+        failed = failures.count_on_host(np.asarray(found.fitness), np.asarray(found.descriptor), lost, replicas)
+        evaluation = jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
+        return evaluation, self.algorithm.samples * failed

@@ -1,0 +1,1 @@
+"""Run directories: settings, checkpoints, history, metrics, and reading them back."""

@@ -1,0 +1,315 @@
+"""What a search did, loop by loop: a small file that lets a report play it back.
+
+`history.jsonl` holds one JSON object per line. The first names the format; then come, in the order of what happened:
+
+| "at" | what |
+|---|---|
+| "start" | a loop began: alpha, targets, starts and their fitness, the GP's parameters, now and then what it predicts |
+| "end" | a loop ended: the member of each ES's last generation that scored best |
+| "cells" | the fitness of all cells |
+
+Positions are whole numbers, ten-thousandths of the descriptor box; lists of "targets", "starts" and "ends" have the
+axes replica, ES, descriptor. Long runs leave out loops in between, so that the file stays at a few megabytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from jedax.errors import fail
+from jedax.methods import Algorithm
+from jedax.store import files
+from jedax.store.packing import pack, unpack
+
+FORMAT = 1
+FILE = "history.jsonl"
+
+_UNIT = 10_000
+_MOST_LOOPS = 2_000
+_MOST_SNAPSHOTS = 50
+# Of all snapshots of one replica together.
+_MOST_CELLS = 400_000
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """One loop of JEDi.
+
+    Attributes:
+        evaluations: Done by each replica when it began.
+        until: Done when it ended; None: it has not.
+        alpha: `(replicas,)`, the weight of nearness to the target.
+        targets: `(replicas, pool, d)`.
+        starts: `(replicas, pool, d)`, the stored descriptor that each ES started from.
+        start_fitness: `(replicas, pool)`, the fitness of what it started from.
+        ends: `(replicas, pool, d)`, the descriptor of the member of the last generation that scored best; NaN: all
+            members failed. None: the loop has not ended.
+        end_fitness: `(replicas, pool)`, its fitness.
+        gp: Parameters of the GP by name, `(replicas,)` each; empty where it did not guide.
+        gp_mean: `(replicas, cells)`, what the GP predicted; None: not kept for this loop.
+        gp_std: `(replicas, cells)`, its standard deviation.
+    """
+
+    evaluations: int
+    until: int | None
+    alpha: Float[np.ndarray, " replicas"]
+    targets: Float[np.ndarray, "replicas pool descriptor"]
+    starts: Float[np.ndarray, "replicas pool descriptor"]
+    start_fitness: Float[np.ndarray, "replicas pool"]
+    ends: Float[np.ndarray, "replicas pool descriptor"] | None
+    end_fitness: Float[np.ndarray, "replicas pool"] | None
+    gp: Mapping[str, Float[np.ndarray, " replicas"]]
+    gp_mean: Float[np.ndarray, "replicas cells"] | None
+    gp_std: Float[np.ndarray, "replicas cells"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The cells at one moment.
+
+    Attributes:
+        evaluations: Done by each replica.
+        fitness: `(replicas, cells)`, NaN where empty.
+    """
+
+    evaluations: int
+    fitness: Float[np.ndarray, "replicas cells"]
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What a search did.
+
+    Attributes:
+        loops: Those that were kept; none for methods without targets.
+        snapshots: The cells now and then, in order.
+        every: One loop in so many was kept.
+    """
+
+    loops: tuple[Loop, ...]
+    snapshots: tuple[Snapshot, ...]
+    every: int
+
+    def fits(self, replicas: int, num_cells: int) -> bool:
+        """Whether it is that of a run with so many replicas and cells."""
+        arrays = [loop.gp_mean for loop in self.loops] + [kept.fitness for kept in self.snapshots]
+        return all(len(loop.targets) == replicas for loop in self.loops) and all(
+            array is None or array.shape == (replicas, num_cells) for array in arrays
+        )
+
+
+class Recorder:
+    """Collects the history of a search; nothing reaches the disk before `flush`.
+
+    Which loops and cells are kept depends on the settings alone, so that a resumed run keeps the same.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: Path, algorithm: Algorithm, generations: int, report_every: int):
+        self.path = path
+        self._algorithm = algorithm
+        self._per_loop = algorithm.generations_per_loop
+        loops = 0 if self._per_loop is None else -(-generations // self._per_loop)
+        snapshots = min(_MOST_SNAPSHOTS, _MOST_CELLS // algorithm.cells.num_cells)
+        self._every_loop = max(1, -(-loops // _MOST_LOOPS))
+        self._every_gp = max(1, -(-loops // snapshots)) if snapshots else None
+        reports = 1 + generations // report_every
+        self._every_cells = report_every * max(1, -(-reports // snapshots)) if snapshots else None
+        self._lines: list[str] = []
+
+    def start(self, generation: int, evaluations: int, state: Any, at: Any) -> None:
+        """Note a loop that has just begun, and what the GP predicted (`at`) where it guided."""
+        if not self._keeps(generation):
+            return
+        repertoire = state.repertoire
+        fitness, descriptors = np.asarray(repertoire.fitness), np.asarray(repertoire.descriptors)
+        targets, replica = np.asarray(state.targets), np.arange(len(fitness))[:, None]
+        squared = ((descriptors[:, None] - targets[:, :, None]) ** 2).sum(axis=-1)
+        nearest = np.where(fitness[:, None] > -np.inf, squared, np.inf).argmin(axis=-1)
+        row = {
+            "at": "start",
+            "evaluations": evaluations,
+            "alpha": _short(state.alpha),
+            "targets": self._places(targets),
+            "starts": self._places(descriptors[replica, nearest]),
+            "start_fitness": _short(fitness[replica, nearest]),
+        }
+        if at is not None:
+            numbers = self._algorithm.numbers(state)
+            row["gp"] = {name.removeprefix("gp_"): _short(numbers[name]) for name in numbers if name != "alpha"}
+            if self._every_gp and self._loop(generation) % self._every_gp == 0:
+                row["gp_mean"] = [pack(values) for values in np.asarray(at.mean)]
+                row["gp_std"] = [pack(values) for values in np.sqrt(np.asarray(at.variance))]
+        self._add(row)
+
+    def end(self, generation: int, evaluations: int, ends: Mapping[str, Any]) -> None:
+        """Note where the ES of the loop that ended before `generation` got to: see `Algorithm.ends`."""
+        if ends and self._keeps(generation - 1):
+            places, fitness = self._places(np.asarray(ends["descriptor"])), _short(ends["fitness"])
+            self._add({"at": "end", "evaluations": evaluations, "ends": places, "end_fitness": fitness})
+
+    def cells(self, generation: int, evaluations: int, fitness: np.ndarray) -> None:
+        """Note the fitness of all cells, `(replicas, cells)`, at a report."""
+        if self._every_cells and generation % self._every_cells == 0:
+            packed = [pack(values) for values in fitness]
+            self._add({"at": "cells", "evaluations": evaluations, "fitness": packed})
+
+    def flush(self) -> None:
+        """Write what was noted."""
+        if not self._lines:
+            return
+        header = {"at": "header", "format": FORMAT, "unit": _UNIT, "every": self._every_loop}
+        lines = self._lines if self.path.exists() else [json.dumps(header), *self._lines]
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        self._lines = []
+
+    def _loop(self, generation: int) -> int:
+        return generation // (self._per_loop or 1)
+
+    def _keeps(self, generation: int) -> bool:
+        return self._loop(generation) % self._every_loop == 0
+
+    def _places(self, descriptors: np.ndarray) -> list:
+        lows, highs = (np.asarray(bound) for bound in self._algorithm.cells.bounds)
+        share = np.clip((descriptors - lows) / (highs - lows), -10, 11) * _UNIT
+        known = np.isfinite(share)
+        places = np.rint(np.where(known, share, 0)).astype(int).astype(object)
+        places[~known] = None
+        return places.tolist()
+
+    def _add(self, row: dict[str, Any]) -> None:
+        self._lines.append(json.dumps(row, separators=(",", ":")))
+
+
+def _short(values: Any) -> list:
+    """Return numbers with five digits; null where they are not finite."""
+    if isinstance(values, list):
+        return [_short(value) if isinstance(value, list) else _digits(value) for value in values]
+    return _short(np.asarray(values).tolist())
+
+
+def _digits(value: float) -> float | None:
+    return float(f"{value:.5g}") if np.isfinite(value) else None
+
+
+def cut(path: Path, evaluations: int) -> None:
+    """Drop what came after a checkpoint at `evaluations`, and what was not written whole; -1 drops the file.
+
+    A loop that began at the checkpoint goes too: it is begun anew.
+    """
+    if not path.exists():
+        return
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    kept = [line for line in lines if (row := _row(line)) and _is_before(row, evaluations)]
+    if len(kept) > 1:
+        files.write_atomic(path, "".join(kept))
+    else:
+        path.unlink()
+
+
+def _is_before(row: dict[str, Any], evaluations: int) -> bool:
+    at = row.get("evaluations", 0)
+    return row["at"] == "header" or at < evaluations or (at == evaluations and row["at"] != "start")
+
+
+def _row(line: str) -> dict[str, Any] | None:
+    """Return what a line holds; None for one that is damaged or was not written whole."""
+    if not line.endswith("\n"):
+        return None
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and "at" in row else None
+
+
+def read(path: Path, bounds: tuple) -> History | None:
+    """Read a history; None where there is none.
+
+    Args:
+        path: The file.
+        bounds: `(lows, highs)` of the descriptor box.
+
+    Raises:
+        JedaxError: It is of a newer format, or its lines do not hold what they should.
+    """
+    if not path.exists():
+        return None
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    rows = [row for line in lines if (row := _row(line))]
+    if not rows:
+        return None
+    if rows[0].get("format") != FORMAT:
+        raise fail(
+            f"{path}: format",
+            expected=f"the number {FORMAT}",
+            received=repr(rows[0].get("format")),
+            remedy="read it with the version of jedax that wrote it",
+        )
+    try:
+        return _history(rows, bounds)
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise fail(str(path), expected="the history of a run", received=repr(error), remedy="remove the file") from None
+
+
+def _history(rows: list[dict[str, Any]], bounds: tuple) -> History:
+    lows, highs = (np.asarray(bound, float) for bound in bounds)
+
+    def places(values: Any) -> np.ndarray:
+        return lows + np.array(values, float) / _UNIT * (highs - lows)
+
+    loops = []
+    marks = [row for row in rows if row["at"] in ("start", "end")]
+    for row, after in itertools.zip_longest(marks, marks[1:]):
+        if row["at"] != "start":
+            continue
+        end = after if after is not None and after["at"] == "end" else None
+        loops.append(Loop(
+            evaluations=int(row["evaluations"]),
+            until=None if end is None else int(end["evaluations"]),
+            alpha=np.array(row["alpha"], float),
+            targets=places(row["targets"]),
+            starts=places(row["starts"]),
+            start_fitness=np.array(row["start_fitness"], float),
+            ends=None if end is None else places(end["ends"]),
+            end_fitness=None if end is None else np.array(end["end_fitness"], float),
+            gp={name: np.array(values, float) for name, values in row.get("gp", {}).items()},
+            gp_mean=_unpacked(row.get("gp_mean")),
+            gp_std=_unpacked(row.get("gp_std")),
+        ))  # fmt: skip
+    snapshots = [(row["evaluations"], _unpacked(row["fitness"])) for row in rows if row["at"] == "cells"]
+    kept = tuple(Snapshot(int(at), fitness) for at, fitness in snapshots if fitness is not None)
+    _check_shapes(loops, kept, len(lows))
+    return History(tuple(loops), kept, int(rows[0].get("every", 1)))
+
+
+def _check_shapes(loops: list[Loop], snapshots: tuple[Snapshot, ...], num_descriptors: int) -> None:
+    """Check that all loops have the same replicas and ES, and all snapshots the same replicas and cells."""
+    for loop in loops:
+        shape = loops[0].targets.shape
+        fits = len(shape) == 3 and shape[2] == num_descriptors and loop.alpha.shape == shape[:1]
+        fits = fits and all(
+            places is None or places.shape == shape for places in (loop.targets, loop.starts, loop.ends)
+        )
+        fits = fits and all(fit is None or fit.shape == shape[:2] for fit in (loop.start_fitness, loop.end_fitness))
+        fits = fits and all(values.shape == shape[:1] for values in loop.gp.values())
+        if not fits or (loop.gp_mean is None) != (loop.gp_std is None):
+            raise ValueError(f"another shape in the loop at {loop.evaluations} evaluations")
+    values = [array for loop in loops for array in (loop.gp_mean, loop.gp_std)] + [kept.fitness for kept in snapshots]
+    if len({array.shape for array in values if array is not None}) > 1:
+        raise ValueError("snapshots of several shapes")
+
+
+def _unpacked(values: Any) -> np.ndarray | None:
+    return None if values is None else np.stack([unpack(packed) for packed in values])

@@ -1,0 +1,1 @@
+"""Analytic tasks: sphere, Rastrigin, a planar arm."""

@@ -1,0 +1,230 @@
+"""Analytic tasks: known optimum, two descriptors, microseconds per evaluation; for tests and first tries.
+
+All of them are deterministic: `evaluate` ignores its key.
+
+References:
+    Fontaine, Togelius, Nikolaidis & Hoover (2020), "Covariance Matrix Adaptation for the Rapid Illumination
+    of Behavior Space" (CMA-ME): sphere and Rastrigin behind a linear projection.
+    Vassiliades & Mouret (2018), "Discovering the Elite Hypervolume by Leveraging Interspecies Correlation":
+    the planar arm.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jedax.tasks.base import ConfiguredTask
+from jedax.tasks.functions.settings import ArmConfig, FunctionConfig
+from jedax.types import Array, Evaluation, Float, PRNGKeyArray
+
+LIMIT = 5.12
+"""Half the side of the box in which the test functions are searched, and where the clipping sets in."""
+
+SHIFT = 0.4 * LIMIT
+"""Where the optimum of the test functions lies, in every coordinate: 2.048."""
+
+
+class AnalyticTask(ConfiguredTask):
+    """A task whose best solution is known."""
+
+    goal_fitness = -0.01
+    is_noisy = False
+
+    @property
+    @abc.abstractmethod
+    def optimum(self) -> Float[Array, " params"]:
+        """A genotype of the highest fitness there is, which is 0."""
+
+
+class LinearProjection(AnalyticTask):
+    """A function of n coordinates whose descriptors are two sums of clipped coordinates.
+
+    Each descriptor sums `clip(x)` over one half of the coordinates, where `clip(x)` is `x` within +-5.12 and
+    `5.12 / x` outside, so that running off to infinity leads back to a descriptor of 0. A sum of many random
+    terms lies near its mean: random genotypes crowd at the centre, and the borders are hard to reach. Every
+    descriptor within the bounds does belong to some genotype of the box [-5.12, 5.12]^n.
+
+    Genotypes are unbounded and have no unit. `init` draws uniformly from the box. For odd n, the first half
+    has n // 2 coordinates and the second the rest. The bounds of a descriptor are +-5.12 times the number of
+    coordinates in its half.
+
+    No genotype of the box has a fitness below `qd_offset` (up to rounding), so neither has the best solution
+    there is for any cell. Genotypes outside the box can fall below it without limit: they are valid as long
+    as their fitness is finite, and such an elite lowers the QD score.
+    """
+
+    config: FunctionConfig
+
+    config_class = FunctionConfig
+    descriptor_names = ("sum of first half", "sum of second half")
+
+    @property
+    def num_params(self) -> int:
+        """Number of coordinates."""
+        return self.config.dimensions
+
+    @property
+    def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """`(lows, highs)` of the two sums."""
+        first = self.num_params // 2
+        highs = (LIMIT * first, LIMIT * (self.num_params - first))
+        return (-highs[0], -highs[1]), highs
+
+    @property
+    def optimum(self) -> Float[Array, " params"]:
+        """The one genotype of fitness 0: 2.048 in every coordinate."""
+        return jnp.full(self.num_params, SHIFT, jnp.float32)
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
+        """Draw a genotype uniformly from the box [-5.12, 5.12]^n."""
+        return jax.random.uniform(key, (self.num_params,), jnp.float32, -LIMIT, LIMIT)
+
+    def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
+        """Evaluate ONE genotype; `key` is ignored.
+
+        Returns:
+            `fitness`: minus the function's value at `genotype - 2.048`, at most 0; `descriptor (2,)`.
+
+        Raises:
+            JedaxError: The genotype's shape is not `(params,)`.
+        """
+        del key
+        self._check(genotype)
+        clipped = _clip(genotype)
+        half = self.num_params // 2
+        descriptor = jnp.stack([clipped[:half].sum(), clipped[half:].sum()])
+        return Evaluation(fitness=-self._terms(genotype - SHIFT).sum(), descriptor=descriptor)
+
+    @abc.abstractmethod
+    def _terms(self, x: Float[Array, " params"]) -> Float[Array, " params"]:
+        """What each coordinate adds to the function's value, at least 0; 0 at 0."""
+
+
+class Sphere(LinearProjection):
+    """The sphere function, `sum z_i^2` with `z = x - 2.048`: the easiest there is, without local optima.
+
+    The goal of -0.01 is a distance of 0.1 to the optimum.
+
+    Example:
+        `Sphere(dimensions=20)`
+    """
+
+    name = "sphere"
+
+    @property
+    def qd_offset(self) -> float:
+        """The lowest fitness in the box, -7.168^2 per coordinate: that of the corner -5.12."""
+        return -self.num_params * (LIMIT + SHIFT) ** 2
+
+    def _terms(self, x: Float[Array, " params"]) -> Float[Array, " params"]:
+        return x**2
+
+
+class Rastrigin(LinearProjection):
+    """The Rastrigin function, `sum z_i^2 + 10 - 10 cos(2 pi z_i)` with `z = x - 2.048`: many local optima.
+
+    They lie near all points of whole-numbered z; the best of them have a fitness of about -0.995, so that the
+    goal of -0.01 is met near the global optimum only.
+
+    Example:
+        `Rastrigin(dimensions=20)`
+    """
+
+    name = "rastrigin"
+
+    @property
+    def qd_offset(self) -> float:
+        """A bound on the fitness in the box that none quite falls to: -(7.168^2 + 20) per coordinate."""
+        return -self.num_params * ((LIMIT + SHIFT) ** 2 + 20)
+
+    def _terms(self, x: Float[Array, " params"]) -> Float[Array, " params"]:
+        # 1 - cos(2a) = 2 sin(a)^2; the left side loses all digits near the optimum.
+        return x**2 + 20 * jnp.sin(jnp.pi * x) ** 2
+
+
+class PlanarArm(AnalyticTask):
+    """An arm of n links in the plane that should reach everywhere while bending all joints alike.
+
+    A genotype holds the joint angles in radians, unbounded and not wrapped: joint i turns link i by that
+    angle from the direction of link i - 1, the first from the x axis. The shoulder is the origin and each
+    link has length 1/n. The descriptor is the position of the arm's tip. Its bounds are the square [-1, 1]^2,
+    of which an arm reaches the unit disc: coverage ends near pi/4.
+
+    Fitness is minus the variance of the angles in rad^2 (divided by n, not n - 1), the literature's choice;
+    some libraries take the standard deviation. Angles that are all equal have fitness 0, whatever the angle.
+    The goal of -0.01 is a standard deviation of 0.1 rad. Turning one joint by 2 pi changes the fitness and
+    not the descriptor.
+
+    `init` draws each angle uniformly from [-pi, pi). Within that range, which suffices to reach every point
+    of the disc, no fitness is below `qd_offset` = -pi^2 (up to rounding), so neither is that of the best
+    solution there is for any cell. Beyond it fitness can fall below without limit: such genotypes are valid
+    as long as their fitness is finite, and such an elite lowers the QD score.
+
+    Example:
+        `PlanarArm(joints=10)`
+    """
+
+    config: ArmConfig
+
+    config_class = ArmConfig
+    name = "arm"
+    descriptor_bounds = ((-1.0, -1.0), (1.0, 1.0))
+    descriptor_names = ("tip x", "tip y")
+    qd_offset = -(math.pi**2)
+
+    @property
+    def num_params(self) -> int:
+        """Number of joints."""
+        return self.config.joints
+
+    @property
+    def optimum(self) -> Float[Array, " params"]:
+        """One of the genotypes of fitness 0: all angles 0, the arm stretched out to (1, 0)."""
+        return jnp.zeros(self.num_params, jnp.float32)
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
+        """Draw each angle uniformly from [-pi, pi)."""
+        return jax.random.uniform(key, (self.num_params,), jnp.float32, -jnp.pi, jnp.pi)
+
+    def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
+        """Evaluate ONE genotype; `key` is ignored.
+
+        Returns:
+            `fitness`: minus the variance of the angles, at most 0; `descriptor (2,)`: x and y of the tip.
+
+        Raises:
+            JedaxError: The genotype's shape is not `(params,)`.
+        """
+        del key
+        return Evaluation(fitness=-genotype.var(), descriptor=self._links(genotype).sum(axis=0))
+
+    def link_positions(self, genotype: Float[Array, " params"]) -> Float[Array, "points 2"]:
+        """Return where the links of ONE arm begin and end, to draw it.
+
+        Args:
+            genotype: The joint angles in radians.
+
+        Returns:
+            `(joints + 1, 2)`, x and y from the shoulder at the origin to the tip.
+
+        Raises:
+            JedaxError: The genotype's shape is not `(params,)`.
+        """
+        links = self._links(genotype)
+        return jnp.concatenate([jnp.zeros((1, 2), links.dtype), jnp.cumsum(links, axis=0)])
+
+    def _links(self, genotype: Float[Array, " params"]) -> Float[Array, "params 2"]:
+        """Each link as a vector from its beginning to its end."""
+        self._check(genotype)
+        directions = jnp.cumsum(genotype)
+        return jnp.stack([jnp.cos(directions), jnp.sin(directions)], axis=-1) / self.num_params
+
+
+def _clip(x: Float[Array, " params"]) -> Float[Array, " params"]:
+    outside = jnp.abs(x) > LIMIT
+    # The inner `where` keeps the division, and its derivative, finite at 0.
+    return jnp.where(outside, LIMIT / jnp.where(outside, x, 1.0), x)

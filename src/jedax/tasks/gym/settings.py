@@ -1,0 +1,47 @@
+"""Settings of environments of gymnasium."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from jedax.errors import JedaxError, fail
+from jedax.tasks.settings import WithPolicy
+from jedax.yaml_text import read_yaml
+
+
+class GymConfig(WithPolicy):
+    """A gymnasium environment with Box observations and Box or Discrete actions."""
+
+    arguments: tuple[str, ...] = Field(
+        default=(), description="More arguments of gymnasium.make, as in healthy_reward=0.5; values are YAML."
+    )
+    chunk: int = Field(
+        default=16, ge=1, description="Environments that a worker steps side by side; solutions it gets at a time."
+    )
+
+    @field_validator("arguments")
+    @classmethod
+    def _check_arguments(cls, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        parse_arguments(arguments)
+        return arguments
+
+
+def parse_arguments(arguments: tuple[str, ...]) -> dict[str, Any]:
+    """Return `name=value` pairs as a dict.
+
+    Raises:
+        JedaxError: An entry that is none, or a value that is no YAML.
+    """
+    found = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        try:
+            found[name] = read_yaml(value, "arguments")
+        except JedaxError:
+            equals = ""
+        if not (equals and name.isidentifier()):
+            remedy = "try: --arguments healthy_reward=0.5"
+            raise fail("arguments", expected="name=value", received=repr(argument), remedy=remedy)
+    return found

@@ -1,0 +1,1 @@
+"""Environments of MuJoCo Playground as tasks."""

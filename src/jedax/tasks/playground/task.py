@@ -1,0 +1,296 @@
+"""Environments of MuJoCo Playground as tasks: physics in JAX (MJX), so that searches are compiled as a whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jedax import networks as policy
+from jedax.errors import JedaxError, fail, unknown
+from jedax.imports import load_object, require
+from jedax.settings import Config
+from jedax.tasks.gym.descriptors import feet_of
+from jedax.tasks.gym.episodes import quiet_mujoco
+from jedax.tasks.measured import MeasuredTask
+from jedax.tasks.motion import Motion, Postures
+from jedax.tasks.playground.settings import PlaygroundConfig
+from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
+
+PREFIX = "playground:"
+"""Starts the names of these tasks."""
+
+# MuJoCo's numbers for kinds of geoms (mjtGeom).
+_PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX = 0, 2, 3, 4, 5, 6
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loaded:
+    """An environment, and the state in which all its episodes start."""
+
+    environment: Any
+    start: Any
+    steps: int
+
+
+class Playground(MeasuredTask):
+    """An environment of MuJoCo Playground, simulated by MJX's own implementation in JAX.
+
+    A genotype holds the weights of a multilayer perceptron (see `jedax.networks`) from the observation (of
+    several, the one called "state") to the action. Fitness is the sum of rewards up to the step that ends the
+    episode; all episodes start in the same state. A descriptor of the user's is a JAX function from the
+    environment's last state (`state.data.qpos`, `state.info`, ...) to `(d,)`.
+
+    Example:
+        `Playground(name="playground:CheetahRun", steps=500)`
+    """
+
+    config: PlaygroundConfig
+    config_class = PlaygroundConfig
+    is_noisy = False
+
+    def __init__(self, config: Config | None = None, /, **settings: Any):
+        super().__init__(config, **settings)
+        loaded = _load(self.config)
+        if self.config.descriptor == "feet-contact":
+            _check_feet(self.config, loaded.environment.mj_model)
+        elif self.config.descriptor == "final-xy" and loaded.environment.mj_model.nq < 2:
+            raise fail(
+                "descriptor",
+                expected="an environment with two coordinates in qpos for 'final-xy'",
+                received=f"{self.config.name} with one",
+                remedy="give a function of your own as --descriptor module:function",
+            )
+
+    @property
+    def layer_sizes(self) -> tuple[int, ...]:
+        """Neurons of each layer of the policy, inputs and outputs included."""
+        loaded = _load(self.config)
+        return (*_observation(loaded.start).shape, *self.config.hidden, loaded.environment.action_size)
+
+    @property
+    def num_params(self) -> int:
+        """Weights and biases of the policy."""
+        return policy.num_params(self.layer_sizes)
+
+    @property
+    def descriptor_names(self) -> tuple[str, ...]:
+        """What is known of the axes; for functions of the user's, their attribute `descriptor_names`."""
+        model = _load(self.config).environment.mj_model
+        if self.config.descriptor == "feet-contact":
+            return tuple(f"share of {model.geom(geom).name}" for geom in self._feet)
+        if self.config.descriptor == "final-xy":
+            return ("x", "y") if model.jnt_type[0] == 0 else (model.joint(0).name, model.joint(1).name)
+        return tuple(getattr(load_object(self.config.descriptor, "descriptor"), "descriptor_names", ()))
+
+    @property
+    def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """Shares of steps lie between 0 and 1; everything else must be given or measured."""
+        if self.config.descriptor != "feet-contact":
+            return None
+        return (0.0,) * len(self._feet), (1.0,) * len(self._feet)
+
+    @property
+    def runs_own_code(self) -> bool:
+        """JAX finds out what does not fit without a try."""
+        return False
+
+    @property
+    def _feet(self) -> dict[int, int]:
+        return feet_of(_Model(_load(self.config).environment.mj_model), self.config.feet)
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
+        """Draw one random genotype: kernels LeCun-uniform, biases zero."""
+        return policy.init(key, self.layer_sizes)
+
+    def actions(
+        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
+    ) -> Float[Array, "batch action"]:
+        """Return what ONE policy does for many observations."""
+        return policy.apply_batch(genotype, observations, self.layer_sizes, self.config.activation)
+
+    def act(self, genotype: Float[Array, " params"], observation: Float[Array, " observation"]) -> Array:
+        """Return what a policy does for one observation."""
+        return self.actions(jnp.asarray(genotype), jnp.asarray(observation, jnp.float32)[None])[0]
+
+    def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
+        """Evaluate ONE genotype over one episode; `key` is ignored.
+
+        Raises:
+            JedaxError: The genotype's shape is not `(params,)`.
+        """
+        self._check(genotype)
+        loaded = _load(self.config)
+        touches = self._contacts(loaded)
+        nothing = jnp.zeros_like(touches(loaded.start), dtype=jnp.float32)
+
+        def step(episode: tuple) -> tuple:
+            number, state, fitness, contacts = episode
+            after = self._step(loaded, state, self.act(genotype, _observation(state)))
+            return number + 1, after, fitness + after.reward, contacts + touches(after)
+
+        start = (jnp.int32(0), loaded.start, jnp.float32(0), nothing)
+        number, state, fitness, contacts = jax.lax.while_loop(
+            lambda episode: (episode[0] < loaded.steps) & (episode[1].done < 0.5), step, start
+        )
+        descriptor = self._descriptor(state, contacts, number)
+        finite = jnp.isfinite(genotype).all()
+        return Evaluation(jnp.where(finite, fitness, jnp.nan), jnp.where(finite, descriptor, jnp.nan))
+
+    def record(
+        self, genotype: Float[Array, " params"]
+    ) -> tuple[Float[Array, " steps"], Int[Array, ""], Float[Array, "steps seen"]]:
+        """Return one episode of ONE genotype step by step; it is simulated to the end even if it ends before.
+
+        Returns:
+            Rewards; the number of steps that count; and after each step what `Gym.record` says.
+        """
+        after, _, length = self._episode(genotype)
+        return after["rewards"], length, after["seen"]
+
+    def replay(self, genotype: Float[np.ndarray, " params"]) -> Motion:
+        """Return one episode of ONE genotype with what it takes to draw it."""
+        after, before, length = jax.tree.map(np.asarray, jax.jit(self._episode)(jnp.asarray(genotype)))
+        environment = _load(self.config).environment
+        numbers = {name: value[:length] for name, value in (after | before).items()}
+        postures = Postures(environment.mj_model, *(numbers.pop(name) for name in ("q", "positions", "rotations")))
+        return Motion(**numbers, dt=float(environment.dt), postures=postures)
+
+    def _episode(self, genotype: Float[Array, " params"]) -> tuple[dict[str, Array], dict[str, Array], Int[Array, ""]]:
+        """Simulate an episode to the end; return what was after each step and before it, and how many steps count."""
+        loaded = _load(self.config)
+        touches = self._contacts(loaded)
+
+        def step(state: Any, _: None) -> tuple[Any, tuple]:
+            observation = _observation(state)
+            action = self.act(genotype, observation)
+            after = self._step(loaded, state, action)
+            seen = after.data.qpos[:2] if self.config.descriptor == "final-xy" else touches(after)
+            bodies = {"q": after.data.qpos, "positions": after.data.xpos[1:], "rotations": after.data.xquat[1:]}
+            known = {"observations": observation, "actions": action}
+            return after, ({"rewards": after.reward, "seen": seen, **bodies}, known, after.done)
+
+        _, (after, before, done) = jax.lax.scan(step, loaded.start, length=loaded.steps)
+        ends = jnp.append(done[:-1] >= 0.5, True)
+        return after, before, jnp.argmax(ends) + 1
+
+    def _step(self, loaded: _Loaded, state: Any, action: Float[Array, " actions"]) -> Any:
+        after = loaded.environment.step(state, action)
+        return jax.tree.map(lambda new, old: jnp.asarray(new, jnp.asarray(old).dtype), after, state)
+
+    def _contacts(self, loaded: _Loaded) -> Callable[[Any], Bool[Array, " feet"]]:
+        """Return what tells which feet touch the ground in a state; none of them where nobody asks."""
+        if self.config.descriptor != "feet-contact":
+            return lambda state: jnp.zeros(0, bool)
+        model, feet = loaded.environment.mj_model, self._feet
+        planes = _planes(model)
+        return lambda state: jnp.stack([
+            jnp.stack([_gap(model, state.data, foot, plane) <= 0 for plane in planes]).any() for foot in feet
+        ])  # fmt: skip
+
+    def _descriptor(self, state: Any, contacts: Float[Array, " feet"], steps: Int[Array, ""]) -> Array:
+        if self.config.descriptor == "feet-contact":
+            return contacts / jnp.maximum(1, steps)
+        if self.config.descriptor == "final-xy":
+            return state.data.qpos[:2]
+        found = jnp.asarray(load_object(self.config.descriptor, "descriptor")(state), jnp.float32)
+        expected = None if self.given_bounds is None else len(self.given_bounds[0])
+        if found.ndim != 1 or found.shape[0] != (expected or found.shape[0]):
+            raise fail(
+                f"{self.config.descriptor}: descriptor",
+                expected=f"shape ({expected or 'd'},)",
+                received=found.shape,
+                remedy="return one list of numbers",
+            )
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Model:
+    """A model in the place where gymnasium's environments have theirs."""
+
+    model: Any
+
+
+def _make(config: PlaygroundConfig) -> _Loaded:
+    """Return the environment of the settings.
+
+    Raises:
+        JedaxError: There is none of that name, or it needs a download that does not work.
+    """
+    require("mujoco_playground", "mjx", config.name)
+    from mujoco_playground import registry
+
+    name = config.name.removeprefix(PREFIX)
+    if name not in registry.ALL_ENVS:
+        raise unknown("task", config.name, [f"{PREFIX}{known}" for known in registry.ALL_ENVS])
+    try:
+        settings: Any = registry.get_default_config(name)
+        overrides: dict[str, Any] = {"impl": "jax"} if "impl" in settings else {}
+        with quiet_mujoco():
+            environment = registry.load(name, config_overrides=overrides)
+    except (subprocess.SubprocessError, OSError) as error:
+        raise fail(
+            config.name,
+            expected="the robot models of MuJoCo Menagerie, which Playground downloads with git when first used",
+            received=f"a download that failed ({str(error).rstrip('.')})",
+            remedy="try again with a network, or choose an environment without a download, as playground:CheetahRun",
+        ) from None
+    start = jax.jit(environment.reset)(jax.random.key(config.episode_seed))
+    return _Loaded(environment, start, config.steps or int(settings["episode_length"]))
+
+
+_cached_make = functools.lru_cache(maxsize=4)(_make)
+
+
+def _load(config: PlaygroundConfig) -> _Loaded:
+    return _cached_make(config)  # type: ignore[arg-type]  # frozen settings do have a hash
+
+
+def _observation(state: Any) -> Float[Array, " observation"]:
+    if not isinstance(state.obs, dict):
+        return state.obs
+    if "state" not in state.obs:
+        raise JedaxError(f"observation: expected one called 'state', got {sorted(state.obs)}; choose another task.")
+    return state.obs["state"]
+
+
+def _planes(model: Any) -> list[int]:
+    return [int(geom) for geom in np.flatnonzero((model.geom_bodyid == 0) & (model.geom_type == _PLANE))]
+
+
+def _check_feet(config: PlaygroundConfig, model: Any) -> None:
+    """Raise a `JedaxError` unless it can be seen whether the feet touch the ground."""
+    feet = feet_of(_Model(model), config.feet)
+    known = (_SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX)
+    strange = [model.geom(foot).name for foot in feet if model.geom_type[foot] not in known]
+    if strange or not _planes(model):
+        raise fail(
+            "descriptor",
+            expected="feet that are spheres, capsules, ellipsoids, cylinders or boxes, and a plane for 'feet-contact'",
+            received=f"{config.name} with {'the feet ' + ', '.join(strange) if strange else 'no plane'}",
+            remedy="name other geoms with --feet, or give a function of your own as --descriptor module:function",
+        )
+
+
+def _gap(model: Any, data: Any, geom: int, plane: int) -> Float[Array, ""]:
+    """Return the distance between a convex geom and a plane, negative where they overlap."""
+    normal = data.geom_xmat[plane].reshape(3, 3)[:, 2]
+    along = data.geom_xmat[geom].reshape(3, 3).T @ normal  # the normal as the geom sees it
+    size = jnp.asarray(model.geom_size[geom], jnp.float32)
+    kind = int(model.geom_type[geom])
+    if kind == _BOX:
+        reach = jnp.abs(along) @ size
+    elif kind == _ELLIPSOID:
+        reach = jnp.linalg.norm(along * size)
+    elif kind == _CYLINDER:
+        reach = size[0] * jnp.linalg.norm(along[:2]) + size[1] * jnp.abs(along[2])
+    else:
+        reach = size[0] + (size[1] * jnp.abs(along[2]) if kind == _CAPSULE else 0.0)
+    return normal @ (data.geom_xpos[geom] - data.geom_xpos[plane]) - reach

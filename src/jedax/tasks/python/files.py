@@ -1,0 +1,55 @@
+"""What a Python file could be meant to name as a task; the file is read, never run."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+
+from jedax.errors import JedaxError, fail
+
+
+def meant_file(name: str) -> Path | None:
+    """Return the Python file that an unknown task's name means, such as drone.py, drone.py:fly or drone; else None."""
+    file = Path(name.partition(":")[0])
+    if file.suffix == ".py":
+        return file
+    beside = Path(f"{file}.py")
+    return beside if os.path.isfile(beside) else None
+
+
+def file_for_task(argument: str, name: str, file: Path) -> JedaxError:
+    """Word the error for a Python file in the place of `module:name`; it offers what the file defines.
+
+    Args:
+        argument: What the error calls it.
+        name: As the user gave it.
+        file: What `meant_file` found.
+    """
+    expected = "a task's name, or a function or class of a Python file as module:name"
+    if not os.path.isfile(file):
+        return fail(argument, expected=expected, received=f"{name}, where there is no file", remedy="check the path")
+    is_below = not file.is_absolute() and all(part.isidentifier() for part in file.with_suffix("").parts)
+    module = ".".join(file.with_suffix("").parts) if is_below else file.stem
+    found = [f"{module}:{known}" for known in _tasks_in(file)] or [f"{module}:NAME, of a function that it defines"]
+    where = "" if is_below else f" in {file.parent}"
+    return fail(argument, expected=expected, received=name, remedy=f"try{where}: {' or '.join(found[:3])}")
+
+
+def _tasks_in(file: Path) -> list[str]:
+    """Return the classes at the top of a file that derive from some Task, and the functions that take one argument."""
+    try:
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return []
+    functions = [node.name for node in body if isinstance(node, ast.FunctionDef) and _takes_one(node.args)]
+    classes = ["Task"]
+    for node in body:
+        if isinstance(node, ast.ClassDef) and {ast.unparse(b).rpartition(".")[2] for b in node.bases} & {*classes}:
+            classes.append(node.name)
+    return [name for name in classes[1:] + functions if not name.startswith("_")]
+
+
+def _takes_one(arguments: ast.arguments) -> bool:
+    required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return required == 1 and None not in arguments.kw_defaults

@@ -1,0 +1,63 @@
+"""A plain Python function, `f(genotypes) -> fitness, descriptors`, as a task."""
+
+from __future__ import annotations
+
+import jax
+
+from jedax.errors import fail
+from jedax.imports import load_object
+from jedax.search.workers.pool import Work
+from jedax.settings import Config
+from jedax.tasks.host import HostTask
+from jedax.tasks.python.settings import PythonFunctionConfig
+from jedax.types import Array, Float, PRNGKeyArray
+
+
+class PythonFunction(HostTask):
+    """A function of the user's, named `module:function`, that worker processes call.
+
+    It takes genotypes `(n, params)`, a NumPy array of float32 with at most `chunk` rows, and returns fitness `(n,)`,
+    maximised, and descriptors `(n, d)`. Results that are not finite count as failed. It should be a function of the
+    genotypes alone: then the same seed gives the same bits whatever the number of workers.
+
+    Example:
+        `PythonFunction(name="mine:simulate", num_params=10, descriptor_lows=(-1, -1), descriptor_highs=(1, 1))`
+    """
+
+    config: PythonFunctionConfig
+    config_class = PythonFunctionConfig
+
+    def __init__(self, config: Config | None = None, /, **settings):
+        super().__init__(config, **settings)
+        if not callable(load_object(self.config.name, "task")):
+            raise fail(
+                "task", expected="a function", received=f"{self.config.name}, which is none", remedy="name another"
+            )
+        if self.config.num_params is None:
+            raise fail(
+                "num_params",
+                expected="the length of a genotype",
+                received="none",
+                remedy="give num_params (--num-params 10), or set it as an attribute of the function",
+            )
+
+    @property
+    def num_params(self) -> int:
+        """Length of a genotype."""
+        return self.config.num_params or 0
+
+    @property
+    def descriptor_names(self) -> tuple[str, ...]:
+        """Those of the settings."""
+        return self.config.descriptor_names
+
+    @property
+    def work(self) -> Work:
+        """Calls of the function."""
+        bounds = self.given_bounds
+        settings = {"function": self.config.name, "num_descriptors": None if bounds is None else len(bounds[0])}
+        return Work("jedax.tasks.python.calls:make", settings, self.config.chunk)
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
+        """Draw a genotype of normal numbers around zero."""
+        return self.config.initial_std * jax.random.normal(key, (self.num_params,))

@@ -1,0 +1,41 @@
+"""Settings of tasks of the user's: a Python function, a class."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from jedax.errors import fail
+from jedax.settings import Config
+from jedax.tasks.settings import DEFAULT_BUDGET, WithDescriptorBounds
+
+
+class PythonFunctionConfig(WithDescriptorBounds):
+    """A Python function from genotypes to fitness and descriptors, evaluated in worker processes."""
+
+    num_params: int | None = Field(default=None, ge=1, description="Length of a genotype; must be given.")
+    initial_std: float = Field(
+        default=1.0, ge=0, description="Standard deviation of random genotypes, drawn around zero."
+    )
+    chunk: int = Field(default=16, ge=1, description="Genotypes in one call of the function.")
+    descriptor_names: tuple[str, ...] = Field(default=(), description="Label of each descriptor, for the figures.")
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        names, lows = self.descriptor_names, self.descriptor_lows
+        if names and lows and len(names) != len(lows):
+            raise fail(
+                "descriptor_names",
+                expected=f"one for each of the {len(lows)} descriptors",
+                received=names,
+                remedy="change them, or leave them out",
+            )
+        return self
+
+
+class OwnTaskConfig(Config):
+    """A task class of the user's, made without arguments."""
+
+    name: str = Field(description="The class, as module:class.")
+    evaluations: int = Field(default=DEFAULT_BUDGET, ge=1, description="Budget of a run that names none.")

@@ -1,0 +1,75 @@
+"""Settings of tasks that others made: gymnasium, MuJoCo Playground, plain functions, classes of one's own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from jedax.errors import fail
+from jedax.settings import Config
+from jedax.tasks.maze.settings import Activation
+
+Numbers = tuple[float, ...]
+DEFAULT_BUDGET = 100_000
+
+
+class WithDescriptorBounds(Config):
+    """A task whose descriptors lie in a box that is given, or measured at the start of a run."""
+
+    name: str = Field(description="The task's name.")
+    descriptor_lows: Numbers = Field(
+        default=(), description="Lower bound of each descriptor; default: the natural or measured one."
+    )
+    descriptor_highs: Numbers = Field(default=(), description="Upper bound of each descriptor.")
+    measured_on: int = Field(
+        default=64, ge=2, description="Random genotypes on which bounds that are not given are measured, once."
+    )
+    goal_fitness: float | None = Field(default=None, description="Fitness that reaches the goal; default: none.")
+    qd_offset: float = Field(default=0.0, description="Fitness from which the QD score counts.")
+    evaluations: int = Field(default=DEFAULT_BUDGET, ge=1, description="Budget of a run that names none.")
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> Self:
+        lows, highs = self.descriptor_lows, self.descriptor_highs
+        if len(lows) != len(highs) or any(low >= high for low, high in zip(lows, highs, strict=True)):
+            raise fail(
+                "descriptor_lows",
+                expected="as many bounds as descriptor_highs, each under its upper one",
+                received=f"{lows} and {highs}",
+                remedy="change one of them",
+            )
+        return self
+
+
+class WithPolicy(WithDescriptorBounds):
+    """An environment, and the multilayer perceptron that acts in it."""
+
+    descriptor: str = Field(
+        default="feet-contact",
+        description="How an episode behaved: feet-contact (share of steps each foot touches the ground), final-xy "
+        "(where the robot ends), or a function of yours as module:function.",
+    )
+    feet: tuple[str, ...] = Field(
+        default=(), description="Geoms that are feet, for feet-contact; default: those with 'foot' in their name."
+    )
+    hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(64, 64), description="Neurons in each hidden layer of the policy."
+    )
+    activation: Activation = Field(default="tanh", description="Activation of the hidden layers; the output is tanh.")
+    steps: int | None = Field(default=None, ge=1, description="Longest episode; default: the environment's own.")
+    episode_seed: int = Field(
+        default=0, ge=0, lt=2**31, description="Seed of every episode's start: the same for all solutions of a run."
+    )
+
+    @field_validator("descriptor")
+    @classmethod
+    def _check_descriptor(cls, name: str) -> str:
+        if name not in ("feet-contact", "final-xy") and ":" not in name:
+            raise fail(
+                "descriptor",
+                expected="feet-contact, final-xy or module:function",
+                received=repr(name),
+                remedy="choose one of them",
+            )
+        return name

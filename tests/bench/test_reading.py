@@ -1,0 +1,166 @@
+"""Run directories become records; what is unfinished is left out, what does not belong together is refused."""
+
+import numpy as np
+import pytest
+from tests.experiments.synthetic import write_run
+
+import jedax
+from jedax import JedaxError
+from jedax.bench.reading import read
+
+
+def refused(*paths):
+    with pytest.raises(JedaxError) as caught:
+        read(paths)
+    return str(caught.value)
+
+
+def test_a_run_directory_becomes_a_record_per_replica(tmp_path):
+    curves = [[-300.0, -280, -130], [-310, -240, -120]]
+    coverage = [[0.1, 0.2, 0.3], [0.2, 0.3, 0.4]]
+    write_run(tmp_path / "run", curves, seed=7, reports=[64, 500, 1000], coverage=coverage, label="mine", budget=1024)
+    records = read([tmp_path]).records
+    assert [(r.label, r.method, r.task, r.seed, r.replica) for r in records] == [
+        ("mine", "jedi", "maze-a", 7, 0), ("mine", "jedi", "maze-a", 8, 1),
+    ]  # fmt: skip
+    for replica, record in enumerate(records):
+        np.testing.assert_array_equal(record.evaluations, [64, 500, 1000])
+        np.testing.assert_array_equal(record.max_fitness, curves[replica])
+        np.testing.assert_array_equal(record.coverage, coverage[replica])
+        assert (record.budget, record.goal, record.source, record.stopped) == (1024, -250, tmp_path / "run", False)
+    with pytest.raises(ValueError, match="read-only"):
+        records[0].max_fitness[0] = 0
+
+
+def test_a_real_run_reads_as_it_ended(tmp_path, small, arm):
+    out = tmp_path / "run"
+    run = jedax.run(small, arm, evaluations=8 * 12, seed=3, replicas=2, report_every=4, out=out)
+    records = read([tmp_path]).records
+    assert [(r.label, r.task, r.seed, r.budget, r.goal) for r in records] == [
+        ("jedi", "arm", 3, 96, arm.goal_fitness), ("jedi", "arm", 4, 96, arm.goal_fitness),
+    ]  # fmt: skip
+    assert [r.max_fitness[-1] for r in records] == run.summary["max_fitness"]
+    assert [r.coverage[-1] for r in records] == run.summary["coverage"]
+
+
+def test_names_of_tasks(tmp_path):
+    maze = {"walls": [[0, 0.5, 0.7, 0.5]], "name": "mine"}
+    write_run(tmp_path / "a", [-1.0], task="maze:mine", task_settings=maze)
+    (tmp_path / "mine.yaml").write_text("walls: [[0, 0.5, 0.7, 0.5]]")
+    write_run(tmp_path / "b", [-1.0], task=str(tmp_path / "mine.yaml"), seed=1)
+    write_run(tmp_path / "c", [-1.0], task="custom:bump")
+    (tmp_path / "mine.yaml").unlink()  # the settings have all of it
+    records = read([tmp_path]).records
+    assert [(r.task, r.seed, r.goal) for r in records] == [("bump", 0, None), ("mine", 0, -250), ("mine", 1, -250)]
+
+
+def test_directories_may_overlap_and_hold_other_things(tmp_path):
+    path = write_run(tmp_path / "bench" / "run", [-1.0])
+    (tmp_path / "bench" / "notes.csv").write_text("day,weather\nmonday,fine\n")
+    (tmp_path / "bench" / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    write_run(tmp_path / "bench" / ".hidden", [-1.0])
+    assert len(read([tmp_path, tmp_path / "bench", path]).records) == 1
+
+
+def test_unfinished_runs_are_left_out(tmp_path):
+    write_run(tmp_path / "a", [-1.0])
+    write_run(tmp_path / "b", [-1.0], status=None, seed=1)
+    write_run(tmp_path / "c", [-1.0], status="time", seed=2)
+    write_run(tmp_path / "d", [-1.0], status="goal", seed=3)
+    found = read([tmp_path])
+    assert [(r.seed, r.stopped) for r in found.records] == [(0, False), (3, True)]
+    assert [(run.path.name, run.reason) for run in found.left_out] == [
+        ("b", "no summary.json: it has not ended"),
+        ("c", "its status is 'time'"),
+    ]
+
+
+def test_nothing_to_compare(tmp_path):
+    assert refused(tmp_path) == f"directories: expected runs that have ended, got none in {tmp_path}; check the paths."
+    write_run(tmp_path / "b", [-1.0], status="interrupted")
+    assert "b (its status is 'interrupted')" in refused(tmp_path)
+    assert "got no " in refused(tmp_path / "missing")
+
+
+def test_other_budget(tmp_path):
+    write_run(tmp_path / "a", [-1.0], budget=10_000)
+    write_run(tmp_path / "b", [-1.0], budget=20_000, label="other")
+    assert refused(tmp_path) == (
+        f"maze-a: expected one budget, got 10,000 and 20,000 evaluations in {tmp_path / 'a'} and {tmp_path / 'b'}; "
+        "compare them apart."
+    )
+
+
+def test_other_task_settings(tmp_path):
+    write_run(tmp_path / "a", [-1.0])
+    write_run(tmp_path / "b", [-1.0], label="other", task_settings={"steps": 100})
+    assert refused(tmp_path) == (
+        f"maze-a: expected one task with the same settings, got steps 250 and 100 in {tmp_path / 'a'} and "
+        f"{tmp_path / 'b'}; compare them apart."
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        ({"settings": {"alpha": 0.3}}, "alpha decay and 0.3"),
+        ({"method": "jedi-paper", "label": "jedi"}, "method jedi and jedi-paper"),
+        ({"run": {"stop_fitness": -5.0}}, "stop_fitness None and -5.0"),
+    ],
+)
+def test_other_method_settings_under_one_name(tmp_path, change, difference):
+    write_run(tmp_path / "a", [-1.0])
+    write_run(tmp_path / "b", [-1.0], seed=1, **change)
+    assert refused(tmp_path) == (
+        f"jedi on maze-a: expected one method with the same settings, got {difference} in {tmp_path / 'a'} and "
+        f"{tmp_path / 'b'}; give one of them a label of its own."
+    )
+
+
+def test_other_method_settings_on_another_task(tmp_path):
+    write_run(tmp_path / "a", [-1.0])
+    write_run(tmp_path / "b", [-1.0], task="maze-b", settings={"alpha": 0.3})
+    assert len(read([tmp_path]).records) == 2
+
+
+def test_one_seed_twice(tmp_path):
+    write_run(tmp_path / "a", [-1.0, -2.0, -3.0])
+    write_run(tmp_path / "b", [-1.0], seed=2)
+    assert refused(tmp_path) == (
+        f"seed 2 of jedi on maze-a: expected one result, got two in {tmp_path / 'a'} and {tmp_path / 'b'}; "
+        "leave one out."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("summary.json", "{", "summary.json: expected the outcome of a run"),
+        ("summary.json", "[]", "summary.json: expected the outcome of a run"),
+        ("config.yaml", "task: maze-a\nmethod: other", "unknown name 'other'"),
+        ("metrics.csv", "evaluations,replica\n1,0\n", "expected the metrics of a run, got no max_fitness"),
+        (
+            "metrics.csv",
+            "evaluations,replica,max_fitness\n1,0,-1\n",
+            "expected reports of 2 replicas, got none of repl",
+        ),
+        ("metrics.csv", "evaluations,replica,max_fitness\n2,0,-1\n2,0,-1\n1,1,0\n", "numbers that rise"),
+        ("metrics.csv", "evaluations,replica,max_fitness\n1,0,-1\n2,0,-2\n1,1,0\n", "never falls, got -2 after -1"),
+        ("metrics.csv", "evaluations,replica,max_fitness\n1,0,nan\n1,1,0\n", "never falls, got nan"),
+        ("metrics.csv", "evaluations,replica,max_fitness\n1,0,x\n1,1,0\n", "expected numbers under"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path, name, text, message):
+    path = write_run(tmp_path / "a", [-1.0, -2.0])
+    (path / name).write_text(text)
+    said = refused(tmp_path)
+    assert message in said
+    assert str(path / name) in said
+
+
+def test_metrics_without_coverage(tmp_path):
+    path = write_run(tmp_path / "a", [-1.0])
+    (path / "metrics.csv").write_text("evaluations,replica,max_fitness\n1,0,-inf\n9,0,-3\n")
+    (record,) = read([tmp_path]).records
+    np.testing.assert_array_equal(record.max_fitness, [-np.inf, -3])
+    assert np.isnan(record.coverage).all()

@@ -1,0 +1,111 @@
+"""What `jedax benchmark` measures and prints; never how fast."""
+
+import json
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jedax.bench import peers
+from jedax.bench import speed as benchmark
+from jedax.bench.speed import Figure
+from jedax.cli import main
+
+
+def check(figures, part, names=()):
+    for figure in figures:
+        assert figure.part == part
+        assert 0 < figure.per_second < math.inf
+        assert set(names) <= set(figure.others)
+        assert all(math.isfinite(ratio) and ratio > 0 for ratio in figure.ratios.values())
+    return [figure.what for figure in figures]
+
+
+def test_ratios():
+    assert Figure("es", "x", 6.0, "generations", {"slow": 2.0, "fast": 12.0}).ratios == {"slow": 3.0, "fast": 0.5}
+
+
+def test_time_in_loop_counts_one_turn():
+    turns = []
+
+    def body(turn, state):
+        turns.append(turn)  # while tracing: once
+        return state + 1
+
+    took = benchmark.time_in_loop(body, jnp.zeros(()), 0.0, turns=7)
+    assert 0 < took < 1
+    assert len(turns) == 1
+
+
+def test_simulator():
+    found = list(benchmark.simulator(0.0, mazes=("maze-a",), batches=(8,)))
+    assert check(found, "simulator", ["JAX alone"]) == ["maze-a, batch 8"]
+
+
+def test_repertoire():
+    found = list(benchmark.repertoire(0.0, cells=(64,), batch=16, params=3))
+    assert check(found, "repertoire", ["pyribs"]) == ["add 16 to 64 cells, 3 parameters"]
+
+
+def test_es():
+    assert len(check(list(benchmark.es(0.0, params=(5, 9), population=6)), "es", ["NumPy", "cma"])) == 2
+
+
+def test_nothing_beside():
+    assert [figure.others for figure in benchmark.es(0.0, params=(5,), population=6, compare=False)] == [{}]
+
+
+def test_runs():
+    found = list(benchmark.runs(0.0, methods=("map-elites",), evaluations=640, replicas=2, offspring=32, cells=64))
+    assert check(found, "run")[1] == "map-elites, maze-a, 2 seeds of 1,000 in one program"
+
+
+def test_numpy_gp_finds_the_optimum():
+    """Of data drawn from a process of known hyperparameters."""
+    random = np.random.default_rng(0)
+    x = random.uniform(size=(200, 2))
+    counts = np.full(200, 4)
+    covariance = np.exp(-0.5 * np.square(x[:, None] - x).sum(axis=-1) / 0.3**2) + 0.2**2 / 4 * np.eye(200)
+    fitness = np.linalg.cholesky(covariance) @ random.standard_normal(200)
+    logs = peers.numpy_gp(x, fitness, counts)()
+    assert np.exp(logs[1]) == pytest.approx(0.3, rel=0.25)
+    assert np.exp(logs[2]) * fitness.std() == pytest.approx(0.2, rel=0.25)
+
+
+def test_layers():
+    from jedax.tasks.maze.settings import MazeConfig
+
+    rows = np.arange(2 * 66, dtype=np.float32).reshape(2, 66)
+    first, second = peers._layers(MazeConfig(), rows)
+    np.testing.assert_array_equal(first["kernel"][1], rows[1, :40].reshape(5, 8))
+    np.testing.assert_array_equal(first["bias"][0], rows[0, 40:48])
+    np.testing.assert_array_equal(second["kernel"][0], rows[0, 48:64].reshape(8, 2))
+    np.testing.assert_array_equal(second["bias"][1], rows[1, 64:])
+
+
+def test_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(benchmark.PARTS, "es", lambda seconds: benchmark.es(seconds, params=(5,), population=6))
+    main(["benchmark", "--only", "es", "--seconds", "0", "--json", str(tmp_path / "out.json")])
+    printed = capsys.readouterr().out
+    assert "sep-cma-es, 5 parameters, population 6" in printed
+    stored = json.loads((tmp_path / "out.json").read_text())
+    assert stored["machine"]["packages"]["jax"]
+    (row,) = stored["figures"]
+    assert row["ratios"]["cma"] == pytest.approx(row["per_second"] / row["others"]["cma"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "sound"], "unknown name 'sound'"),
+        (["--seconds", "soon"], "seconds: expected a number"),
+        (["--seconds", "-1"], "seconds: expected a number"),
+        (["maze-a"], "expected no more words"),
+    ],
+)
+def test_mistakes(arguments, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["benchmark", *arguments])
+    assert stop.value.code == 2
+    assert said in capsys.readouterr().err

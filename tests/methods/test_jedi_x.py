@@ -1,0 +1,377 @@
+"""JEDi-X by hand: what each kind of generation is and when it comes, where ES start and start anew; that it arrives."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.conftest import assert_same_bits
+
+import jedax
+from jedax.es import make_strategy
+from jedax.methods.jedi_x import POOL, SCOUTS, VARIATION, JEDiX
+from jedax.methods.settings import JediXConfig
+from jedax.tasks.base import Task
+from jedax.types import Evaluation
+
+SMALL = JediXConfig(population=6, pool=3, cells=64, elites=4, patience=2, scouts=2, scout_patience=2)
+BATCH = 18
+
+
+@pytest.fixture(scope="module")
+def search(arm):
+    """The method and its state after an initial batch."""
+    algorithm = JEDiX.build(SMALL, arm)
+    keys = jax.random.split(jax.random.key(0), BATCH)
+    genotypes = jax.vmap(arm.init)(keys)
+    return algorithm, algorithm.init(jax.random.key(1), genotypes, arm.evaluate_batch(keys[0], genotypes))
+
+
+def evaluation_of(fitness):
+    """Return evaluations with these fitnesses, all in one corner of the behaviour space."""
+    return Evaluation(jnp.float32(fitness), jnp.full((len(fitness), 2), 0.01))
+
+
+def of_kind(algorithm, kind):
+    """Return the method with nothing but generations of one kind."""
+    shares = {POOL: (0.0, 0.0), SCOUTS: (0.0, 1.0), VARIATION: (1.0, 0.0)}
+    varied, scouts = shares[kind]
+    return with_settings(algorithm, variation_share=varied, scout_share=scouts)
+
+
+def all_waited(state):
+    """Return the state in which the pool has spent all of its patience."""
+    return dataclasses.replace(state, waited=jnp.full_like(state.waited, SMALL.patience))
+
+
+def with_settings(algorithm, **changes):
+    return dataclasses.replace(algorithm, config=algorithm.config.replace(**changes))
+
+
+def elites(state):
+    """Return the genotypes of filled cells."""
+    return np.asarray(state.repertoire.genotypes)[np.asarray(state.repertoire.filled)]
+
+
+def with_elites(state, *genotypes):
+    """Return the state with these elites and no others."""
+    repertoire, number = state.repertoire, len(genotypes)
+    fitness = jnp.where(jnp.arange(len(repertoire.filled)) < number, 1.0, -jnp.inf)
+    stored = repertoire.genotypes.at[:number].set(np.stack(genotypes))
+    return dataclasses.replace(state, repertoire=dataclasses.replace(repertoire, fitness=fitness, genotypes=stored))
+
+
+def test_begins_at_elites(search):
+    _, state = search
+    repertoire = state.repertoire
+    fittest = int(np.argmax(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf)))
+    np.testing.assert_array_equal(state.pool.mean[0], repertoire.genotypes[fittest])
+    for start in np.vstack([state.pool.mean, state.scouts.mean]):
+        assert (elites(state) == start).all(axis=1).any()
+
+
+def assert_sampled(genotypes, states, number):
+    """Assert that `number` ES have each sampled its part of the batch, one after the other."""
+    size = BATCH // number
+    strategy = make_strategy("sep-cma-es", population=size, step_size=0.05, elite_ratio=0.5)
+    keys = jax.random.split(jax.random.split(jax.random.key(5))[1], number)
+    assert genotypes.shape[0] == BATCH
+    for which in range(number):
+        own = jax.tree.map(lambda leaf, n=which: leaf[n], states)
+        sampled, _ = strategy.ask(keys[which], own)
+        np.testing.assert_allclose(genotypes[size * which : size * (which + 1)], sampled, rtol=1e-5, atol=1e-6)
+
+
+def test_a_generation_of_the_pool(search):
+    algorithm, state = search
+    genotypes, after = algorithm.ask(jax.random.key(5), state)
+    assert int(after.kind) == POOL
+    assert_sampled(genotypes, state.pool, 3)
+    assert_same_bits(after.scouts, state.scouts)
+    assert int(after.generation) == int(state.generation)
+
+
+def test_a_generation_of_scouts(search):
+    algorithm, state = of_kind(search[0], SCOUTS), all_waited(search[1])
+    genotypes, after = algorithm.ask(jax.random.key(5), state)
+    assert int(after.kind) == SCOUTS
+    assert_sampled(genotypes, state.scouts, 2)
+    assert_same_bits(after.pool, state.pool)
+
+
+def test_variation_in_all_directions(search):
+    """No offspring lies nearer to all elites, or farther from the nearest, than its scale allows."""
+    algorithm, state = with_settings(of_kind(search[0], VARIATION), line_share=0.0), search[1]
+    genotypes, after = algorithm.ask(jax.random.key(5), state)
+    assert int(after.kind) == VARIATION
+    low, high = np.float64(SMALL.variation) * float(state.spread)
+    distance = np.linalg.norm(np.asarray(genotypes)[:, None] - elites(state), axis=-1).min(axis=1)
+    assert (distance < high * np.sqrt(genotypes.shape[1]) * 2).all()
+    assert (distance > low * 0.1).all()
+
+
+def test_variation_along_lines(search):
+    """Every offspring lies within its noise of a line through two elites."""
+    algorithm, state = with_settings(of_kind(search[0], VARIATION), line_share=1.0, intermediate_share=0.0), search[1]
+    genotypes, _ = algorithm.ask(jax.random.key(5), state)
+    known = np.float64(elites(state))
+    noise = SMALL.line[0] * float(state.spread) * np.sqrt(known.shape[1])
+
+    def from_lines(genotype):
+        ways = (known[None] - known[:, None])[~np.eye(len(known), dtype=bool)].reshape(len(known), -1, known.shape[1])
+        ways /= np.linalg.norm(ways, axis=-1, keepdims=True)
+        off = (genotype - known)[:, None]
+        return np.linalg.norm(off - (off * ways).sum(axis=-1, keepdims=True) * ways, axis=-1).min()
+
+    assert max(map(from_lines, np.asarray(genotypes))) < 2 * noise
+    moved = np.linalg.norm(np.asarray(genotypes)[:, None] - known, axis=-1).min(axis=1)
+    assert np.median(moved) > 5 * noise
+
+
+def test_the_shares_of_lines_and_intermediate_steps(search):
+    """Of two elites that share half of their parameters: what leaves those alone recombines, on their line or not."""
+    shares = {"line_share": 0.6, "intermediate_share": 0.3}
+    algorithm, state = with_settings(search[0], line=(1e-6, 0.5), **shares), search[1]
+    first, second = elites(state)[:2]
+    alike = np.arange(len(first)) < len(first) // 2
+    second = np.where(alike, first, second)
+    state = with_elites(state, first, second)
+    assert int(state.repertoire.filled.sum()) == 2
+    keys = jax.random.split(jax.random.key(0), 100)
+    off = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)).reshape(-1, len(first)) - first
+    recombined = (np.abs(off[:, alike]) < 1e-3).all(axis=1)
+    way = (second - first) / np.linalg.norm(second - first)
+    on_line = np.linalg.norm(off - (off @ way)[:, None] * way, axis=1) < 1e-3
+    # 1,800 draws: standard errors of 0.012. Who has itself for a partner stays where it is, which is on the line.
+    itself = recombined & (np.minimum(np.abs(off), np.abs(off - (second - first))) < 1e-3).all(axis=1)
+    assert recombined.mean() == pytest.approx(0.6, abs=0.05)
+    assert itself.mean() == pytest.approx(0.3, abs=0.05)
+    assert (recombined & ~on_line).mean() == pytest.approx(0.6 * 0.3 / 2, abs=0.03)
+    assert (recombined & on_line & ~itself).mean() == pytest.approx(0.6 * 0.7 / 2, abs=0.04)
+
+
+def test_every_offspring_has_a_scale_of_its_own(search):
+    """Of one elite that is its own partner: what is not recombined differs from it by noise of a log-uniform scale."""
+    algorithm, state = with_settings(search[0], line=(1e-6, 0.5), line_share=0.4), search[1]
+    elite = elites(state)[0]
+    state = with_elites(state, elite)
+    keys = jax.random.split(jax.random.key(0), 100)
+    off = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)) - elite
+    scale = np.sqrt(np.square(off).mean(axis=-1)) / float(state.spread)
+    around = scale > 1e-3
+    assert around.mean() == pytest.approx(0.6, abs=0.05)
+    low, high = np.log(SMALL.variation)
+    logs = [np.log(own[which]) for own, which in zip(scale, around, strict=True)]
+    # With 4 parameters a root mean square is 6 % low, and its logarithm has a standard deviation of 0.4.
+    assert np.median(np.concatenate(logs)) == pytest.approx((low + high) / 2, abs=0.25)
+    within = np.mean([own.std(ddof=1) for own in logs])
+    assert within == pytest.approx(np.hypot((high - low) / np.sqrt(12), 0.4), abs=0.15)
+
+
+def test_varied_elites_are_added_and_teach_the_es_nothing(search):
+    algorithm, state = of_kind(search[0], VARIATION), search[1]
+    genotypes, state = algorithm.ask(jax.random.key(5), state)
+    after, _ = algorithm.tell(jax.random.key(6), state, genotypes, evaluation_of(np.full(BATCH, 100.0)))
+    assert_same_bits((after.pool, after.scouts), (state.pool, state.scouts))
+    assert (after.waited.tolist(), after.idle.tolist()) == ([0, 0, 0], [0, 0])
+    assert after.best.tolist() == [-np.inf] * 3
+    assert (int(after.num_varied), int(after.num_scouted), int(after.generation)) == (1, 0, 1)
+    assert float(after.repertoire.best_fitness) == 100
+    assert int(after.repertoire.counts.sum()) == 2 * BATCH
+
+
+@pytest.mark.parametrize(
+    ("waited", "varied", "expected"),
+    [
+        ([0, 0, 0], "waiting", (1, 0, 0)),
+        ([1, 0, 0], "waiting", (5 / 6 * (1 - 0.4 / 6), 5 / 6 * 0.4 / 6, 1 / 6)),
+        ([1, 1, 2], "waiting", (1 / 3 * (1 - 0.4 * 2 / 3), 1 / 3 * 0.4 * 2 / 3, 2 / 3)),
+        ([2, 2, 2], "waiting", (0, 0, 1)),
+        ([1, 1, 1], 0.25, (0.75 * 0.8, 0.75 * 0.2, 0.25)),
+    ],
+)
+def test_the_longer_the_es_wait_the_likelier_exploration_is(search, waited, varied, expected):
+    """Of a patience of 2 each; 4,000 draws tell a share to about 1 %."""
+    algorithm = with_settings(search[0], variation_share=varied, scout_share=0.4)
+    state = dataclasses.replace(search[1], waited=jnp.array(waited))
+    np.testing.assert_allclose(algorithm.shares(state), expected, atol=1e-6)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    kinds = np.asarray(jax.vmap(algorithm.choose_kind, (0, None))(keys, state))
+    np.testing.assert_allclose(np.bincount(kinds, minlength=3) / 4000, expected, atol=0.03)
+
+
+def test_every_es_learns_its_own_fitness(search):
+    algorithm, state = search
+    genotypes, state = algorithm.ask(jax.random.key(5), state)
+    fitness = np.random.default_rng(0).normal(size=BATCH)
+    after, _ = algorithm.tell(jax.random.key(6), state, genotypes, evaluation_of(fitness))
+    for number in range(3):
+        mine = slice(6 * number, 6 * number + 6)
+        own = jax.tree.map(lambda leaf, n=number: leaf[n], state.pool)
+        own = algorithm.pool.strategy.tell(jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine]))
+        np.testing.assert_allclose(after.pool.mean[number], own.mean, rtol=1e-5, atol=1e-6)
+        known = float(state.repertoire.best_fitness) if number == 0 else -np.inf
+        assert float(after.best[number]) == pytest.approx(max(fitness[mine].max(), known))
+    assert int(after.num_restarts) == 0
+    assert int(after.repertoire.counts.sum()) == 2 * BATCH
+    assert_same_bits(after.scouts, state.scouts)
+
+
+@pytest.mark.parametrize(("level", "waits"), [(100.0, [0, 0, 0]), (-100.0, [1, 0, 1])])
+def test_starts_anew_after_waiting_in_vain(search, level, waits):
+    """Three generations: the first ES gets better each time, the others do not, so after `patience` = 2 they restart.
+
+    Above all that is known the first goes on; where better is known its own gains do not count.
+    """
+    algorithm, state = of_kind(search[0], POOL), search[1]
+    waited = []
+    for generation in range(3):
+        genotypes, state = algorithm.ask(jax.random.key(generation), state)
+        fitness = np.full(BATCH, level)
+        fitness[:6] += generation
+        before, (state, _) = state, algorithm.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
+        waited.append(state.waited.tolist())
+    assert [first for first, *_ in waited] == waits
+    assert [rest for _, *rest in waited] == [[0, 0], [1, 1], [0, 0]]
+    leads = waits == [0, 0, 0]
+    assert int(state.num_restarts) == (2 if leads else 3)
+    assert state.best[1:].tolist() == [-np.inf, -np.inf]
+    assert float(state.best[0]) == pytest.approx(102 if leads else float(state.repertoire.best_fitness))
+    fittest = np.argsort(-np.asarray(jnp.where(state.repertoire.filled, state.repertoire.fitness, -jnp.inf)))[:4]
+    starts = np.asarray(state.repertoire.genotypes)[fittest]
+    for number in (1, 2):
+        assert any(np.array_equal(state.pool.mean[number], start) for start in starts)
+        assert float(state.pool.sigma[number]) == pytest.approx(0.05)
+    assert not any(np.array_equal(state.pool.mean[0], start) for start in starts)
+    assert float(before.pool.sigma[1]) != pytest.approx(0.05)
+
+
+def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(search):
+    """Two scouts: the first improves its cell each time, the other finds nothing. The patience is 2."""
+    algorithm, state = of_kind(search[0], SCOUTS), all_waited(search[1])
+    idle, before = [], state
+    for generation in range(2):
+        genotypes, state = algorithm.ask(jax.random.key(generation), state)
+        fitness = np.random.default_rng(generation).normal(size=BATCH) - 1000
+        fitness[:9] = np.arange(9) + 10 * generation + 10
+        asked, (state, _) = state, algorithm.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
+        idle.append(state.idle.tolist())
+        if generation == 0:
+            for number in range(2):
+                mine = slice(9 * number, 9 * number + 9)
+                own = jax.tree.map(lambda leaf, n=number: leaf[n], asked.scouts)
+                own = algorithm.scouts.strategy.tell(
+                    jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine])
+                )
+                np.testing.assert_allclose(state.scouts.mean[number], own.mean, rtol=1e-5, atol=1e-6)
+    assert idle == [[0, 1], [0, 0]]
+    assert (elites(state) == np.asarray(state.scouts.mean[1])).all(axis=1).any()
+    assert float(state.scouts.sigma[1]) == pytest.approx(0.05)
+    assert float(state.scouts.sigma[0]) != pytest.approx(0.05)
+    assert_same_bits(state.pool, before.pool)
+    assert (int(state.num_scouted), int(state.num_varied)) == (2, 0)
+
+
+def test_elites_to_start_at(search):
+    algorithm, state = search
+    repertoire = state.repertoire
+    fittest = np.argsort(-np.asarray(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf)))[:4]
+    seen = set()
+    for number in range(30):
+        chosen = np.asarray(algorithm.choose_elites(jax.random.key(number), repertoire))
+        places = [next(p for p, c in enumerate(fittest) if np.array_equal(repertoire.genotypes[c], g)) for g in chosen]
+        assert places[0] == 0
+        seen |= set(places[1:])
+    assert seen == {0, 1, 2, 3}
+
+
+def test_fewer_cells_filled_than_elites(search):
+    algorithm, state = search
+    genotypes = state.repertoire.genotypes[:BATCH]
+    one = algorithm.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.arange(BATCH)))
+    np.testing.assert_array_equal(one.pool.mean, np.tile(np.asarray(genotypes[-1] + 0.5), (3, 1)))
+    none = algorithm.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.full(BATCH, np.nan)))
+    np.testing.assert_array_equal(none.pool.mean, np.tile(np.asarray(genotypes[0] + 0.5), (3, 1)))
+    np.testing.assert_array_equal(none.scouts.mean, np.tile(np.asarray(genotypes[0] + 0.5), (2, 1)))
+
+
+class Wide(Task):
+    """Random genotypes are normal with standard deviation 3, or all alike."""
+
+    name, num_params, descriptor_bounds, qd_offset = "wide", 400, ((0.0, 0.0), (1.0, 1.0)), 0.0
+    scale = 3.0
+
+    def init(self, key):
+        return 5 + self.scale * jax.random.normal(key, (400,))
+
+    def evaluate(self, key, genotype):
+        return Evaluation(genotype.sum(), jax.nn.sigmoid(genotype[:2]))
+
+
+class Alike(Wide):
+    scale = 0.0
+
+
+@pytest.mark.parametrize(("task", "expected"), [(Wide(), 3.0), (Alike(), 1.0)])
+def test_the_unit_of_variation_is_the_spread_of_random_genotypes(task, expected):
+    algorithm = JEDiX.build(SMALL, task)
+    genotypes = jnp.zeros((BATCH, 400))
+    state = algorithm.init(jax.random.key(1), genotypes, evaluation_of(np.zeros(BATCH)))
+    assert float(state.spread) == pytest.approx(expected, rel=0.02)
+
+
+def test_bounds_the_wrong_way_round():
+    with pytest.raises(jedax.JedaxError, match=r"variation: expected a low bound under a high one, got \(2.0, 1.0\)"):
+        SMALL.replace(variation=(2.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"variation_share": 1.5}, {"scout_share": -0.1}, {"line_share": 2}, {"intermediate_share": -1}]
+)
+def test_a_share_that_is_none(wrong):
+    with pytest.raises(jedax.JedaxError, match=next(iter(wrong))):
+        SMALL.replace(**wrong)
+
+
+@pytest.mark.parametrize("scouts", [4, 18])
+def test_scouts_that_do_not_fit_a_generation(scouts):
+    with pytest.raises(jedax.JedaxError, match=rf"scouts: expected a divisor of a generation's 18 .*got {scouts}"):
+        SMALL.replace(scouts=scouts)
+
+
+def test_goes_on_with_the_same_bits(arm, tmp_path, without_figures):
+    whole = jedax.run(SMALL, arm, evaluations=BATCH * 40, out=tmp_path / "whole")
+    jedax.run(SMALL, arm, evaluations=BATCH * 40, max_seconds=1e-9, report_every=3, out=tmp_path / "part")
+    went_on = jedax.resume(tmp_path / "part", max_seconds=600)
+    np.testing.assert_array_equal(went_on.repertoire.fitness, whole.repertoire.fitness)
+    for name in ("num_restarts", "num_scouted", "num_varied"):
+        assert went_on.rows[-1][name] == whole.rows[-1][name] > 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Barrier(Task):
+    """A climb to 1 in the wrong corner; the way to 2 in the other first leads down."""
+
+    name: str = "barrier"
+    num_params: int = 20
+    descriptor_bounds: tuple = ((0.0, 0.0), (1.0, 1.0))
+    qd_offset: float = -10.0
+
+    def init(self, key):
+        return jax.random.normal(key, (20,))
+
+    def evaluate(self, key, genotype):
+        place = jax.nn.sigmoid(genotype[:2])
+        wrong = 1 - jnp.linalg.norm(place - 0.05)
+        right = 2 - 20 * jnp.linalg.norm(place - 0.95)
+        return Evaluation(jnp.maximum(wrong, right) - 0.01 * (genotype[2:] ** 2).sum(), place)
+
+
+def test_gets_where_es_with_restarts_do_not():
+    """All seeds cross the valley and are on the peak's slope, far above the 1 of the wrong corner."""
+    settings = {"evaluations": 60_000, "replicas": 4}
+    es = jedax.run("es-restart", Barrier(), population=64, **settings)
+    ours = jedax.run("jedi-x", Barrier(), **settings)
+    assert min(row["max_fitness"] for row in ours.rows[-4:]) > 1.5
+    assert np.median([row["max_fitness"] for row in es.rows[-4:]]) < 1

@@ -1,0 +1,144 @@
+"""Searches whose evaluations run in worker processes: the same search, whatever happens to the workers."""
+
+import os
+import signal
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.conftest import assert_same_bits, without_seconds
+from tests.workers.work import WAYS_TO_FAIL
+
+import jedax
+from jedax.store.directory import RunDirectory
+from jedax.tasks import Task, make
+
+WORK = "tests.workers.work"
+
+
+class Twin(Task):
+    """`work.sphere` in JAX."""
+
+    name = "twin"
+    num_params = 3
+    descriptor_bounds = ((-1.0, -1.0), (1.0, 1.0))
+
+    def init(self, key):
+        return jax.random.normal(key, (3,))
+
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(-jnp.abs(genotype).max(), jnp.clip(genotype[:2], -1, 1))
+
+
+TASK = f"{WORK}:naps"
+SETTINGS = {"evaluations": 8 * 13, "seed": 3, "replicas": 2, "report_every": 5}
+
+
+@pytest.fixture
+def nap(tmp_path, monkeypatch):
+    """While this file is there, evaluations go on and on."""
+    monkeypatch.setenv("JEDAX_TEST_NAP", str(tmp_path / "nap"))
+    return tmp_path / "nap"
+
+
+@pytest.fixture(scope="module")
+def method(small):
+    """A method whose loops begin with what cannot be done twice: the GP starts where it ended."""
+    return small.replace(targets="pareto")
+
+
+@pytest.fixture(scope="module")
+def whole(method):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JEDAX_TEST_NAP", "/nowhere/at/all")
+        return jedax.run(method, TASK, workers=2, **SETTINGS)
+
+
+def assert_same_run(run, other):
+    assert_same_bits(run.repertoire, other.repertoire)
+    assert without_seconds(run.rows) == without_seconds(other.rows)
+
+
+def test_the_same_search_as_within_jax(nap):
+    settings = {"evaluations": 8 * 13, "seed": 3, "replicas": 2, "report_every": 3, "offspring": 8, "cells": 64}
+    twin = jedax.run("map-elites", Twin(), **settings)
+    run = jedax.run("map-elites", TASK, workers=2, **settings)
+    assert [row["evaluations"] for row in run.rows] == [row["evaluations"] for row in twin.rows]
+    np.testing.assert_allclose(run.repertoire.genotypes, twin.repertoire.genotypes, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(run.repertoire.counts, twin.repertoire.counts)
+    assert run.summary["evaluations"] == 8 * 13
+    assert run.summary["num_failed"] == [0, 0]
+
+
+def test_the_number_of_workers_changes_nothing(method, whole, nap):
+    assert_same_run(jedax.run(method, TASK, workers=1, **SETTINGS), whole)
+
+
+def test_resumed_runs_equal_whole_ones(tmp_path, method, whole, nap):
+    path = tmp_path / "run"
+    jedax.run(method, TASK, out=path, checkpoint_seconds=0, max_seconds=1e-3, **SETTINGS)
+    evaluations = []
+    while jedax.load(path).summary["status"] == "time":
+        evaluations.append(jedax.resume(path, figures=False).summary["evaluations"])
+    assert evaluations == sorted(set(evaluations))
+    assert len(evaluations) > 3
+    assert_same_run(jedax.load(path), whole)
+
+
+def test_ctrl_c_gives_up_a_generation_and_nothing_else(tmp_path, method, whole, nap):
+    """The first generation of a loop, after targets were chosen, takes too long; it is as if it had not begun."""
+    path = tmp_path / "run"
+
+    def stop_later(report):
+        if report.evaluations == 8 * 6:
+            nap.touch()
+            threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with pytest.raises(jedax.Interrupted, match="Stopped after 48 evaluations; all of them are saved"):
+        jedax.run(method, TASK, workers=2, out=path, callbacks=[stop_later], **SETTINGS)
+    assert jedax.load(path).summary["status"] == "interrupted"
+    assert [row["evaluations"] for row in RunDirectory(path).read_metrics()] == [8, 8, 48, 48]
+    nap.unlink()
+    assert_same_run(jedax.resume(path, figures=False), whole)
+
+
+def test_failures_are_counted_logged_and_never_stored(tmp_path):
+    task = make(f"{WORK}:partly", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1), initial_std=2)
+    run = jedax.run("map-elites", task, evaluations=32, offspring=8, cells=64, workers=2, out=tmp_path / "run")
+    filled = run.repertoire.fitness[0] > -np.inf
+    assert (run.repertoire.genotypes[0][filled][:, :2] <= 0).any(axis=1).all()
+    assert 0 < run.summary["num_failed"] < 32
+    assert run.repertoire.counts.sum() == 32 - run.summary["num_failed"]
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert "The evaluation raised ArithmeticError: out of reach; 8 evaluations will be run again." in log
+    assert "failed 3 times: the evaluation raised ArithmeticError: out of reach." in log
+
+
+def test_every_way_to_fail_is_survived_and_counted(tmp_path):
+    given = np.zeros((7, 3), np.float32)
+    given[:6, 0] = 100 + np.arange(6)
+    run = jedax.run(
+        "map-elites", f"{WORK}:fails_in_every_way", evaluations=32, offspring=8, cells=16, workers=2, report_every=1,
+        evaluation_timeout=2.0, start_genotypes=given, out=tmp_path / "run",
+    )  # fmt: skip
+    assert run.summary["failures"] == dict.fromkeys(WAYS_TO_FAIL, 1)
+    assert run.summary["num_failed"] == 6
+    assert run.summary["evaluations"] == 32
+    assert run.repertoire.counts.sum() == 26
+    assert [row[f"failed_{kind}"] for row in jedax.load(tmp_path / "run").rows for kind in WAYS_TO_FAIL] == [1] * 24
+    log = (tmp_path / "run" / "log.txt").read_text()
+    for said in ("raised ArithmeticError: out of reach", "got (1, 1)", "took more than 2 s", "was killed by SIGKILL"):
+        assert any(said in line and "failed 3 times" in line for line in log.splitlines())
+
+
+def test_bench_knows_its_runs_by_measured_bounds_too(tmp_path):
+    from jedax.bench.bench import bench
+    from jedax.bench.grids import Grid, parse_entry
+
+    grid = Grid("", (f"{WORK}:measured",), (parse_entry("map-elites,offspring=16,cells=16"),), 2, evaluations=33)
+    outcome = bench(grid, tmp_path)
+    assert (outcome.done, outcome.failed) == (1, ())
+    again = bench(grid, tmp_path)  # bounds measured anew are the same, or the runs would not belong together
+    assert (again.done, again.before) == (0, 2)

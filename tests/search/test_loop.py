@@ -1,0 +1,494 @@
+"""The loop: budgets, seeds, chunks, replicas, stopping."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.conftest import assert_same_bits, without_seconds
+from tests.notes import Notes
+
+import jedax
+from jedax.gp import condition, posterior, predict
+from jedax.methods.jedi import JEDi, alpha_at
+from jedax.rankers import weighted_target_fitness_score
+from jedax.repertoire import Repertoire
+from jedax.repertoire.cells import make_cells
+from jedax.search import loop as search_module
+from jedax.search.compiled import Programs
+from jedax.search.programs import programs_for
+from jedax.tasks.base import Task
+from jedax.types import Evaluation
+
+BUDGET = 8 * 28  # the initial batch and 27 generations: five loops and a cut one
+
+
+@pytest.fixture(scope="module")
+def once(small, arm):
+    return jedax.run(small, arm, evaluations=BUDGET, seed=5)
+
+
+def test_same_seed_same_bits(small, arm, once):
+    again = jedax.run(small, arm, evaluations=BUDGET, seed=5)
+    assert_same_bits(once.repertoire, again.repertoire)
+    assert without_seconds(once.rows) == without_seconds(again.rows)
+
+
+def test_other_seed_other_solutions(small, arm, once):
+    other = jedax.run(small, arm, evaluations=BUDGET, seed=6)
+    assert not np.array_equal(once.best().genotype, other.best().genotype)
+
+
+def test_every_evaluation_of_the_budget_is_counted(once):
+    assert once.summary["evaluations"] == BUDGET
+    assert int(once.repertoire.counts.sum()) == BUDGET
+
+
+def test_budget_is_rounded_down_to_generations(small, arm):
+    run = jedax.run(small, arm, evaluations=8 * 3 + 7)
+    assert run.summary["evaluations"] == 24 == int(run.repertoire.counts.sum())
+
+
+def test_budget_of_the_initial_batch_alone(small, arm):
+    run = jedax.run(small, arm, evaluations=8)
+    assert run.summary["evaluations"] == 8
+    assert run.summary["status"] == "finished"
+
+
+def test_budget_under_one_generation_is_refused(small, arm):
+    with pytest.raises(jedax.JedaxError, match=r"evaluations: expected at least one generation of 8, got 7"):
+        jedax.run(small, arm, evaluations=7)
+
+
+def test_chunks_of_any_length_give_the_same_bits(small, arm, once, monkeypatch):
+    monkeypatch.setattr(search_module, "_CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(Programs, "first_chunk", 1)
+    single_steps = jedax.run(small, arm, evaluations=BUDGET, seed=5)
+    assert_same_bits(once.repertoire, single_steps.repertoire)
+    assert without_seconds(once.rows) == without_seconds(single_steps.rows)
+
+
+def test_second_run_compiles_nothing(small, arm, once):
+    programs = programs_for(JEDi(small, once.cells), arm, 1)
+    seconds, count = programs.compile_seconds, len(programs._compiled)
+    assert count > 0
+    jedax.run(small, type(arm)(joints=4), evaluations=BUDGET, seed=9)
+    assert (programs.compile_seconds, len(programs._compiled)) == (seconds, count)
+
+
+def test_replicas_are_the_single_runs_of_their_seeds(small, arm):
+    # Rounding may part them later; three generations stay within float tolerance.
+    together = jedax.run(small, arm, evaluations=8 * 4, seed=5, replicas=3)
+    for replica in range(3):
+        alone = jedax.run(small, arm, evaluations=8 * 4, seed=5 + replica)
+        np.testing.assert_array_equal(alone.repertoire.counts[0], together.repertoire.counts[replica])
+        np.testing.assert_allclose(
+            alone.repertoire.genotypes[0], together.repertoire.genotypes[replica], rtol=1e-4, atol=1e-5
+        )
+        assert together.summary["max_fitness"][replica] == pytest.approx(alone.summary["max_fitness"], rel=1e-4)
+
+
+def test_summary_lists_values_per_replica(small, arm):
+    run = jedax.run(small, arm, evaluations=16, replicas=2)
+    for name in ("max_fitness", "coverage", "qd_score", "reached_goal"):
+        assert len(run.summary[name]) == 2
+    assert run.summary["max_fitness"] == [float(f) for f in run.repertoire.best_fitness]
+    assert [(row["evaluations"], row["replica"]) for row in run.rows] == [(8, 0), (8, 1), (16, 0), (16, 1)]
+
+
+def test_best_ever_is_the_best_of_the_repertoire(once):
+    fitness = once.repertoire.fitness[0]
+    assert once.best().fitness == fitness.max() == once.summary["max_fitness"]
+    cell = int(fitness.argmax())
+    np.testing.assert_array_equal(once.best().genotype, once.repertoire.genotypes[0, cell])
+
+
+def test_search_improves_on_the_initial_batch(small, arm):
+    run = jedax.run(small, arm, evaluations=8 * 400, report_every=1)
+    metrics = run.metrics
+    assert metrics.max_fitness.is_monotonic_increasing
+    assert metrics.max_fitness.iloc[-1] > metrics.max_fitness.iloc[0] / 10
+    assert metrics.coverage.iloc[-1] > 2 * metrics.coverage.iloc[0]
+
+
+def test_alpha_decays_with_progress(small, arm):
+    run = jedax.run(small, arm, evaluations=8 * 41, report_every=5)
+    alpha = {row["evaluations"]: row["alpha"] for row in run.rows}
+    # Row at evaluation 8 (g + 1) shows what was chosen at the start of the loop that led there.
+    for generation in (5, 10, 40):
+        chosen_at = 8 * (generation - 5 + 1)
+        assert alpha[8 * (generation + 1)] == pytest.approx(0.8 * (1 - chosen_at / (8 * 41)), rel=1e-5)
+
+
+def test_constant_alpha(small):
+    assert float(alpha_at(small.replace(alpha=0.3), jnp.float32(0.9))) == pytest.approx(0.3)
+
+
+def test_stop_fitness_stops_when_every_replica_is_there(small, arm):
+    run = jedax.run(small, arm, evaluations=8 * 2000, replicas=2, stop_fitness=-0.5, report_every=1)
+    assert run.summary["status"] == "goal"
+    assert min(run.summary["max_fitness"]) >= -0.5
+    assert run.summary["evaluations"] < 8 * 2000
+    before = [row for row in run.rows if row["evaluations"] == run.summary["evaluations"] - 8]
+    assert min(row["max_fitness"] for row in before) < -0.5
+
+
+def test_max_seconds_stops(small, arm):
+    run = jedax.run(small, arm, evaluations=10**9, max_seconds=0.5)
+    assert run.summary["status"] == "time"
+    assert run.summary["evaluations"] < 10**9
+
+
+def test_callbacks_see_reports_and_stop(small, arm):
+    seen = []
+
+    def stop_late(report):
+        seen.append((report.evaluations, report.rows[0]["max_fitness"], float(report.state.alpha[0])))
+        return report.evaluations >= 8 * 11
+
+    run = jedax.run(small, arm, evaluations=8 * 100, report_every=5, callbacks=[stop_late])
+    assert [evaluations for evaluations, *_ in seen] == [8, 48, 88]
+    assert run.summary["status"] == "callback"
+    assert run.summary["evaluations"] == 88
+    assert seen[-1][1] == run.summary["max_fitness"]
+
+
+@pytest.mark.parametrize(("settings", "status"), [({"callbacks": [lambda _: True]}, "callback"),
+                                                  ({"stop_fitness": -1e6}, "goal")])  # fmt: skip
+def test_a_search_can_stop_after_its_first_batch(small, arm, settings, status):
+    run = jedax.run(small, arm, evaluations=8 * 20, **settings)
+    assert (run.summary["status"], run.summary["evaluations"]) == (status, 8)
+
+
+def test_blas_has_one_thread_while_it_searches(small, arm):
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    seen = []
+    with threadpool_limits(2, user_api="blas"):
+        jedax.run(small, arm, evaluations=16, callbacks=[lambda _: seen.append(threads())])
+        assert threads() == {2}
+    assert seen
+    assert all(found == {1} for found in seen)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "task", "message"),
+    [
+        ("jedi", 5, "task: expected a name or a Task, got 5"),
+        (5, "arm", "algorithm: expected a name or parameters such as a JediConfig"),
+    ],
+)
+def test_arguments_of_another_kind(algorithm, task, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.run(algorithm, task)
+
+
+def test_more_start_genotypes_than_a_batch_are_refused(small, arm):
+    with pytest.raises(jedax.JedaxError, match=r"start_from: expected at most the 8 genotypes .* got 9"):
+        jedax.run(small, arm, evaluations=8, start_genotypes=np.zeros((9, 4)))
+
+
+def test_start_genotypes_come_first(small, arm):
+    given = np.full((3, 4), 0.25, np.float32)
+    run = jedax.run(small, arm, evaluations=8, start_genotypes=given)
+    # All angles equal: fitness 0, the best there is, so it is the best ever.
+    np.testing.assert_array_equal(run.best().genotype, given[0])
+    assert run.best().fitness == 0
+
+
+def test_start_genotypes_of_the_wrong_length_are_refused(small, arm):
+    with pytest.raises(jedax.JedaxError, match=r"start_from: expected numbers of shape \(n, 4\), got .*\(2, 5\)"):
+        jedax.run(small, arm, evaluations=8, start_genotypes=np.zeros((2, 5)))
+
+
+class Failing(Task):
+    """Half of all solutions fail, in every way there is."""
+
+    name = "failing"
+    num_params = 3
+    descriptor_bounds = ((0.0, 0.0), (1.0, 1.0))
+    descriptor_names = ("a", "b")
+    qd_offset = -100.0
+
+    def init(self, key):
+        return jax.random.uniform(key, (3,))
+
+    def evaluate(self, key, genotype):
+        kind = jnp.floor(jnp.abs(genotype[0]) * 97) % 6
+        fitness = jnp.select([kind == 0, kind == 1], [jnp.nan, jnp.inf], -jnp.sum(genotype**2))
+        descriptor = jnp.where(kind == 2, jnp.nan, genotype[1:])
+        return Evaluation(fitness, descriptor)
+
+
+def test_failures_are_counted_and_never_stored(small):
+    run = jedax.run(small, Failing(), evaluations=8 * 30)
+    found: Repertoire = run.repertoire
+    failed = run.summary["num_failed"]
+    assert 0.2 * 240 < failed < 0.8 * 240
+    assert run.summary["failures"].keys() == {"nan", "infinite"}
+    assert sum(run.summary["failures"].values()) == failed
+    assert int(found.counts.sum()) + failed == 240
+    filled = found.fitness[0] > -np.inf
+    assert np.isfinite(found.fitness[0][filled]).all()
+    assert np.isfinite(found.descriptors).all()
+    assert np.isfinite(run.best().fitness)
+    assert run.config.task == "custom:failing"
+
+
+def test_all_evaluations_failing_ends_well(small):
+    class AllFail(Failing):
+        name = "all-fail"
+
+        def evaluate(self, key, genotype):
+            return Evaluation(jnp.float32(jnp.nan), genotype[1:])
+
+    run = jedax.run(small, AllFail(), evaluations=8 * 12)
+    assert run.summary["num_failed"] == 96
+    assert run.summary["coverage"] == 0
+    assert np.isfinite(run.best().genotype).all()
+
+
+@pytest.mark.parametrize("targets", ["pareto", "gp-ucb", "gp-bucb"])
+def test_targets_by_the_gp_run(small, arm, targets):
+    run = jedax.run(small.replace(targets=targets), arm, evaluations=8 * 12)
+    assert int(run.repertoire.counts.sum()) == 96
+    columns = {"gp_signal", "gp_length_scale", "gp_noise", "gp_noise_floor"}
+    assert all(row[name] > 0 for row in run.rows for name in columns)
+    centroids = {tuple(c) for c in run.cells.centroids.tolist()}
+    chosen = [tuple(t) for t in run.targets[0].tolist()]
+    assert set(chosen) <= centroids
+    assert len(set(chosen)) == small.pool
+
+
+def test_a_gp_that_does_not_guide_is_learnt_once_at_the_end(small, arm, monkeypatch):
+    calls = []
+
+    def learn_gp(self, state, *, original=Programs.learn_gp):
+        calls.append(int(state.generation[0]))
+        return original(self, state)
+
+    monkeypatch.setattr(Programs, "learn_gp", learn_gp)
+    run = jedax.run(small, arm, evaluations=8 * 12, report_every=1)
+    assert calls == [11]
+    assert not any(name.startswith("gp_") for row in run.rows for name in row)
+    filled = run.repertoire.fitness[0] > -np.inf
+    fitness = run.repertoire.fitness[0, filled]
+    assert run.gp_mean.shape == run.gp_std.shape == (1, 64)
+    assert np.corrcoef(run.gp_mean[0, filled], fitness)[0, 1] > 0.5
+    calls.clear()
+    jedax.run(small.replace(targets="pareto"), arm, evaluations=8 * 12)
+    assert calls == [0, 5, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("refit", "newer", "fits"), [(0.5, 33, True), (0.5, 32, False), (0.0, 1, True), (0.0, 0, False)]
+)
+def test_hyperparameters_are_fitted_where_enough_is_new(small, arm, once, refit, newer, fits):
+    """All 64 cells are filled; `newer` of them since the last fit, after 10 evaluations.
+
+    The fitness is noisy, or the process were so nearly singular that how a compiler rounds would show.
+    """
+    algorithm = JEDi.build(small.replace(targets="pareto", gp_refit=refit), arm)
+    given = jax.random.uniform(jax.random.key(0), (8, 4), minval=-1)
+    state = algorithm.init(jax.random.key(0), given, arm.evaluate_batch(jax.random.key(0), given))
+    centroids = jnp.asarray(algorithm.cells.centroids)
+    repertoire = dataclasses.replace(
+        state.repertoire,
+        fitness=-jnp.sum(centroids**2, axis=1) + 0.1 * jax.random.normal(jax.random.key(1), (64,)),
+        descriptors=centroids,
+        counts=jnp.full(64, 7),
+        improved_at=jnp.where(jnp.arange(64) < newer, 11, 10),
+    )
+    state = dataclasses.replace(state, repertoire=repertoire, gp_fitted_at=jnp.int32(10))
+    learnt, at = jax.jit(algorithm.learn_gp)(state)
+    assert (learnt.gp.log_length_scale != state.gp.log_length_scale) == fits
+    assert learnt.gp_fitted_at == (8 if fits else 10)  # evaluations of the initial batch
+    known = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(repertoire))
+    mean = predict(known, algorithm.cells.to_unit_box(centroids)).mean
+    np.testing.assert_allclose(at.mean, mean, atol=1e-3)
+    assert np.corrcoef(mean, repertoire.fitness)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize(("gp", "share"), [("weighted", 4 * 5), ("standard", 1)])
+def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
+    """The weighted GP learns from every evaluation of the 5 generations of 4, the standard one from one datum."""
+    from jedax.targets import choose_bucb
+
+    config = small.replace(targets="gp-bucb", gp=gp)
+    algorithm = JEDi.build(config, arm)
+    run = jedax.run(config.replace(targets="uniform"), arm, evaluations=8 * 12)
+    state = algorithm.init(
+        jax.random.key(0), jnp.zeros((8, 4)), arm.evaluate_batch(jax.random.key(0), jnp.zeros((8, 4)))
+    )
+    state = dataclasses.replace(state, repertoire=jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), run.repertoire))
+    key = jax.random.key(1)
+    learnt, at = algorithm.learn_gp(state)
+    fitted = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(state.repertoire))
+    targets = algorithm.choose_targets(key, at)
+    at = posterior(fitted, algorithm.cells.to_unit_box(jnp.asarray(algorithm.cells.centroids)))
+    expected = choose_bucb(key, at, fitted.noise_variance / share, config.pool, beta=config.ucb_beta)
+    np.testing.assert_array_equal(targets, algorithm.cells.centroids[np.asarray(expected)])
+
+
+def test_a_pool_of_one_is_that_es_alone_and_then_the_gp(small, arm):
+    """A loop equals running the ES by itself on its score, keeping all it tried, and learning the GP from that."""
+    algorithm = JEDi.build(small.replace(pool=1, targets="pareto", alpha=0.6), arm)
+    keys = jax.random.split(jax.random.key(8), 4 + algorithm.generations_per_loop)
+    first = jax.vmap(arm.init)(jax.random.split(keys[0], 4))
+    state = algorithm.init(keys[1], first, arm.evaluate_batch(keys[2], first))
+    state = algorithm.start_loop(keys[3], state, jnp.float32(0))
+    (target,) = state.targets
+    strategy, tried = algorithm.pool.strategy, [first]
+    nearest = np.linalg.norm(arm.evaluate_batch(keys[2], first).descriptor - target, axis=1).argmin()
+    alone = strategy.init(keys[0], first[nearest])
+    for key in keys[4:]:
+        ask_key, tell_key = jax.random.split(key)
+        genotypes, state = algorithm.ask(ask_key, state)
+        state, _ = algorithm.tell(tell_key, state, genotypes, arm.evaluate_batch(key, genotypes))
+        mine, alone = strategy.ask(jax.random.split(ask_key, 1)[0], alone)
+        scores = weighted_target_fitness_score(arm.evaluate_batch(key, mine), target, jnp.float32(0.6))
+        alone = strategy.tell(jax.random.split(tell_key, 1)[0], alone, mine, scores)
+        tried.append(mine)
+    np.testing.assert_allclose(strategy.mean(alone), strategy.mean(state.pool)[0], rtol=1e-4, atol=1e-5)
+    everything = jnp.concatenate(tried)
+    repertoire, _ = Repertoire.empty(algorithm.cells, first[0]).add(
+        algorithm.cells, everything, arm.evaluate_batch(keys[0], everything), jnp.int32(len(everything))
+    )
+    np.testing.assert_allclose(state.repertoire.fitness, repertoire.fitness, rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(state.repertoire.counts, repertoire.counts)
+    assert algorithm.is_loop_start(int(state.generation))
+    ours, _ = algorithm.learn_gp(state)
+    wanted, _ = algorithm.learn_gp(dataclasses.replace(state, repertoire=repertoire))
+    for name in ("signal", "length_scale", "noise"):
+        ratio = float(getattr(ours.gp, name) / getattr(wanted.gp, name))
+        assert 0.9 < ratio < 1.1, name
+
+
+def test_one_loop_by_hand(small, arm):
+    """A loop of the algorithm, written out with the blocks, one ES after the other."""
+    cells = make_cells(arm.descriptor_bounds, 64)
+    algorithm = JEDi(small.replace(alpha=0.4), cells)
+    keys = jax.random.split(jax.random.key(3), 9)
+    genotypes = jax.vmap(arm.init)(jax.random.split(keys[0], 8))
+    state = algorithm.init(keys[1], genotypes, arm.evaluate_batch(keys[2], genotypes))
+    state = algorithm.start_loop(keys[3], state, jnp.float32(0))
+    strategy, emitters = algorithm.pool.strategy, []
+    for target in state.targets:
+        distance = np.linalg.norm(np.asarray(state.repertoire.descriptors) - target, axis=1)
+        distance[~np.asarray(state.repertoire.filled)] = np.inf
+        emitters.append(strategy.init(keys[0], state.repertoire.genotypes[int(distance.argmin())]))
+    for ask_key, tell_key in zip(keys[4:6], keys[6:8], strict=True):
+        genotypes, state = algorithm.ask(ask_key, state)
+        evaluation = arm.evaluate_batch(tell_key, genotypes)
+        state, info = algorithm.tell(tell_key, state, genotypes, evaluation)
+        assert info.stored.shape == (8,)
+        for number, key in enumerate(jax.random.split(ask_key, 2)):
+            mine, emitters[number] = strategy.ask(key, emitters[number])
+            part = slice(4 * number, 4 * number + 4)
+            np.testing.assert_allclose(mine, genotypes[part], rtol=1e-5, atol=1e-6)
+            own = Evaluation(evaluation.fitness[part], evaluation.descriptor[part])
+            scores = weighted_target_fitness_score(own, state.targets[number], jnp.float32(0.4))
+            emitters[number] = strategy.tell(tell_key, emitters[number], mine, scores)
+    for number in range(2):
+        np.testing.assert_allclose(strategy.mean(emitters[number]),
+                                   jax.vmap(strategy.mean)(state.pool)[number], rtol=1e-4, atol=1e-5)  # fmt: skip
+    assert int(state.repertoire.counts.sum()) == 24
+    assert int(state.generation) == 2
+
+
+def test_parameters_of_method_and_run_by_name(arm):
+    given = {"population": 4, "pool": 2, "cells": 64, "generations": 5, "alpha": 0.3, "targets": "uniform"}
+    run = jedax.run("jedi-paper", arm, evaluations=16, report_every=1, **given)
+    assert run.config.method == "jedi-paper"
+    assert {name: getattr(run.config.method_config, name) for name in given} == given
+    assert run.config.run.report_every == 1
+    assert [row["evaluations"] for row in run.rows] == [8, 16]
+    with pytest.raises(jedax.JedaxError, match=r"^parameter: unknown name 'alhpa'; did you mean 'alpha'"):
+        jedax.run("jedi", arm, alhpa=0.3)
+
+
+def test_parameters_of_other_methods_are_refused(arm):
+    with pytest.raises(jedax.JedaxError, match="parameter: expected one that jedi-x has, got alpha, which is for jedi"):
+        jedax.run("jedi-x", arm, alpha=0.3)
+
+
+def test_where_no_method_is_named_parameters_tell(arm):
+    given = {"population": 4, "pool": 2, "cells": 64, "evaluations": 16}
+    assert jedax.run(task=arm, **given).config.method == "jedi-x"
+    assert jedax.run(task=arm, alpha=0.3, **given).config.method_config.alpha == 0.3
+
+
+class Good(Task):
+    name = "good"
+    num_params = 3
+    descriptor_bounds = ((0.0, 0.0), (1.0, 1.0))
+
+    def init(self, key):
+        return jax.random.uniform(key, (3,))
+
+    def evaluate(self, key, genotype):
+        return Evaluation(genotype.sum(), genotype[:2])
+
+
+def test_a_task_needs_no_more_than_that(small, tmp_path):
+    run = jedax.run(small, Good(), evaluations=16, out=tmp_path / "run")
+    assert repr(run).startswith("Run(jedi on custom:good, 16 evaluations, best fitness ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"init": lambda self, key: jnp.zeros(4)}, r"Bad.init: expected a genotype of shape \(3,\), got \(4,\)"),
+        ({"evaluate": lambda self, key, g: (g.sum(), g[:2])}, "Bad.evaluate: expected an Evaluation, got tuple"),
+        (
+            {"evaluate": lambda self, key, g: Evaluation(g.sum(), g)},
+            r"Bad.evaluate: expected fitness of shape \(\) and a descriptor of \(2,\), got \(\) and \(3,\)",
+        ),
+        ({"evaluate": lambda self, key, g: Evaluation(g, g[:2])}, r"Bad.evaluate: expected fitness of shape \(\)"),
+        ({"__hash__": None}, "Bad: expected a hashable object"),
+    ],
+)
+def test_tasks_whose_parts_do_not_fit(small, tmp_path, changes, message):
+    bad = type("Bad", (Good,), changes)()
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.run(small, bad, evaluations=16, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("attribute", ["name", "num_params", "descriptor_bounds"])
+def test_tasks_that_lack_something(small, attribute):
+    class Lacking(Task):
+        init, evaluate = Good.init, Good.evaluate
+
+    for name in {"name", "num_params", "descriptor_bounds"} - {attribute}:
+        setattr(Lacking, name, getattr(Good, name))
+    with pytest.raises(jedax.JedaxError, match=f"Lacking.{attribute}: expected a value, got none; set it"):
+        jedax.run(small, Lacking(), evaluations=16)
+
+
+def test_presets(arm):
+    run = jedax.run("jedi", "maze-b", preset="tuned", evaluations=64, cells=16)
+    assert run.config.method_config.alpha == 0.3
+
+
+@pytest.mark.parametrize(("generations", "said"), [(45, True), (46, False)])
+def test_few_choices_of_targets_are_said(small, arm, tmp_path, generations, said, without_figures):
+    """Loops are of 5 generations; the tenth may be a short one."""
+    notes = Notes()
+    budget = 8 * (1 + generations)
+    jedax.run(small, arm, evaluations=budget, progress=notes, out=tmp_path / "run")
+    hint = (f"JEDi chooses targets 9 times only: for more, lower --generations (5) or --population (4), or raise "
+            f"--evaluations ({budget:,}).")  # fmt: skip
+    assert notes.said == [hint] * said
+    assert (hint in (tmp_path / "run" / "log.txt").read_text()) == said
+
+
+def test_methods_without_targets_are_not_asked_for_more_of_them(arm):
+    notes = Notes()
+    jedax.run("map-elites", arm, evaluations=32, offspring=16, cells=16, progress=notes)
+    assert notes.said == []

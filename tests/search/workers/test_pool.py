@@ -1,0 +1,228 @@
+"""Worker processes: the same results whatever happens to them, and NaN for what fails again and again."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from tests.workers.work import sphere
+
+from jedax.errors import JedaxError
+from jedax.search.workers.crew import Crew, Worker
+from jedax.search.workers.pool import Pool, Stopped, Work
+
+GENOTYPES = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
+BAD = GENOTYPES.copy()
+BAD[4, 0] = 9
+
+
+@pytest.fixture
+def pool():
+    """Make pools, and close them in the end."""
+    pools = []
+
+    def make(size=2, seconds=60.0, chunk=3, factory="make", **settings):
+        notes = []
+        pools.append(Pool(Work(f"tests.workers.work:{factory}", settings, chunk), size, seconds, notes.append))
+        return pools[-1], notes
+
+    yield make
+    for made in pools:
+        made.close()
+
+
+def assert_evaluated(found, genotypes, failed=()):
+    fitness, descriptors = (np.array(values, np.float32) for values in sphere(genotypes))
+    fitness[list(failed)], descriptors[list(failed)] = np.nan, np.nan
+    np.testing.assert_array_equal(found[0], fitness)
+    np.testing.assert_array_equal(found[1], descriptors)
+    assert found[0].dtype == found[1].dtype == np.float32
+
+
+@pytest.mark.parametrize(("size", "chunk"), [(1, 3), (2, 1), (3, 100)])
+def test_results_in_the_order_of_the_batch(pool, size, chunk):
+    made, notes = pool(size, chunk=chunk)
+    assert_evaluated(made.evaluate(GENOTYPES), GENOTYPES)
+    before = [worker.process.pid for worker in made._workers]
+    assert len(before) == min(size, -(-len(GENOTYPES) // chunk))
+    assert_evaluated(made.evaluate(GENOTYPES[::-1]), GENOTYPES[::-1])
+    assert [worker.process.pid for worker in made._workers] == before
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("raise", "The evaluation raised ArithmeticError: out of reach"),
+        ("exit", "A worker ended with exit code 7"),
+        ("kill", "A worker was killed by SIGKILL"),
+        ("hang", "A worker took more than 2 s"),
+    ],
+)
+def test_what_goes_wrong_once_is_run_again(pool, tmp_path, how, reason):
+    made, notes = pool(marker=str(tmp_path / "marker"), how=how, seconds=2.0)
+    assert_evaluated(made.evaluate(BAD), BAD)
+    assert notes == [f"{reason}; 3 evaluations will be run again."]
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("raise", "the evaluation raised ArithmeticError: out of reach"), ("exit", "a worker ended with exit code 7")],
+)
+def test_what_goes_wrong_again_and_again_fails_alone(pool, how, reason):
+    made, notes = pool(how=how)
+    assert_evaluated(made.evaluate(BAD), BAD, failed=[4])
+    assert notes[-1] == f"1 evaluation failed 3 times: {reason}."
+    assert made.failed == {4: {"raise": "raised", "exit": "died"}[how]}
+    assert_evaluated(made.evaluate(GENOTYPES), GENOTYPES)
+
+
+class Books(Crew):
+    """Workers on paper: they say when they are asked, and take a time that is written down."""
+
+    failed_starts = 3
+
+    def __init__(self, seconds, doomed=()):
+        self.seconds, self.doomed, self.loads, self.started = seconds, doomed, [], 0
+
+    def start(self, work, seconds):
+        self.started += 1
+        return Clerk(self)
+
+    def wait(self, workers, seconds):
+        return list(workers)
+
+
+class Clerk(Worker):
+    def __init__(self, books):
+        super().__init__(deadline=np.inf)
+        self.books, self.replies = books, [("ready",)]
+
+    def send(self, chunks):
+        self.books.loads.append([len(genotypes) for (genotypes,) in chunks])
+        self.sent -= self.books.seconds * len(chunks)
+        bad = any(genotypes[0, 0] in self.books.doomed for (genotypes,) in chunks)
+        self.replies = None if bad else [("done", sphere(genotypes)) for (genotypes,) in chunks]
+
+    def hear(self):
+        return self.replies
+
+    def last_words(self):
+        return "a worker is gone"
+
+    def close(self):
+        pass
+
+
+def on_paper(books, genotypes, size=2, chunk=2):
+    notes = []
+    made = Pool(Work("", {}, chunk), size, 60.0, notes.append, crew=books)
+    return made.evaluate(genotypes), notes
+
+
+def test_quick_chunks_are_sent_together():
+    """Half of a fair share at most, so that no worker is left with a lot when others are done."""
+    genotypes = np.random.default_rng(1).normal(size=(400, 3)).astype(np.float32)
+    books = Books(seconds=1e-4)
+    found, _ = on_paper(books, genotypes)
+    assert_evaluated(found, genotypes)
+    sizes = [len(load) for load in books.loads]
+    assert sum(sizes) == 200
+    assert sizes[:2] == [1, 1]  # nothing is known of them yet
+    assert 40 <= max(sizes) <= 50
+    assert sizes[-1] == 1
+    assert len(sizes) < 30
+    assert {length for load in books.loads for length in load} == {2}
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(1.0, 1), (0.01, 5)])
+def test_slow_chunks_are_not(seconds, most):
+    books = Books(seconds)
+    on_paper(books, np.zeros((400, 3), np.float32))
+    assert max(map(len, books.loads)) in (most - 1, most)
+
+
+def test_of_a_load_that_is_lost_each_chunk_comes_alone():
+    genotypes = np.arange(600, dtype=np.float32).reshape(200, 3)
+    books = Books(1e-4, doomed=(genotypes[150, 0],))
+    found, notes = on_paper(books, genotypes)
+    assert_evaluated(found, genotypes, failed=[150])
+    again = "evaluations will be run again."
+    assert re.fullmatch(rf"A worker is gone; \d\d {again}", notes[0])
+    assert notes[1:] == [f"A worker is gone; 2 {again}", "1 evaluation failed 3 times: a worker is gone."]
+    assert books.loads[-4:] == [[2], [1], [1], [1]]  # the good one of the two once more, and the bad one twice
+
+
+def test_nothing_but_failures(pool):
+    made, _ = pool(how="raise", bad=-100.0)
+    fitness, descriptors = made.evaluate(GENOTYPES[:2])
+    assert np.isnan(fitness).all()
+    assert np.isnan(descriptors).all()
+    assert len(fitness) == len(descriptors) == 2
+
+
+def test_workers_that_do_not_start_are_said(pool):
+    made, _ = pool(factory="dies_at_start")
+    with pytest.raises(JedaxError, match=r"workers: expected workers that start, got 3 that did not \(.*code 3"):
+        made.evaluate(GENOTYPES)
+    made, _ = pool(factory="nothing_like_it")
+    with pytest.raises(JedaxError, match=r"worker: expected 'nothing_like_it' in tests.workers.work, got none"):
+        made.evaluate(GENOTYPES)
+
+
+def test_a_wish_to_stop_ends_the_workers(pool):
+    made, _ = pool(how="hang", bad=-100.0)
+    made.should_stop = lambda: bool(made._workers and made._workers[0].chunks)
+    began = time.monotonic()
+    with pytest.raises(Stopped):
+        made.evaluate(GENOTYPES)
+    assert time.monotonic() - began < 20
+    assert made._workers == []
+
+
+def test_close_ends_all_processes(pool):
+    made, _ = pool()
+    made.evaluate(GENOTYPES)
+    processes = [worker.process for worker in made._workers]
+    made.close()
+    assert [process.returncode for process in processes] == [-signal.SIGKILL] * 2
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them")
+def test_workers_end_with_the_search_even_while_they_evaluate():
+    """The search is a script without a guard around its main part."""
+    script = """
+        import threading, time
+        import numpy as np
+        from jedax.search.workers.pool import Pool, Work
+        pool = Pool(Work("tests.workers.work:make", {"how": "hang", "bad": -100.0}, 1), 1, 60)
+        threading.Thread(target=pool.evaluate, args=[np.zeros((1, 3), np.float32)], daemon=True).start()
+        while not pool._workers or not pool._workers[0].chunks:
+            time.sleep(0.01)
+        print(pool._workers[0].process.pid, flush=True)
+        time.sleep(60)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    assert is_alive(pid)
+    process.kill()
+    process.communicate()
+    limit = time.monotonic() + 20
+    while is_alive(pid):
+        assert time.monotonic() < limit
+        time.sleep(0.02)

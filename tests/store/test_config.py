@@ -1,0 +1,218 @@
+"""The file that keeps all settings of a run: there and back, and what is refused."""
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from jedax.errors import JedaxError
+from jedax.methods.registry import METHODS, method_defaults
+from jedax.methods.settings import JediConfig, JediXConfig
+from jedax.store.config import FullConfig, RunConfig
+from jedax.tasks.functions.settings import FunctionConfig
+from jedax.tasks.maze.settings import MazeConfig
+from jedax.tasks.registry import TASKS
+
+
+def parse(text):
+    return FullConfig.parse(text, where="run/config.yaml")
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("task", TASKS)
+    def test_defaults(self, task, method):
+        config = FullConfig(
+            task=task,
+            task_config=TASKS[task].config(),
+            method=method,
+            method_config=method_defaults(method, task),
+        )
+        again = parse(config.dump())
+        assert again == config
+        assert type(again.task_config) is type(config.task_config)
+        assert type(again.method_config) is type(config.method_config)
+        assert again.dump() == config.dump()
+
+    def test_everything_changed(self):
+        config = FullConfig(
+            task="maze-b",
+            task_config=TASKS["maze-b"].config().replace(hidden=(4, 4), laser_noise=1e-7, walls=()),
+            method="jedi-paper",
+            method_config=JediConfig(alpha=1 / 3, es="lm-ma-es", cells=64, gp_noise_floor=1e-9),
+            run=RunConfig(
+                evaluations=2**31 - 1, seed=2**32 - 1, replicas=3, stop_fitness=-250.0, max_seconds=1.5,
+                start_from="Anfänge.npy", report_every=7, checkpoint_seconds=0,
+            ),
+        )  # fmt: skip
+        assert parse(config.dump()) == config
+
+    def test_a_maze_file_comes_back_without_the_file(self):
+        maze = MazeConfig(name="mine", walls=[(0, 0.5, 0.7, 0.5)], steps=99)
+        config = FullConfig(task="gone/mine.yaml", task_config=maze)
+        again = parse(config.dump())
+        assert again == config
+        assert again.task_config == maze
+
+    def test_a_custom_task_has_no_settings(self):
+        config = FullConfig(task="custom:mine.Task")
+        again = parse(config.dump())
+        assert again == config
+        assert again.task_config is None
+
+    def test_the_dump_names_every_setting(self):
+        config = FullConfig(task="maze-a", task_config=TASKS["maze-a"].config())
+        values = yaml.safe_load(config.dump())
+        assert set(values) == {"format", "task", "task_config", "method", "method_config", "label", "run"}
+        assert set(values["task_config"]) == set(MazeConfig.model_fields)
+        assert set(values["method_config"]) == set(JediXConfig.model_fields)
+        assert set(values["run"]) == set(RunConfig.model_fields)
+        assert values["format"] == 1
+
+
+class TestPartial:
+    def test_a_task_is_enough(self):
+        config = parse("task: maze-c")
+        run = RunConfig(evaluations=2_000_000)
+        assert config == FullConfig(task="maze-c", task_config=TASKS["maze-c"].config(), run=run)
+        assert (config.method, config.method_config, config.run) == ("jedi-x", JediXConfig(), run)
+
+    def test_a_task_may_be_given_beside_the_settings(self):
+        expected = parse("task: maze-c\nmethod: es")
+        for text in ("method: es", "task:\nmethod: es", "task: sphere\ntask_config: {dimensions: 4}\nmethod: es"):
+            assert FullConfig.parse(text, "c.yaml", "maze-c") == expected
+        own = "task: maze-c\ntask_config: {steps: 99}"
+        assert FullConfig.parse(own, "c.yaml", "maze-c") == parse(own)
+
+    def test_a_parameter_that_jedi_alone_has_means_jedi(self):
+        config = parse("task: maze-c\nmethod_config: {alpha: 0.5}\n")
+        assert (config.method, config.method_config) == ("jedi", JediConfig(alpha=0.5))
+
+    def test_what_is_left_out_keeps_the_default_of_its_task_and_method(self):
+        config = parse(
+            "task: maze-quad-b\nmethod: jedi-paper\ntask_config: {steps: 100}\n"
+            "method_config: {alpha: 0.5}\nrun: {replicas: 2}\n"
+        )
+        assert config.task_config == TASKS["maze-quad-b"].config().replace(steps=100)
+        assert config.method_config == JediConfig(targets="pareto", alpha=0.5)
+        assert config.run == RunConfig(evaluations=2_000_000, replicas=2)
+
+    def test_an_empty_section_is_none(self):
+        config = parse("task: sphere\ntask_config:\nmethod_config:\nrun:\n")
+        run = RunConfig(evaluations=FunctionConfig().evaluations)
+        assert config == FullConfig(task="sphere", task_config=FunctionConfig(), run=run)
+
+    def test_a_maze_file_is_read_where_the_settings_do_not_bring_the_maze(self, tmp_path):
+        path = tmp_path / "mine.yaml"
+        path.write_text("walls: [[0, 0.5, 0.7, 0.5]]\nsteps: 99")
+        config = parse(f"task: {path}\ntask_config: {{hidden: [4]}}")
+        assert config.task_config == MazeConfig(name="mine", walls=[(0, 0.5, 0.7, 0.5)], steps=99, hidden=(4,))
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("task: [", r"^run/config\.yaml: expected YAML, got a syntax error in line 1; mend the file\.$"),
+            ("task: !!python/object/apply:os.getcwd []", r"^run/config\.yaml: expected YAML"),
+            ("", r"^run/config\.yaml: expected settings with the key 'task'.*got NoneType; start"),
+            ("- task", r"^run/config\.yaml: expected settings with the key 'task'.*got list"),
+            ("method: jedi", r"^run/config\.yaml: expected settings with the key 'task'"),
+            (
+                "task: sphere\nformat: 2",
+                r"^run/config\.yaml: format: expected the number 1, got 2; read it with the version",
+            ),
+            (
+                "task: sphere\nmethod: es\nmethod_config: {alpha: 0.3}",
+                r"^run/config\.yaml: parameter: expected one that es has, got alpha, which is for jedi, jedi-paper;",
+            ),
+            ("task: sphree", r"^run/config\.yaml: task: unknown name 'sphree'; did you mean 'sphere'\?$"),
+            ("task: nofile.yaml", r"^nofile\.yaml: expected a readable maze file"),
+            (
+                "task: sphere\nmethod: jedi-papr",
+                r"^run/config\.yaml: method: unknown name 'jedi-papr'; did you mean 'jedi-paper'",
+            ),
+            (
+                "task: sphere\nruns: {}",
+                r"^run/config\.yaml: parameter: unknown name 'runs'; did you mean 'run'\?$",
+            ),
+            ("task: sphere\nrun: 7", r"^run/config\.yaml: run: expected parameters and values, got 7; mend"),
+            ("task: sphere\nformat: '1'", r"format: expected the number 1, got '1'; read"),
+            ("task: sphere\n7: 1", r"^run/config\.yaml: expected names as keys, got .*'7'"),
+            ("task: sphere\nrun: {7: 1}", r"^run/config\.yaml: run: expected parameters and values, got {7: 1}"),
+            ("task: sphere\nmethod_config: {7: 1}", r"method_config: expected parameters and values, got {7: 1}"),
+            *(
+                (f"task: sphere\nrun: {empty}", r"^run/config\.yaml: run: expected parameters and values")
+                for empty in ("0", "[]", "false", "''")
+            ),
+            ("task: custom:mine\ntask_config: {a: 1}", r"task_config: expected none for a task defined in Python"),
+            (
+                "task: sphere\nrun: [seed]",
+                r"^run/config\.yaml: run: expected parameters and values, got \['seed'\]",
+            ),
+            (
+                "task: sphere\nrun: {sed: 1}",
+                r"^run/config\.yaml: parameter: unknown name 'sed'; did you mean 'seed'",
+            ),
+            (
+                "task: sphere\nrun: {seed: -1}",
+                r"^run/config\.yaml: seed: expected greater than or equal to 0, got -1",
+            ),
+            (
+                "task: sphere\nrun: {evaluations: many}",
+                r"^run/config\.yaml: evaluations: .*got 'many'; .*1000000\.$",
+            ),
+            ("task: sphere\nmethod_config: {alpha: 2}", r"^run/config\.yaml: alpha: .*'decay'.*got 2"),
+            ("task: sphere\ntask_config: {walls: []}", r"^run/config\.yaml: parameter: unknown name 'walls'"),
+            (
+                "task: maze-a\ntask_config: {target: [2, 2]}",
+                r"^run/config\.yaml: target: expected a point within",
+            ),
+            (
+                "task: m.yaml\ntask_config: {walls: [[0]]}",
+                r"^run/config\.yaml: walls\[0\]\[1\]: expected a value",
+            ),
+        ],
+    )
+    def test_texts(self, text, message):
+        with pytest.raises(JedaxError, match=message):
+            parse(text)
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            ({"evaluations": 0}, "^evaluations: expected greater than or equal to 1, got 0; .*1000000"),
+            (
+                {"evaluations": 2**31},
+                "^evaluations: expected less than or equal to 2147483647, got 2147483648",
+            ),
+            ({"seed": 2**32}, "^seed: expected less than 4294967296"),
+            ({"replicas": 0}, "^replicas: expected greater"),
+            ({"stop_fitness": float("nan")}, "^stop_fitness: expected a finite number, got nan"),
+            ({"max_seconds": float("inf")}, "^max_seconds: expected a finite number, got inf"),
+            ({"max_seconds": 0}, "^max_seconds: expected greater than 0, got 0"),
+            ({"report_every": 0}, "^report_every: expected greater"),
+            ({"checkpoint_seconds": -1}, "^checkpoint_seconds: expected greater"),
+        ],
+    )
+    def test_run_values(self, values, message):
+        with pytest.raises(JedaxError, match=message):
+            RunConfig.build(values)
+
+
+def test_settings_import_neither_jax_nor_numpy():
+    program = """
+import sys
+import jedax.store.config
+from jedax.methods.registry import METHODS
+from jedax.store.config import FullConfig
+from jedax.tasks.registry import TASKS
+for method in METHODS:
+    for task in TASKS:
+        config = FullConfig.parse(f"task: {task}\\nmethod: {method}", where="here")
+        assert FullConfig.parse(config.dump(), where="here") == config
+heavy = {"jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "matplotlib", "pandas"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

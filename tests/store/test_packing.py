@@ -1,0 +1,47 @@
+"""Packed numbers come back as exact as they promise."""
+
+import base64
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jedax.store.packing import pack, unpack
+
+NUMBERS = st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=50)
+
+
+@given(NUMBERS)
+def test_what_was_packed_comes_back(numbers):
+    values = np.array(numbers, float)
+    back = unpack(pack(values))
+    known = np.isfinite(values)
+    np.testing.assert_array_equal(np.isfinite(back), known)
+    if known.any():
+        low, high = values[known].min(), values[known].max()
+        error = np.abs(back[known] / 2 - values[known] / 2)
+        assert (error <= (high / 2 - low / 2) / 131_068 * 1.001 + 1e-15 * max(abs(low), abs(high))).all()
+        if low < high:
+            # The two ends are exact.
+            assert back[known].min() == low
+            assert back[known].max() == high
+
+
+def test_the_code_of_each_number():
+    packed = pack([1.0, 3.0, np.nan, 2.0])
+    assert (packed["low"], packed["high"]) == (1.0, 3.0)
+    assert np.frombuffer(base64.b64decode(packed["data"]), "<u2").tolist() == [0, 65534, 65535, 32767]
+
+
+def test_logarithms():
+    values = np.array([1.0, 10.0, 1e6, 0.0, -1.0])
+    back = unpack(pack(values, log=True))
+    np.testing.assert_allclose(back[:3], values[:3], rtol=2e-4)
+    assert np.isnan(back[3:]).all()
+
+
+@pytest.mark.parametrize("packed", [{}, {"low": 0, "high": 1, "data": "?"}, {"low": None, "data": 3}, 7])
+def test_nothing_packed(packed):
+    with pytest.raises(ValueError, match="no packed numbers"):
+        unpack(packed)

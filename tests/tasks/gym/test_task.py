@@ -1,0 +1,161 @@
+"""gymnasium's environments as tasks: what they are, what is refused, and a whole search."""
+
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import jedax
+from jedax.errors import JedaxError
+from jedax.search.host import evaluate_samples
+from jedax.search.workers.pool import Pool
+from jedax.tasks import make
+from jedax.tasks.gym.settings import GymConfig
+
+pytest.importorskip("mujoco", reason="needs the extra [gym]")
+gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
+
+
+def test_the_cheetah():
+    task = make("gym:HalfCheetah-v5", hidden=(8,))
+    assert task.name == "gym:HalfCheetah-v5"
+    assert task.layer_sizes == (17, 8, 6)
+    assert task.num_params == 17 * 8 + 8 + 8 * 6 + 6
+    assert task.descriptor_bounds == ((0.0, 0.0), (1.0, 1.0))
+    assert task.descriptor_names == ("share of bfoot", "share of ffoot")
+    assert task == make("gym:HalfCheetah-v5", hidden=(8,))
+    assert make("gym:HalfCheetah-v5").layer_sizes == (17, 64, 64, 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "bounds", "names"),
+    [
+        ("Hopper-v5", {}, ((0,), (1,)), ("share of foot_geom",)),
+        ("Ant-v5", {"feet": ("left_ankle_geom", "right_ankle_geom")}, ((0, 0), (1, 1)),
+         ("share of left_ankle_geom", "share of right_ankle_geom")),
+        ("Ant-v5", {"descriptor": "final-xy", "descriptor_lows": (-9, -9), "descriptor_highs": (9, 8)},
+         ((-9, -9), (9, 8)), ("x", "y")),
+        ("HalfCheetah-v5", {"descriptor": "final-xy", "descriptor_lows": (-9, -9), "descriptor_highs": (9, 8)},
+         ((-9, -9), (9, 8)), ("rootx", "rootz")),
+    ],
+)  # fmt: skip
+def test_descriptors(name, settings, bounds, names):
+    task = make(f"gym:{name}", **settings)
+    assert task.descriptor_bounds == bounds
+    assert task.descriptor_names == names
+
+
+def test_what_a_policy_does_is_what_the_environment_takes():
+    task = make("gym:Hopper-v5", hidden=())
+    action = task.act(jax.numpy.zeros(task.num_params), np.zeros(11))
+    assert action.shape == (3,)
+    assert action.dtype == np.float32
+    pendulum = make("gym:Pendulum-v1", hidden=(), descriptor="tests.workers.work:lengths")
+    assert pendulum.act(np.float32([0, 0, 0, 50]), np.zeros(3)) == pytest.approx([2.0])
+    pole = make("gym:CartPole-v1", hidden=(), descriptor="tests.workers.work:lengths")
+    assert pole.act(np.float32([0] * 8 + [0, 1]), np.zeros(4)) == 1
+    assert pole.descriptor_names == ("steps", "return")
+    with pytest.raises(JedaxError, match="observation: expected 4 numbers, got 3"):
+        pole.act(np.zeros(10, np.float32), np.zeros(3))
+
+
+BAD = [
+    ("gym:HalfChetah-v5", {}, r"task: unknown name 'gym:HalfChetah-v5'; did you mean 'gym:HalfCheetah-v5'"),
+    ("gym:HalfCheetah-v99", {}, r"task: unknown name 'gym:HalfCheetah-v99'; did you mean 'gym:HalfCheetah-v5'"),
+    ("gym:HalfCheetah-v3", {}, r"task: expected an environment that gymnasium.make makes, got gym:HalfCheetah-v3 \("),
+    ("gym:nosuch:Env-v0", {}, r"task: expected an environment .* got gym:nosuch:Env-v0 \(ModuleNotFoundError"),
+    ("gym:HalfCheetah-v5", {"arguments": ("wings=2",)}, r"task: expected an environment .*'wings'"),
+    ("gym:HalfCheetah-v5", {"arguments": ("wings",)}, r"arguments: expected name=value, got 'wings'"),
+    ("gym:Taxi-v4", {"steps": 9}, r"gym:Taxi-v4: expected observations of kind Box, got Discrete"),
+    ("gym:Blackjack-v1", {}, r"steps: expected the longest episode of gym:Blackjack-v1, .* give steps"),
+    ("gym:TwoHands-v0", {}, r"gym:TwoHands-v0: expected actions of kind Discrete, or Box with finite bounds, got"),
+    ("gym:HalfCheetah-v5", {"descriptor": "feet"}, r"descriptor: expected feet-contact, final-xy or module:function"),
+    ("gym:HalfCheetah-v5", {"descriptor": "tests.workers.work:nobody"}, r"descriptor: expected 'nobody' in tests.wor"),
+    ("gym:HalfCheetah-v5", {"descriptor": "tests.workers.work:not_callable"}, r"descriptor: expected a function"),
+    ("gym:CartPole-v1", {}, r"descriptor: expected a MuJoCo environment for 'feet-contact', got CartPoleEnv"),
+    ("gym:CartPole-v1", {"descriptor": "final-xy"}, r"descriptor: expected an environment with two coordinates"),
+    ("gym:Ant-v5", {}, r"feet: expected geoms with 'foot' in their name, got none; choose among floor, torso_geom"),
+    ("gym:Ant-v5", {"feet": ("hand",)}, r"feet: expected names of geoms, got 'hand'; choose among floor, torso_geom"),
+    ("gym:HalfCheetah-v5", {"descriptor_lows": (1,), "descriptor_highs": (0,)}, r"descriptor_lows: expected as many"),
+    ("gym:HalfCheetah-v5", {"wings": 2}, r"parameter: unknown name 'wings'"),
+]  # fmt: skip
+
+
+class TwoHands(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.MultiDiscrete([2, 2])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _two_hands():
+    gymnasium.register("TwoHands-v0", TwoHands, max_episode_steps=3)
+    yield
+    del gymnasium.registry["TwoHands-v0"]
+
+
+@pytest.mark.parametrize(("name", "settings", "message"), BAD)
+def test_what_is_refused(name, settings, message):
+    with pytest.raises(JedaxError, match=message):
+        make(name, **settings)
+
+
+def test_a_missing_extra_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(JedaxError, match=r"gym:Hopper-v5: expected the package gymnasium, .*'jedax\[gym\]'"):
+        make("gym:Hopper-v5", steps=1)
+
+
+def test_bounds_must_be_known():
+    task = make("gym:Ant-v5", descriptor="final-xy")
+    with pytest.raises(JedaxError, match="descriptor_lows: expected bounds of the descriptors, got none; give"):
+        _ = task.descriptor_bounds
+
+
+def test_a_search_with_measured_bounds_leaves_what_it_takes_to_go_on(tmp_path):
+    name = "gym:Ant-v5"
+    task = make(name, descriptor="final-xy", steps=5, hidden=(2,), measured_on=4, chunk=3)
+    run = jedax.run("map-elites", task, evaluations=24, offspring=8, cells=16, seed=2, workers=2, out=tmp_path / "run")
+    assert run.config.task == name
+    assert isinstance(run.config.task_config, GymConfig)
+    lows, highs = run.task.descriptor_bounds
+    genotypes = jax.vmap(task.init)(jax.random.split(jax.random.key(0), 4))
+    seen = task.evaluate_batch(jax.random.key(0), genotypes).descriptor
+    np.testing.assert_allclose(lows, seen.min(axis=0) - 0.1 * np.ptp(seen, axis=0), rtol=1e-3)
+    np.testing.assert_allclose(highs, seen.max(axis=0) + 0.1 * np.ptp(seen, axis=0), rtol=1e-3)
+    again = jedax.load(tmp_path / "run")
+    assert again.task == run.task
+    best = again.best()
+    assert float(again.task.evaluate(jax.random.key(0), best.genotype).fitness) == best.fitness
+    assert again.repertoire.counts.sum() == 24
+    assert (tmp_path / "run" / "figures" / "best.png").exists()
+
+
+def test_pga_me_is_refused():
+    with pytest.raises(JedaxError, match="task gym:Hopper-v5: expected a task whose genotypes are policies"):
+        jedax.run("pga-me", "gym:Hopper-v5", evaluations=64)
+
+
+def test_samples_start_from_seeds_that_follow_each_other():
+    task = make("gym:CartPole-v1", hidden=(), descriptor="tests.workers.work:lengths", descriptor_lows=(0, 0),
+                descriptor_highs=(500, 500), episode_seed=2**31 - 2)  # fmt: skip
+    assert [task.sample_seed(sample) for sample in range(3)] == [2**31 - 2, 2**31 - 1, 0]
+    # A policy that pushes one way falls after about ten steps; where it starts makes a difference of some.
+    genotype = np.float32([0] * 8 + [0, 1])
+    pool = Pool(task.work, 1, 60.0)
+    try:
+        found = evaluate_samples(task, pool, genotype[None], range(40))
+        alone, _ = pool.evaluate(genotype[None])
+    finally:
+        pool.close()
+    lengths = np.asarray(found.fitness[:, 0])
+    assert lengths[0] == alone[0]
+    assert len(set(lengths)) > 1
+    environment = gymnasium.make("CartPole-v1")
+    for sample in (0, 1, 2, 39):
+        environment.reset(seed=(2**31 - 2 + sample) % 2**31)
+        steps, over = 0, False
+        while not over:
+            _, _, over, _, _ = environment.step(1)
+            steps += 1
+        assert lengths[sample] == steps
