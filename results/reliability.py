@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 HERE = Path(__file__).parent / "reliability"
 FILES = (
     "tests/reliability/test_bench_kills.py",
-    "tests/runs/test_resume.py",
+    "tests/search/test_resume.py",
     "tests/reliability/test_fuzz.py",
     "tests/reliability/test_memory.py",
 )

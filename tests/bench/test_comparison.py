@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.experiments.synthetic import BASELINE, write_run
+from tests.bench.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.bench import statistics

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.experiments.synthetic import write_run
+from tests.bench.synthetic import write_run
 
 from jedax import JedaxError
 from jedax.bench.foreign import read_csv

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.experiments.synthetic import write_run
+from tests.bench.synthetic import write_run
 
 import jedax
 from jedax import JedaxError

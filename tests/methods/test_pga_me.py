@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
-from tests.algorithms.point_mass import PointMass
 from tests.conftest import assert_same_bits
+from tests.methods.point_mass import PointMass
 
 from jedax.errors import JedaxError
 from jedax.methods.pga_me import PGAME

@@ -17,7 +17,7 @@ from jedax.search.workers.pool import Pool
 from jedax.store.directory import RunDirectory
 
 METHODS = ("map-elites,offspring=8,cells=16",)
-TASKS = ("tests.workers.work:sphere", "arm")
+TASKS = ("tests.search.workers.work:sphere", "arm")
 GRID = Grid("", TASKS, tuple(parse_entry(text) for text in METHODS), 2, evaluations=8 * 60)
 
 

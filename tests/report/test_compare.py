@@ -5,7 +5,7 @@ import os
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from tests.experiments.synthetic import BASELINE, write_run
+from tests.bench.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.report import tables

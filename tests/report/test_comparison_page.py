@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from tests.experiments.synthetic import BASELINE, write_run
+from tests.bench.synthetic import BASELINE, write_run
 from tests.report.pages import opened, saved
 
 from jedax.bench.comparison import compare

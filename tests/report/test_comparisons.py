@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
-from tests.experiments.synthetic import BASELINE, write_run
+from tests.bench.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.bench.comparison import compare

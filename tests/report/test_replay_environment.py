@@ -89,7 +89,7 @@ def test_environments_that_draw_themselves_or_not(kind, steps, frames, tmp_path,
     gymnasium.register("Drawn-v0", kind)
     monkeypatch.setattr(replay_environment, "_MOST_FRAMES", 60)
     try:
-        task = make("gym:Drawn-v0", steps=steps, hidden=(), descriptor="tests.workers.work:lengths")
+        task = make("gym:Drawn-v0", steps=steps, hidden=(), descriptor="tests.search.workers.work:lengths")
         always_right = np.float32([0, 0, 0, 1])
         fitness = steps * (steps + 1) / 2
         shown = replay_environment.show(task, Solution(always_right, fitness, np.float32([0, 0])), tmp_path, "best")

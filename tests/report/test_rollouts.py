@@ -151,7 +151,7 @@ class TestGym:
     @pytest.mark.parametrize(("name", "settings", "kind"), [
         ("gym:HalfCheetah-v5", {"descriptor": "final-xy"}, WAY),
         ("gym:Hopper-v5", {"descriptor": "feet-contact", "steps": 60}, FEET),
-        ("gym:HalfCheetah-v5", {"descriptor": "tests.workers.work:lengths"}, RETURN),
+        ("gym:HalfCheetah-v5", {"descriptor": "tests.search.workers.work:lengths"}, RETURN),
     ])  # fmt: skip
     def test_step_by_step(self, name, settings, kind):
         pytest.importorskip("gymnasium")

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from tests.experiments.synthetic import BASELINE, write_run
+from tests.bench.synthetic import BASELINE, write_run
 
 from jedax.bench.comparison import compare
 from jedax.report import latex, tables

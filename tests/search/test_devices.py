@@ -146,10 +146,12 @@ def test_devices_that_are_not_there_are_refused(small, arm, value, message, tmp_
 
 
 def test_a_task_in_worker_processes_takes_one_device(small):
-    task = make("tests.workers.work:sphere", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1))
+    task = make("tests.search.workers.work:sphere", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1))
     algorithm = make_algorithm(small, task)
     assert programs_for(algorithm, task, 1, "all").mesh is None
-    with pytest.raises(JedaxError, match=r"devices: expected 1 for tests.workers.work:sphere, .* --workers instead"):
+    with pytest.raises(
+        JedaxError, match=r"devices: expected 1 for tests.search.workers.work:sphere, .* --workers instead"
+    ):
         programs_for(algorithm, task, 1, 2)
 
 

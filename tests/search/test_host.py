@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import assert_same_bits, without_seconds
-from tests.workers.work import WAYS_TO_FAIL
+from tests.search.workers.work import WAYS_TO_FAIL
 
 import jedax
 from jedax.store.directory import RunDirectory
 from jedax.tasks import Task, make
 
-WORK = "tests.workers.work"
+WORK = "tests.search.workers.work"
 
 
 class Twin(Task):

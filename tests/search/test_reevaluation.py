@@ -130,7 +130,7 @@ def test_a_task_without_noise_has_no_luck(arm):
 
 
 def test_functions_outside_jax():
-    run = jedax.run("map-elites", "tests.workers.work:sphere", evaluations=40, workers=1, **MAPS)
+    run = jedax.run("map-elites", "tests.search.workers.work:sphere", evaluations=40, workers=1, **MAPS)
     found = sample_again(run, 4)
     assert found.agree
     np.testing.assert_array_equal(found.replicas[0].fitness, found.replicas[0].reported)

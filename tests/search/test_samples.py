@@ -152,7 +152,7 @@ def _by_hand(start, data):
 class TestOutsideJAX:
     def test_equal_samples_change_nothing_but_counts(self):
         settings = {"seed": 3, "offspring": 8, "cells": 16, "report_every": 2}
-        task = "tests.workers.work:sphere"
+        task = "tests.search.workers.work:sphere"
         one = jedax.run("map-elites", task, evaluations=40, workers=1, **settings)
         three = jedax.run("map-elites", task, evaluations=120, workers=1, samples_per_evaluation=3, **settings)
         np.testing.assert_allclose(one.repertoire.genotypes, three.repertoire.genotypes, atol=1e-5)
@@ -160,7 +160,7 @@ class TestOutsideJAX:
         assert three.summary["evaluations"] == 120
 
     def test_a_solution_that_fails_fails_with_all_its_samples(self):
-        task = make("tests.workers.work:partly", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1),
+        task = make("tests.search.workers.work:partly", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1),
                     initial_std=2)  # fmt: skip
         settings = {"seed": 3, "offspring": 8, "cells": 16, "workers": 1}
         one = jedax.run("map-elites", task, evaluations=24, **settings).summary

@@ -21,7 +21,7 @@ def ray_settings():
 
 @pytest.fixture(scope="session", autouse=True)
 def pids(tmp_path_factory):
-    """Where `tests.engines.work` leaves the numbers of its processes."""
+    """Where `tests.search.engines.work` leaves the numbers of its processes."""
     folder = tmp_path_factory.mktemp("pids")
     os.environ["JEDAX_TEST_PIDS"] = str(folder)
     return folder

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import assert_same_bits
-from tests.engines.conftest import assert_same_bench, layout
-from tests.workers.work import sphere
+from tests.search.engines.conftest import assert_same_bench, layout
+from tests.search.workers.work import sphere
 
 import jedax
 from jedax.bench.bench import bench
@@ -54,7 +54,7 @@ def test_a_bench_on_ray_is_that_of_one_machine(engine, tmp_path):
 def test_searches_outside_jax_on_ray(engine, tmp_path):
     """Cells whose evaluations are tasks of their own, at once, on fewer cores than they would like."""
     entries = tuple(Entry(f"map-elites {n}", "map-elites", None, TINY | {"cells": n}) for n in (16, 64))
-    grid = Grid("", ("tests.workers.work:measured",), entries, seeds=2, evaluations=80)
+    grid = Grid("", ("tests.search.workers.work:measured",), entries, seeds=2, evaluations=80)
     assert bench(grid, tmp_path / "ray", engine=engine).failed == ()
     bench(grid, tmp_path / "local")
     assert_same_bench(tmp_path / "ray", tmp_path / "local")
@@ -98,7 +98,7 @@ class TestWorkers:
 
     def pool(self, engine, chunk=3, seconds=60.0, factory="make", **settings):
         notes = []
-        work = Work(f"tests.workers.work:{factory}", settings, chunk)
+        work = Work(f"tests.search.workers.work:{factory}", settings, chunk)
         return engine.open_pool(work, 2, seconds, notes.append), notes
 
     def test_order(self, engine):
@@ -125,7 +125,9 @@ class TestWorkers:
 
     def test_mistakes_are_said(self, engine):
         pool, _ = self.pool(engine, factory="nothing_like_it")
-        with pytest.raises(jedax.JedaxError, match=r"expected 'nothing_like_it' in tests.workers.work, got none"):
+        with pytest.raises(
+            jedax.JedaxError, match=r"expected 'nothing_like_it' in tests.search.workers.work, got none"
+        ):
             pool.evaluate(self.GENOTYPES)
 
     def test_a_wish_to_stop(self, engine):
@@ -137,8 +139,10 @@ class TestWorkers:
 
     def test_a_run(self, engine):
         settings = {"evaluations": 80, "replicas": 2, "offspring": 8, "cells": 16}
-        run = jedax.run("map-elites", "tests.workers.work:sphere", engine=engine, **settings)
-        assert_same_bits(run.repertoire, jedax.run("map-elites", "tests.workers.work:sphere", **settings).repertoire)
+        run = jedax.run("map-elites", "tests.search.workers.work:sphere", engine=engine, **settings)
+        assert_same_bits(
+            run.repertoire, jedax.run("map-elites", "tests.search.workers.work:sphere", **settings).repertoire
+        )
 
 
 def cluster_of(*nodes, **settings):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import assert_same_bits
-from tests.engines.conftest import assert_same_bench
+from tests.search.engines.conftest import assert_same_bench
 
 import jedax
 from jedax.bench.bench import bench
@@ -23,7 +23,7 @@ from jedax.search.engines.ray import RayEngine
 pytestmark = pytest.mark.nightly
 
 METHODS = ("map-elites,cells=16,offspring=8", "map-elites,cells=64,offspring=8")
-TASK = "tests.engines.work:Slow"
+TASK = "tests.search.engines.work:Slow"
 GRID = Grid("", (TASK,), tuple(map(parse_entry, METHODS)), seeds=1, evaluations=4000)
 COMMAND = ["bench", TASK, "--methods", *METHODS, "--seeds", "1", "--evaluations", "4000", "--engine", "ray"]
 PATIENCE = 200.0
@@ -205,7 +205,7 @@ def test_ctrl_c_in_a_terminal_reaches_all_of_its_processes(ray_settings, tmp_pat
 def test_an_evaluation(cluster, second_node, pids, tmp_path, victim):
     """Of a search in this process, whose evaluations are on both nodes."""
     method = {"offspring": 64, "cells": 16, "evaluations": 64 * 150, "replicas": 1}
-    task = "tests.engines.work:patient"
+    task = "tests.search.engines.work:patient"
     expected = jedax.run("map-elites", task, **method)
     struck = []
 

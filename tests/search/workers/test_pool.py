@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.workers.work import sphere
+from tests.search.workers.work import sphere
 
 from jedax.errors import JedaxError
 from jedax.search.workers.crew import Crew, Worker
@@ -28,7 +28,7 @@ def pool():
 
     def make(size=2, seconds=60.0, chunk=3, factory="make", **settings):
         notes = []
-        pools.append(Pool(Work(f"tests.workers.work:{factory}", settings, chunk), size, seconds, notes.append))
+        pools.append(Pool(Work(f"tests.search.workers.work:{factory}", settings, chunk), size, seconds, notes.append))
         return pools[-1], notes
 
     yield make
@@ -171,7 +171,7 @@ def test_workers_that_do_not_start_are_said(pool):
     with pytest.raises(JedaxError, match=r"workers: expected workers that start, got 3 that did not \(.*code 3"):
         made.evaluate(GENOTYPES)
     made, _ = pool(factory="nothing_like_it")
-    with pytest.raises(JedaxError, match=r"worker: expected 'nothing_like_it' in tests.workers.work, got none"):
+    with pytest.raises(JedaxError, match=r"worker: expected 'nothing_like_it' in tests.search.workers.work, got none"):
         made.evaluate(GENOTYPES)
 
 
@@ -209,7 +209,7 @@ def test_workers_end_with_the_search_even_while_they_evaluate():
         import threading, time
         import numpy as np
         from jedax.search.workers.pool import Pool, Work
-        pool = Pool(Work("tests.workers.work:make", {"how": "hang", "bad": -100.0}, 1), 1, 60)
+        pool = Pool(Work("tests.search.workers.work:make", {"how": "hang", "bad": -100.0}, 1), 1, 60)
         threading.Thread(target=pool.evaluate, args=[np.zeros((1, 3), np.float32)], daemon=True).start()
         while not pool._workers or not pool._workers[0].chunks:
             time.sleep(0.01)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.tasks.control.scripted import Script, ant, walker
 
 from jedax.errors import JedaxError
+from jedax.tasks.control import base
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.control.base import Tally
-from jedax.tasks.control.locomotion import Locomotion, base
+from jedax.tasks.control.locomotion import Locomotion
 from jedax.types import Evaluation
 
 KEY = jax.random.key(0)

@@ -15,8 +15,9 @@ from brax.base import Transform
 from scipy.spatial.transform import Rotation
 
 from jedax.tasks import make
+from jedax.tasks.control import simulator
 from jedax.tasks.control.ant_maze import AntMaze
-from jedax.tasks.control.locomotion import ROBOTS, Locomotion, simulator
+from jedax.tasks.control.locomotion import ROBOTS, Locomotion
 
 KEY = jax.random.key(0)
 SEED = 3

@@ -94,7 +94,7 @@ POLE = (4, 2)
 
 
 def pole(**changes):
-    settings = {"actions": {}, "steps": 100, "descriptor": "tests.workers.work:lengths"}
+    settings = {"actions": {}, "steps": 100, "descriptor": "tests.search.workers.work:lengths"}
     return episodes("CartPole-v1", POLE, **(settings | changes))
 
 
@@ -131,7 +131,7 @@ def test_weights_that_are_not_finite_fail():
 
 
 def test_a_descriptor_of_another_length_is_said():
-    evaluate = pole(descriptor="tests.workers.work:three_numbers", num_descriptors=2)
+    evaluate = pole(descriptor="tests.search.workers.work:three_numbers", num_descriptors=2)
     with pytest.raises(JedaxError, match=r"three_numbers: descriptor: expected shape \(2,\), got \(3,\)"):
         evaluate(drawn(1, POLE))
 

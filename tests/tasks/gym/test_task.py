@@ -51,9 +51,9 @@ def test_what_a_policy_does_is_what_the_environment_takes():
     action = task.act(jax.numpy.zeros(task.num_params), np.zeros(11))
     assert action.shape == (3,)
     assert action.dtype == np.float32
-    pendulum = make("gym:Pendulum-v1", hidden=(), descriptor="tests.workers.work:lengths")
+    pendulum = make("gym:Pendulum-v1", hidden=(), descriptor="tests.search.workers.work:lengths")
     assert pendulum.act(np.float32([0, 0, 0, 50]), np.zeros(3)) == pytest.approx([2.0])
-    pole = make("gym:CartPole-v1", hidden=(), descriptor="tests.workers.work:lengths")
+    pole = make("gym:CartPole-v1", hidden=(), descriptor="tests.search.workers.work:lengths")
     assert pole.act(np.float32([0] * 8 + [0, 1]), np.zeros(4)) == 1
     assert pole.descriptor_names == ("steps", "return")
     with pytest.raises(JedaxError, match="observation: expected 4 numbers, got 3"):
@@ -71,8 +71,8 @@ BAD = [
     ("gym:Blackjack-v1", {}, r"steps: expected the longest episode of gym:Blackjack-v1, .* give steps"),
     ("gym:TwoHands-v0", {}, r"gym:TwoHands-v0: expected actions of kind Discrete, or Box with finite bounds, got"),
     ("gym:HalfCheetah-v5", {"descriptor": "feet"}, r"descriptor: expected feet-contact, final-xy or module:function"),
-    ("gym:HalfCheetah-v5", {"descriptor": "tests.workers.work:nobody"}, r"descriptor: expected 'nobody' in tests.wor"),
-    ("gym:HalfCheetah-v5", {"descriptor": "tests.workers.work:not_callable"}, r"descriptor: expected a function"),
+    ("gym:HalfCheetah-v5", {"descriptor": "tests.search.workers.work:nobody"}, r"descriptor: expected 'nobody' in tests.wor"),
+    ("gym:HalfCheetah-v5", {"descriptor": "tests.search.workers.work:not_callable"}, r"descriptor: expected a function"),
     ("gym:CartPole-v1", {}, r"descriptor: expected a MuJoCo environment for 'feet-contact', got CartPoleEnv"),
     ("gym:CartPole-v1", {"descriptor": "final-xy"}, r"descriptor: expected an environment with two coordinates"),
     ("gym:Ant-v5", {}, r"feet: expected geoms with 'foot' in their name, got none; choose among floor, torso_geom"),
@@ -137,7 +137,7 @@ def test_pga_me_is_refused():
 
 
 def test_samples_start_from_seeds_that_follow_each_other():
-    task = make("gym:CartPole-v1", hidden=(), descriptor="tests.workers.work:lengths", descriptor_lows=(0, 0),
+    task = make("gym:CartPole-v1", hidden=(), descriptor="tests.search.workers.work:lengths", descriptor_lows=(0, 0),
                 descriptor_highs=(500, 500), episode_seed=2**31 - 2)  # fmt: skip
     assert [task.sample_seed(sample) for sample in range(3)] == [2**31 - 2, 2**31 - 1, 0]
     # A policy that pushes one way falls after about ten steps; where it starts makes a difference of some.

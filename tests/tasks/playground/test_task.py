@@ -13,8 +13,8 @@ from jedax.errors import JedaxError
 from jedax.report import replay_control, replay_environment
 from jedax.store.run import Solution
 from jedax.tasks import make
+from jedax.tasks.playground import task as playground
 from jedax.tasks.playground.settings import PlaygroundConfig
-from jedax.tasks.playground.task import task as playground
 
 mujoco = pytest.importorskip("mujoco", reason="needs the extra [mjx]")
 pytest.importorskip("mujoco_playground", reason="needs the extra [mjx]")

@@ -18,11 +18,11 @@ from jedax.tasks.python.calls import checked, make
 )
 def test_wrong_results(name, message):
     with pytest.raises(JedaxError, match=message):
-        make(f"tests.workers.work:{name}", 2)(np.zeros((4, 3), np.float32))
+        make(f"tests.search.workers.work:{name}", 2)(np.zeros((4, 3), np.float32))
 
 
 def test_any_number_of_descriptors():
-    fitness, descriptors = make("tests.workers.work:strange_descriptors", None)(np.ones((4, 3), np.float32))
+    fitness, descriptors = make("tests.search.workers.work:strange_descriptors", None)(np.ones((4, 3), np.float32))
     np.testing.assert_array_equal(fitness, [3, 3, 3, 3])
     assert descriptors.shape == (4, 3)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from tests.workers.work import sphere
+from tests.search.workers.work import sphere
 
 import jedax
 from jedax.errors import JedaxError
@@ -15,7 +15,7 @@ from jedax.tasks import Task, make
 from jedax.tasks.python.settings import PythonFunctionConfig
 from jedax.tasks.registry import is_elsewhere, is_own, task_entry
 
-WORK = "tests.workers.work"
+WORK = "tests.search.workers.work"
 
 
 def test_settings_come_from_the_functions_attributes():
@@ -48,8 +48,8 @@ def test_measured_bounds(tmp_path):
 
 GIVEN = {"num_params": 3, "descriptor_lows": (-1, -1), "descriptor_highs": (1, 1)}
 BAD = [
-    ("not_callable", GIVEN, r"task: expected a function, got tests.workers.work:not_callable"),
-    ("nobody", GIVEN, r"task: expected 'nobody' in tests.workers.work, got none"),
+    ("not_callable", GIVEN, r"task: expected a function, got tests.search.workers.work:not_callable"),
+    ("nobody", GIVEN, r"task: expected 'nobody' in tests.search.workers.work, got none"),
     ("words", {}, r"num_params: expected the length of a genotype, got none; give num_params \(--num-params 10\)"),
     ("alone", GIVEN, r"work:alone: expected two results"),
     ("strange_descriptors", GIVEN, r"descriptors: expected shape \(2, 2\), got \(2, 3\)"),
