@@ -1,7 +1,7 @@
 """jedax: JEDi, Quality with Just Enough Diversity, in JAX.
 
-Find the best solution of a hard black-box problem by looking at how solutions behave. Names are loaded when they
-are first used, so that `import jedax` costs nothing.
+Find the best solution of a hard black-box problem by looking at how solutions behave. Names are imported when they are
+first used, so that `import jedax` is fast.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from jedax._version import __version__
 from jedax.errors import JedaxError
+from jedax.imports import lazy_names
 
 if TYPE_CHECKING:
     from jedax import tasks
-    from jedax.methods.jedi import JEDi
-    from jedax.methods.settings import JediConfig
+    from jedax.api import resume, run
+    from jedax.methods.base import Method, MethodConfig
+    from jedax.methods.jedi import JEDi, JediConfig
+    from jedax.methods.jedi_x import JEDiX, JediXConfig
     from jedax.repertoire import Repertoire
     from jedax.report.compare import compare
     from jedax.report.pages import write_report
     from jedax.report.reevaluation import reevaluate
-    from jedax.search.api import resume, run
-    from jedax.search.loop import Interrupted, Report
+    from jedax.search.interrupts import Interrupted
+    from jedax.search.loop import Report
     from jedax.search.optimizer import Optimizer
     from jedax.store.run import Run, Solution, load
     from jedax.types import Evaluation
@@ -30,8 +33,12 @@ __all__ = [
     "Evaluation",
     "Interrupted",
     "JEDi",
+    "JEDiX",
     "JedaxError",
     "JediConfig",
+    "JediXConfig",
+    "Method",
+    "MethodConfig",
     "Optimizer",
     "Repertoire",
     "Report",
@@ -47,32 +54,31 @@ __all__ = [
     "write_report",
 ]
 
-_HOMES = {
-    "Evaluation": "jedax.types",
-    "Interrupted": "jedax.search.loop",
-    "JEDi": "jedax.methods.jedi",
-    "JediConfig": "jedax.methods.settings",
-    "Optimizer": "jedax.search.optimizer",
-    "Repertoire": "jedax.repertoire",
-    "Report": "jedax.search.loop",
-    "Run": "jedax.store.run",
-    "Solution": "jedax.store.run",
-    "compare": "jedax.report.compare",
-    "load": "jedax.store.run",
-    "reevaluate": "jedax.report.reevaluation",
-    "resume": "jedax.search.api",
-    "run": "jedax.search.api",
-    "write_report": "jedax.report.pages",
-}
+_lazy, __dir__ = lazy_names(
+    __name__,
+    {
+        "Evaluation": "jedax.types",
+        "Interrupted": "jedax.search.interrupts",
+        "JEDi": "jedax.methods.jedi",
+        "JEDiX": "jedax.methods.jedi_x",
+        "JediConfig": "jedax.methods.jedi",
+        "JediXConfig": "jedax.methods.jedi_x",
+        "Method": "jedax.methods.base",
+        "MethodConfig": "jedax.methods.base",
+        "Optimizer": "jedax.search.optimizer",
+        "Repertoire": "jedax.repertoire",
+        "Report": "jedax.search.loop",
+        "Run": "jedax.store.run",
+        "Solution": "jedax.store.run",
+        "compare": "jedax.report.compare",
+        "load": "jedax.store.run",
+        "reevaluate": "jedax.report.reevaluation",
+        "resume": "jedax.api",
+        "run": "jedax.api",
+        "write_report": "jedax.report.pages",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "tasks":
-        return importlib.import_module("jedax.tasks")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    return importlib.import_module("jedax.tasks") if name == "tasks" else _lazy(name)

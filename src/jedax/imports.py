@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
+import importlib.metadata
+import operator
 import os
+import pkgutil
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 from jedax.errors import JedaxError, fail, nearest
+
+CUSTOM = "custom:"
+"""Starts the name of a Python object that cannot be imported again by name."""
 
 
 def load_object(name: str, argument: str) -> Any:
@@ -44,6 +52,37 @@ def load_object(name: str, argument: str) -> Any:
             raise JedaxError(message if message.endswith("?") else f"{message}.")
         found = getattr(found, part)
     return found
+
+
+def object_name(found: Any) -> str:
+    """Return the name `module:attribute` under which an object can be imported again, or `custom:NAME` if it cannot."""
+    module, name = getattr(found, "__module__", None), getattr(found, "__qualname__", None)
+    loaded = sys.modules.get(module or "")
+    if loaded is not None and module != "__main__":
+        with contextlib.suppress(AttributeError):
+            if name is not None and operator.attrgetter(name)(loaded) is found:
+                return f"{module}:{name}"
+        for known, value in vars(loaded).items():
+            if value is found:
+                return f"{module}:{known}"
+    return CUSTOM + (name or type(found).__name__)
+
+
+def subclasses_in(package: str, base: type) -> dict[str, type]:
+    """Return the classes derived from `base` in the modules of a package, by their class attribute `name`."""
+    found: dict[str, type] = {}
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        for value in vars(importlib.import_module(f"{package}.{module.name}")).values():
+            name = vars(value).get("name") if isinstance(value, type) and issubclass(value, base) else None
+            if isinstance(name, str) and name:
+                found.setdefault(name, value)
+    return found
+
+
+@functools.cache
+def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
+    """Return what installed packages have registered in a group, by name."""
+    return {entry.name: entry for entry in importlib.metadata.entry_points(group=group)}
 
 
 def require(module: str, extra: str, argument: str) -> ModuleType:

@@ -1,18 +1,19 @@
-"""Rankers: by what an evolution strategy tells the good members of its population from the bad.
+"""Rankers: how an evolution strategy scores its population.
 
 A ranker is a function from an `Outcome` to scores, `(population,)`, maximised, -inf for members that failed; an ES
-looks at their order.
+uses only their order.
 
-| ranker | used by |
-|---|---|
-| `weighted_target` | JEDi (paper, section 3.3) |
-| `improvement`, `objective`, `random_direction` | CMA-ME ([1]: improvement, optimising, random direction emitter) |
-| `threshold` | CMA-MAE ([2]) |
+| ranker | name (as in pyribs) | used by |
+|---|---|---|
+| `weighted_target` | | JEDi (paper, section 3.3) |
+| `two_stage_improvement` | 2imp | CMA-ME's improvement emitter [1] |
+| `improvement` | imp | CMA-MAE [2] |
+| `objective` | obj | CMA-ME's optimising emitter [1] |
+| `random_direction` | rd | CMA-ME's random direction emitter [1] |
 
 References:
     [1] M. Fontaine, J. Togelius, S. Nikolaidis, A. Hoover. Covariance Matrix Adaptation for the Rapid Illumination of
         Behavior Space. GECCO 2020, arXiv:1912.02400.
-
     [2] M. Fontaine, S. Nikolaidis. Covariance Matrix Adaptation MAP-Annealing. GECCO 2023, arXiv:2205.10752.
 """
 
@@ -20,24 +21,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 
+from jedax.errors import check_choice, fail
+from jedax.settings import resolve
 from jedax.types import Array, Bool, Evaluation, Float, Insertion
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one population of one ES.
+    """The evaluated population of one ES.
 
     Attributes:
         evaluation: `fitness (population,)` and `descriptor (population, d)`.
-        insertion: What the repertoire made of it.
-        aim: `(d,)`, the target that the ES is sent to, in the units of the descriptors; for `random_direction` a
-            direction per width of the descriptor box.
-        alpha: Weight of nearness to the target.
+        insertion: The outcome of adding it to the repertoire.
+        aim: `(d,)`, the target of the ES, in the units of the descriptors; for `random_direction` a direction per width
+            of the descriptor box.
+        alpha: Weight of closeness to the target.
     """
 
     evaluation: Evaluation
@@ -59,10 +63,10 @@ def objective(outcome: Outcome) -> Float[Array, " population"]:
     return outcome.evaluation.fitness_or_worst
 
 
-def improvement(outcome: Outcome) -> Float[Array, " population"]:
-    """Rank by what the repertoire gained ([1], improvement emitter).
+def two_stage_improvement(outcome: Outcome) -> Float[Array, " population"]:
+    """Rank by status, then by improvement ([1], improvement emitter).
 
-    First those that filled an empty cell, by fitness; then those that beat what a cell held, by how much; then the
+    Solutions that filled an empty cell come first, by fitness; then those that improved a cell, by how much; then the
     rest, by how little they fell short.
 
     Returns:
@@ -74,8 +78,8 @@ def improvement(outcome: Outcome) -> Float[Array, " population"]:
     return jnp.where(outcome.evaluation.valid, places, -jnp.inf)
 
 
-def threshold(outcome: Outcome) -> Float[Array, " population"]:
-    """Score by fitness above the threshold of the cell ([2], Algorithm 1), whether the cell was empty or not."""
+def improvement(outcome: Outcome) -> Float[Array, " population"]:
+    """Score by fitness above the threshold of the cell, empty or not ([2], Algorithm 1)."""
     return outcome.insertion.improvement
 
 
@@ -87,12 +91,34 @@ def random_direction(outcome: Outcome) -> Float[Array, " population"]:
 
 
 RANKERS: dict[str, Ranker] = {
+    "2imp": two_stage_improvement,
     "imp": improvement,
-    "opt": objective,
-    "rnd": random_direction,
-    "threshold": threshold,
+    "obj": objective,
+    "rd": random_direction,
 }
-"""The rankers of CMA-ME and CMA-MAE, by the names that their settings use."""
+"""Rankers by pyribs' names."""
+
+
+def ranker_named(ranker: Any) -> Ranker:
+    """Return a ranker given by its name in `RANKERS`, as `module:function`, or as a function.
+
+    Raises:
+        JedaxError: The name is unknown, or the object cannot be imported or called.
+    """
+    if isinstance(ranker, str) and ":" not in ranker:
+        return RANKERS[check_choice("ranker", ranker, RANKERS)]
+    found = resolve("ranker", ranker)
+    if not callable(found):
+        expected = f"one of {', '.join(RANKERS)}, or a function of an Outcome"
+        raise fail("ranker", expected=expected, received=repr(found), remedy="see jedax.rankers")
+    return cast(Ranker, found)
+
+
+def check_ranker(ranker: Any) -> Any:
+    """Return `ranker` if `ranker_named` accepts it; `custom:` names are refused only when they are needed."""
+    if not (isinstance(ranker, str) and ranker.startswith("custom:")):
+        ranker_named(ranker)
+    return ranker
 
 
 def weighted_target_fitness_score(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PlainSerializer, ValidationError
 
 from jedax.errors import JedaxError, fail, unknown
+from jedax.imports import CUSTOM, load_object, object_name
 
 
 class Config(BaseModel):
@@ -68,3 +69,30 @@ def word_validation_error(model: type[BaseModel], error: ValidationError, *, whe
     if field is not None and not field.is_required():
         remedy = f"leave it out to get the default, {field.get_default(call_default_factory=True)}"
     return fail(f"{prefix}{path}", expected=expected, received=repr(complaint["input"]), remedy=remedy)
+
+
+def reference_name(value: Any) -> str | None:
+    """Return the name of a `Reference`: a name as it is, the name of an object from Python, or None."""
+    return value if value is None or isinstance(value, str) else object_name(value)
+
+
+Reference = Annotated[Any, PlainSerializer(reference_name, return_type=str | None)]
+"""A setting that is a registered name, `module:attribute`, or an object from Python; files keep its name."""
+
+
+def resolve(argument: str, value: Any) -> Any:
+    """Return the object of a `Reference` that is no registered name; None as it is.
+
+    Raises:
+        JedaxError: It cannot be imported.
+    """
+    if not isinstance(value, str):
+        return value
+    if value.startswith(CUSTOM):
+        raise fail(
+            argument,
+            expected="an object that can be imported by name",
+            received=f"{value}, which the earlier run got as a Python object",
+            remedy="define it in a module, outside functions, and give it as module:name",
+        )
+    return load_object(value, argument)

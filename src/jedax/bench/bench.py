@@ -40,7 +40,7 @@ def bench(
     out: str | Path,
     *,
     progress: BenchProgress | None = None,
-    figures: bool = False,
+    figures: str | None = None,
     track: Sequence[str | Tracker] = (),
     engine: Engine | None = None,
     only: Sequence[str] = (),
@@ -53,7 +53,7 @@ def bench(
         grid: Tasks, methods, seeds, budget.
         out: The directory of all its runs; seeds, methods and tasks can be added later.
         progress: What shows how far it is; None: nothing does.
-        figures: Whether each run draws its own figures.
+        figures: `module:function` that draws the figures of each run; None: no figures.
         track: Trackers that follow each run, as in `jedax.run`; with an engine elsewhere by name.
         engine: Where runs are done; None: one after the other in this process.
         only: The cells to run, each as its folder within `out`; none: all.

@@ -19,7 +19,7 @@ import numpy as np
 
 from jedax.bench.grids import Entry, Grid, slug
 from jedax.errors import JedaxError, fail
-from jedax.methods.registry import preset_budget
+from jedax.imports import load_object
 from jedax.search import api, environment, host
 from jedax.search.compiled import replica_roots
 from jedax.search.engines import Engine, Errand
@@ -27,7 +27,7 @@ from jedax.search.programs import forget_programs, programs_for
 from jedax.search.progress import Progress
 from jedax.search.tracking import Tracker
 from jedax.store import run as results
-from jedax.store.config import FullConfig, RunConfig
+from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.lock import LockedError
 from jedax.tasks.host import HostTask
@@ -79,7 +79,7 @@ class Job:
     config: FullConfig
     path: Path
 
-    def errand(self, figures: bool, track: Sequence[str | Tracker]) -> Errand:
+    def errand(self, figures: str | None, track: Sequence[str | Tracker]) -> Errand:
         """Return it as what an engine does."""
         uses_workers = isinstance(results.task_of(self.config), HostTask)
         arguments = {"settings": self.config.dump(), "figures": figures, "track": tuple(track)}
@@ -120,7 +120,7 @@ def _settings(task: str, engine: Engine) -> Any:
 
 
 def _config(task: str, settings: Any, entry: Entry, evaluations: int | None) -> FullConfig:
-    of_preset = preset_budget(entry.method, task, entry.preset) or settings.evaluations
+    of_preset = defaults_for(entry.method, task, entry.preset)[1] or settings.evaluations
     budget = of_preset if evaluations is None else evaluations
     return FullConfig(
         task=task,
@@ -220,7 +220,7 @@ def parts_of(job: Job, memory: int | None) -> list[Job]:
 def replicas_that_fit(config: FullConfig, memory: int | None) -> int:
     """Return how many replicas of a run there is memory for, in bytes, at least 1."""
     task = results.task_of(config)
-    programs = programs_for(results.algorithm_of(config, task), task, 1)
+    programs = programs_for(method_of(config, task), task, 1)
     like = programs.shapes(replica_roots(0, 1), jax.ShapeDtypeStruct((0, task.num_params), np.float32))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
     if memory is None:
@@ -229,7 +229,7 @@ def replicas_that_fit(config: FullConfig, memory: int | None) -> int:
 
 
 def run_cell(
-    path: Path, progress: Progress, engine: Engine, settings: str, figures: bool, track: Sequence[str | Tracker]
+    path: Path, progress: Progress, engine: Engine, settings: str, figures: str | None, track: Sequence[str | Tracker]
 ) -> None:
     """Run seeds of a cell, or go on with them; an engine calls it.
 
@@ -238,14 +238,19 @@ def run_cell(
         progress: What shows how far it is.
         engine: Where tasks outside JAX are evaluated.
         settings: All of them, as YAML.
-        figures: Whether the run draws its figures.
+        figures: `module:function` that draws the figures of the run; None: no figures.
         track: Trackers that follow it.
 
     Raises:
         LockedError: Another process works on it, or has finished it meanwhile.
     """
     environment.keep_compiled_programs()
-    how: dict[str, Any] = {"progress": progress, "figures": figures, "track": track, "engine": engine}
+    how: dict[str, Any] = {
+        "progress": progress,
+        "draw": load_object(figures, "figures") if figures else None,
+        "track": track,
+        "engine": engine,
+    }
     try:
         if is_finished(path):  # by another process, since the bench looked
             raise LockedError(f"{path} is finished.")

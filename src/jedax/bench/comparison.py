@@ -17,11 +17,12 @@ from jaxtyping import Float
 from jedax.bench import statistics
 from jedax.bench.reading import read
 from jedax.bench.records import Record, Records
+from jedax.errors import JedaxError as _JedaxError
 from jedax.errors import check_choice, fail
-from jedax.methods.registry import METHODS
+from jedax.methods.registry import method_named
+from jedax.methods.registry import methods as known_methods
 from jedax.tasks.registry import TASKS
 
-JEDI_METHODS = ("jedi-x", "jedi", "jedi-paper")
 SIGNIFICANT = 0.05
 
 _SHORT_OF_BUDGET = 0.98
@@ -183,7 +184,7 @@ def _ordered_labels(records: Sequence[Record]) -> tuple[str, ...]:
     for record in records:
         methods.setdefault(record.label, record.method)
     return tuple(
-        sorted(methods, key=lambda n: (methods[n] not in JEDI_METHODS, _place(methods[n], METHODS), _natural(n)))
+        sorted(methods, key=lambda n: (not is_reference(methods[n]), _place(methods[n], known_methods()), _natural(n)))
     )
 
 
@@ -250,7 +251,7 @@ def _until(record: Record, level: float, budget: int) -> float:
 def _reference(entries: Sequence[Entry], reference: str | None) -> Entry | None:
     if reference is not None:
         return next((entry for entry in entries if entry.label == reference), None)
-    return max((e for e in entries if e.method in JEDI_METHODS), key=lambda entry: entry.median, default=None)
+    return max((e for e in entries if is_reference(e.method)), key=lambda entry: entry.median, default=None)
 
 
 def _tested(entries: Sequence[Entry], reference: Entry | None, spare_jedi: bool) -> list[Entry]:
@@ -265,7 +266,7 @@ def _tested(entries: Sequence[Entry], reference: Entry | None, spare_jedi: bool)
         return list(entries)
     p_values = [
         None
-        if entry is reference or (spare_jedi and entry.method in JEDI_METHODS)
+        if entry is reference or (spare_jedi and is_reference(entry.method))
         else statistics.mann_whitney(entry.final, reference.final)
         for entry in entries
     ]
@@ -313,3 +314,11 @@ def _notes(tables: Sequence[TaskTable], records: Records, reference: str | None)
                          f"{len(short)}, the first at {min(r.evaluations[-1] for r in short):,.0f}; their last value "
                          "stands for what they would have reached.")  # fmt: skip
     return notes
+
+
+def is_reference(method: str) -> bool:
+    """Return whether comparisons test other methods against this one: the family of JEDi."""
+    try:
+        return method_named(method).method.family == "jedi"
+    except _JedaxError:  # a method of another program
+        return False

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jedax.errors import check_choice, fail, unknown
-from jedax.methods.registry import METHODS, check_parameters, method_defaults
-from jedax.methods.settings import MethodConfig
+from jedax.methods.base import MethodConfig
+from jedax.methods.registry import check_settings, method_named, preset_named
+from jedax.store.config import defaults_for
 
 MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 CONTROL = ("halfcheetah", "walker2d", "ant-maze")
@@ -37,8 +38,8 @@ class Entry:
         Raises:
             JedaxError: A method, preset or parameter that does not exist, or a value that does not fit.
         """
-        config = method_defaults(self.method, task, self.preset)
-        check_parameters(self.method, self.changes, where=self.label)
+        config, _ = defaults_for(self.method, task, self.preset)
+        check_settings(self.method, self.changes, where=self.label)
         unfamiliar = next((name for name in self.changes if name not in type(config).model_fields), None)
         if unfamiliar is not None:
             raise unknown(f"{self.label}: parameter", unfamiliar, type(config).model_fields)
@@ -65,9 +66,9 @@ class Grid:
 
 
 PAPER_ENTRIES = (
-    Entry("jedi-paper tuned", "jedi-paper", "tuned"),
-    Entry("jedi-paper decay", "jedi-paper", "decay"),
-    Entry("jedi", "jedi"),
+    Entry("jedi tuned", "jedi", "tuned"),
+    Entry("jedi decay", "jedi", "decay"),
+    Entry("jedi-uniform", "jedi-uniform"),
     Entry("es", "es"),
     Entry("es-restart", "es-restart"),
     Entry("map-elites", "map-elites"),
@@ -79,7 +80,7 @@ PAPER_ENTRIES = (
 """The methods of the paper's Table 1 and of its table of additional baselines, and our default."""
 
 
-def _vary(parameter: str, values: Sequence[Any], method: str = "jedi-paper") -> tuple[Entry, ...]:
+def _vary(parameter: str, values: Sequence[Any], method: str = "jedi") -> tuple[Entry, ...]:
     return tuple(Entry(f"{parameter}={value}", method, None, {parameter: value}) for value in values)
 
 
@@ -96,9 +97,9 @@ GRIDS: dict[str, Grid] = {
         "how targets are chosen (paper, appendix C)",
         MAZES,
         (
-            Entry("targets=uniform", "jedi-paper", None, {"targets": "uniform"}),
-            Entry("targets=gp", "jedi-paper", None, {"gp": "standard"}),
-            Entry("targets=weighted-gp", "jedi-paper"),
+            Entry("targets=uniform", "jedi", None, {"targets": "uniform"}),
+            Entry("targets=gp", "jedi", None, {"gp": "standard"}),
+            Entry("targets=weighted-gp", "jedi"),
         ),
     ),
     "ablation-generations": Grid(
@@ -128,20 +129,21 @@ def grid_named(name: str) -> Grid:
 def parse_entry(text: str) -> Entry:
     """Read a method as a command names it: a method, with a preset or parameters after commas.
 
-    Examples are `jedi`, `jedi-paper,tuned`, `cma-me,opt`, `jedi,alpha=0.3,pool=1`. The label is the same with spaces.
+    Examples are `jedi-x`, `jedi,tuned`, `cma-me,opt`, `jedi,alpha=0.3,pool=1`. The label is the same with spaces.
 
     Raises:
         JedaxError: An unknown method or preset, or two presets.
     """
     method, *rest = [part.strip() for part in text.split(",")]
-    check_choice("methods", method, METHODS)
+    entry = method_named(method)
     preset, changes = None, {}
     for part in rest:
         name, equals, value = part.partition("=")
         if equals:
             changes[name.strip().replace("-", "_")] = value.strip()
         elif preset is None:
-            preset = check_choice(f"methods: preset of {method}", part, METHODS[method].presets)
+            preset_named(entry, part)
+            preset = part
         else:
             raise fail("methods", expected="one preset", received=repr(text), remedy="leave one out")
     return Entry(" ".join([method, *rest]), method, preset, changes)

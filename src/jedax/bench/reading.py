@@ -12,7 +12,6 @@ from typing import Any
 from jedax.bench.foreign import COLUMNS, read_csv
 from jedax.bench.records import LeftOut, Record, Records, check_together, curves
 from jedax.errors import fail
-from jedax.methods.settings import ESConfig
 from jedax.store.config import CUSTOM, FullConfig
 from jedax.store.directory import RunDirectory
 from jedax.store.run import task_of
@@ -110,7 +109,7 @@ def _read_run(folder: Path) -> list[Record] | LeftOut:
     method = config.method_config
     settings = {"method": config.method, **method.model_dump(mode="json")}
     settings |= {name: getattr(config.run, name) for name in _SETTINGS_OF_RUN}
-    restarts = isinstance(method, ESConfig) and method.restart_tolerance is not None
+    restarts = config.method == "es-restart"
     return [
         Record(
             label=config.label or config.method,

@@ -109,13 +109,15 @@ def _show_tasks() -> None:
 
 
 def _show_methods() -> None:
-    from jedax.methods.registry import METHODS
+    from jedax.methods.registry import ALIASES, methods
 
-    for name, method in METHODS.items():
-        print(f"{name:<14}{method.summary}")
-        for number, (preset, entry) in enumerate(method.presets.items()):
-            print(f"{'':<14}  --preset {preset}{' (default)' * (not number)}: {entry.summary}")
-    print("\nevolution strategies (--es): sep-cma-es, lm-ma-es, or evosax: and one of evosax's, as in evosax:SNES")
+    for name, entry in methods().items():
+        print(f"{name:<14}{entry.summary}")
+        for number, (preset, known) in enumerate(entry.presets.items()):
+            print(f"{'':<14}  --preset {preset}{' (default)' * (not number)}: {known.summary}")
+    print("\nearlier names: " + ", ".join(f"{old} is now {new}" for old, new in ALIASES.items()))
+    print("a method of your own: --method module:Class (docs/guides/own-method.md)")
+    print("evolution strategies (--es): sep-cma-es, lm-ma-es, evosax:NAME such as evosax:SNES, or module:Class")
 
 
 def _show_machine() -> None:

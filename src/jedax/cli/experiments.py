@@ -8,33 +8,42 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import ENGINE, Option, parse
+from jedax.cli.options import ENGINE, Option, leading_words, parse
 from jedax.cli.run import nothing_to_save
-from jedax.errors import JedaxError, fail
+from jedax.errors import fail
 
 _BENCH = {
-    "preset": Option("Tasks, methods and seeds of the paper; see below.", str),
+    "preset": Option("Tasks, methods and seeds of the paper; see below.", str | None),
     "methods": Option(
         "Methods, each with a preset or parameters after commas: jedi map-elites cma-me,opt jedi,alpha=0.3,pool=1.",
         tuple[str, ...],
+        (),
     ),
-    "seeds": Option("Seeds of every cell, from 0 on; default: 10, or the preset's own.", int),
-    "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int),
-    "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str),
+    "seeds": Option("Seeds of every cell, from 0 on; default: 10, or the preset's own.", int | None),
+    "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int | None),
+    "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str | None),
     "figures": Option("Whether each run draws its own figures.", bool, False),
-    "track": Option("Trackers of each run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...]),
+    "track": Option(
+        "Trackers of each run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...], ()
+    ),
     **ENGINE,
-    "cpus_per_cell": Option("With --engine ray: cores that a cell takes, one method on one task; default: 1.", float),
-    "gpus_per_cell": Option("With --engine ray: GPUs of a cell; default: 1 where the cluster has GPUs.", float),
-    "cells": Option("Only these cells, each as its folder in --out, such as maze-a/jedi.", tuple[str, ...]),
+    "cpus_per_cell": Option(
+        "With --engine ray: cores that a cell takes, one method on one task; default: 1.", float | None
+    ),
+    "gpus_per_cell": Option("With --engine ray: GPUs of a cell; default: 1 where the cluster has GPUs.", float | None),
+    "cells": Option("Only these cells, each as its folder in --out, such as maze-a/jedi.", tuple[str, ...], ()),
     "print_cells": Option("Run nothing; print a command for each cell that is left, for a job array.", bool, False),
-    "collect": Option("Run nothing; gather in --out what such commands left in these directories.", tuple[str, ...]),
+    "collect": Option(
+        "Run nothing; gather in --out what such commands left in these directories.", tuple[str, ...], ()
+    ),
 }
 _COMPARE = {
-    "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str),
-    "reference": Option("The method that others are tested against; default: the better JEDi of each task.", str),
+    "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str | None),
+    "reference": Option(
+        "The method that others are tested against; default: the better JEDi of each task.", str | None
+    ),
     "band": Option("Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"),
-    "fitness": Option("Tell also how many evaluations it took to reach each of these.", tuple[float, ...]),
+    "fitness": Option("Tell also how many evaluations it took to reach each of these.", tuple[float, ...], ()),
 }
 
 
@@ -42,19 +51,19 @@ def bench(arguments: list[str]) -> None:
     """Run a grid of tasks, methods and seeds."""
     from jedax.bench.grids import GRIDS
 
-    words, tasks = list(arguments), _words(arguments)
+    words, tasks = list(arguments), leading_words(arguments)
     presets = "; ".join(f"{name}: {grid.summary}" for name, grid in GRIDS.items())
     values = parse(
         arguments, _BENCH, prog="jedax bench",
         description="Run methods on tasks with several seeds, on this machine or, with --engine ray, on several; what "
         f"has finished is not run again. Presets: {presets}.",
     )  # fmt: skip
-    if "collect" in values:
+    if values["collect"]:
         _collect(tasks, values)
         return
     grid = _grid(tasks, values)
-    out = values.get("out") or _default_out(tasks, values)
-    only = values.get("cells") or ()
+    out = values["out"] or _default_out(tasks, values)
+    only = values["cells"]
     with nothing_to_save():
         from jedax.bench.bench import bench as run_bench
         from jedax.bench.bench import chosen_cells
@@ -65,17 +74,17 @@ def bench(arguments: list[str]) -> None:
         from jedax.search.loop import Interrupted
 
         keep_compiled_programs()
-    if values.get("print_cells"):
+    if values["print_cells"]:
         cells = chosen_cells(grid, Path(out), engines.LocalEngine(), only)
         _print_commands(words, out, [cell.place for cell in cells if left_to_do(cell, grid.seeds)[0]])
         return
-    per_cell = {name: _real(name, values[name]) for name in ("cpus_per_cell", "gpus_per_cell") if name in values}
+    per_cell = {name: values[name] for name in ("cpus_per_cell", "gpus_per_cell")}
     shown = BenchProgress(sys.stderr)
     try:
-        with engines.make(values.get("engine", "local"), address=values.get("address"), **per_cell) as engine:
+        with engines.make(values["engine"], address=values["address"], **per_cell) as engine:
             outcome = run_bench(
-                grid, out, progress=shown, figures=values.get("figures", False), track=values.get("track") or (),
-                engine=engine, only=only,
+                grid, out, progress=shown, track=values["track"], engine=engine, only=only,
+                figures="jedax.report.figures:write_figures" if values["figures"] else None,
             )  # fmt: skip
     except Interrupted as stop:
         raise Interrupted("Stopped; all that was done is saved. Go on with the same command.", stop.signal) from None
@@ -102,9 +111,9 @@ def _print_commands(words: list[str], out: str, places: list[str]) -> None:
 
 def _collect(tasks: list[str], values: dict[str, Any]) -> None:
     """Gather runs; where a grid is given, tell what it still lacks."""
-    has_grid = bool(tasks or "preset" in values or "methods" in values)
+    has_grid = bool(tasks or values["preset"] or values["methods"])
     grid = _grid(tasks, values) if has_grid else None
-    out = values.get("out") or (_default_out(tasks, values) if has_grid else None)
+    out = values["out"] or (_default_out(tasks, values) if has_grid else None)
     if out is None:
         raise fail("collect", expected="--out", received="none", remedy="name the directory to gather in")
     with nothing_to_save():
@@ -120,7 +129,7 @@ def _collect(tasks: list[str], values: dict[str, Any]) -> None:
     print(f"{gathered} gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
     if grid is None:
         return
-    cells = chosen_cells(grid, Path(out), LocalEngine(), values.get("cells") or ())
+    cells = chosen_cells(grid, Path(out), LocalEngine(), values["cells"])
     jobs = [job for cell in cells for job in left_to_do(cell, grid.seeds)[0]]
     for job in jobs:
         print(f"{'failed' if error_file(job.path).exists() else 'missing'}: {job.path}")
@@ -128,19 +137,11 @@ def _collect(tasks: list[str], values: dict[str, Any]) -> None:
         raise SystemExit(1)
 
 
-def _words(arguments: list[str]) -> list[str]:
-    """Remove the words before the first flag from the arguments and return them."""
-    count = next((place for place, word in enumerate(arguments) if word.startswith("-")), len(arguments))
-    words = arguments[:count]
-    del arguments[:count]
-    return words
-
-
 def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
     from jedax.bench.grids import Grid, grid_named, parse_entry
 
-    methods = tuple(parse_entry(text) for text in values.get("methods") or ())
-    if "preset" in values:
+    methods = tuple(parse_entry(text) for text in values["methods"])
+    if values["preset"]:
         grid = grid_named(values["preset"])
     elif tasks and methods:
         grid = Grid("", tuple(tasks), methods)
@@ -151,7 +152,7 @@ def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
             received=" ".join(tasks) or "neither",
             remedy="try: jedax bench maze-a --methods jedi-x map-elites",
         )
-    changes: dict[str, Any] = {name: _number(name, values[name]) for name in ("seeds", "evaluations") if name in values}
+    changes: dict[str, Any] = {name: values[name] for name in ("seeds", "evaluations") if values[name]}
     if tasks:
         changes["tasks"] = tuple(tasks)
     if methods:
@@ -159,22 +160,15 @@ def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
     return dataclasses.replace(grid, **changes)
 
 
-def _number(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise JedaxError(f"{name}: expected a whole number, got {text!r}; change it.") from None
-
-
 def _default_out(tasks: list[str], values: dict[str, Any]) -> str:
     from jedax.bench.grids import slug
 
-    return f"runs/bench-{values.get('preset') or '-'.join(slug(Path(task).stem) for task in tasks)}"
+    return f"runs/bench-{values['preset'] or '-'.join(slug(Path(task).stem) for task in tasks)}"
 
 
 def compare(arguments: list[str]) -> None:
     """Write tables and figures of what runs left."""
-    directories = _words(arguments)
+    directories = leading_words(arguments)
     values = parse(
         arguments, _COMPARE, prog="jedax compare",
         description="Compare what runs left below some directories, and what CSV files of other programs hold "
@@ -192,16 +186,9 @@ def compare(arguments: list[str]) -> None:
         from jedax.report.compare import folder_for, outcome
     found = write_comparison(
         directories,
-        out=values.get("out"),
-        reference=values.get("reference"),
-        band=values.get("band", "quartiles"),
-        fitness=[_real("fitness", text) for text in values.get("fitness") or ()],
+        out=values["out"],
+        reference=values["reference"],
+        band=values["band"],
+        fitness=list(values["fitness"]),
     )
-    print(outcome(found, folder_for(Path(directories[0]), values.get("out"))))
-
-
-def _real(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise JedaxError(f"{name}: expected a number, got {text!r}; change it.") from None
+    print(outcome(found, folder_for(Path(directories[0]), values["out"])))

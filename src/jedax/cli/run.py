@@ -5,120 +5,142 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from jedax.cli import BEGAN
-from jedax.cli.options import ENGINE, Option, is_tuple, parse, peek
+from jedax.cli.options import ENGINE, Option, parse, peek
 from jedax.errors import fail
-from jedax.methods.registry import DEFAULT_METHOD, check_parameters, default_method
 
 _COMMAND = {
-    "method": Option(
-        f"How to search; see jedax methods. Default: {DEFAULT_METHOD}, or jedi where an option of its own is given.",
-        str,
-    ),
-    "preset": Option("Parameters of the paper, such as tuned; see jedax methods.", str),
-    "out": Option("Directory for results, new or empty. Default: runs/TASK-METHOD-seedS.", str),
-    "overwrite": Option("Replace what an earlier run left in --out.", bool, False),
-    "config": Option("Settings as in a run's config.yaml; TASK and options given here win.", str),
-    "track": Option(
-        "Trackers that follow the run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...]
-    ),
+    "method": Option("How to search: a name (see jedax methods) or module:Class.", str, "jedi-x"),
+    "preset": Option("Named settings of the method, such as tuned or cpu; see jedax methods.", str | None),
+    "out": Option("Directory for the results, new or empty; default: runs/TASK-METHOD-seedS.", str | None),
+    "overwrite": Option("Replace an earlier run in --out.", bool, False),
     "resume": Option(
-        "Directory of a run to go on with; takes no option but --devices, --max-seconds, --track and the engine's.", str
+        "Continue the run in this directory; other options allowed: --devices, --max-seconds, --track, --engine.",
+        str | None,
     ),
+    "config": Option("YAML file with settings, as a run's config.yaml; TASK and options override it.", str | None),
+    "track": Option("Trackers: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...], ()),
     **ENGINE,
 }
-# Settings that no flag changes: they come with the task.
-_HIDDEN = {"walls", "name"}
-_WITHOUT_VALUE = {"--overwrite", "--border", "--no-border", "--history", "--no-history",
-                  "--random-resets", "--no-random-resets"}  # fmt: skip
+_COMMON = (
+    "method", "preset", "evaluations", "seed", "replicas", "out", "overwrite", "resume", "stop_fitness", "max_seconds",
+)  # fmt: skip
+_WITHOUT_FLAG = {"walls", "name"}  # settings that only files and Python can give
+_STATUS = {
+    "goal": "stopped because --stop-fitness was reached",
+    "time": "stopped because --max-seconds had passed; everything is saved. Continue for as long again with: "
+    "jedax run --resume {out}, or add another --max-seconds",
+}
 
 
 def run(arguments: list[str]) -> None:
-    """Search, or go on with a search, as the arguments say."""
-    from jedax.methods.registry import method_defaults, preset_budget
-    from jedax.store.config import FullConfig, RunConfig
-    from jedax.tasks.registry import task_entry
-
-    given_config = peek(arguments, "--config")
-    task = _take_task(arguments)
-    config = None
-    if given_config is not None:
-        config = FullConfig.parse(_read(given_config), given_config, task)
-    name = task or (config.task if config else "maze-a")
-    method, preset = peek(arguments, "--method"), peek(arguments, "--preset")
-    given = [_parameter(argument) for argument in arguments if argument.startswith("--")]
-    guessed = config is None and method is None
-    if config is None:
-        method = method or default_method(given, preset)
-        task_config: Any = task_entry(name).config()
-        method_config = method_defaults(method, name, preset)
-        budget = preset_budget(method, name, preset) or task_config.evaluations
-        config = FullConfig(
-            task=name, task_config=task_config, method=method, method_config=method_config,
-            run=RunConfig(evaluations=budget),
-        )  # fmt: skip
-    elif method or preset:
-        raise fail(
-            "method",
-            expected="one source for the method",
-            received="--config and --method or --preset",
-            remedy="leave one of them out",
-        )
-    options = {option: taken for option, (_, taken) in _options(config).items()}
-    check_parameters(config.method, [name for name in given if name not in options], flag="--")
-    values = parse(arguments, options, prog=f"jedax run {name}", description="Search for the best solution of a task.")
+    """Run or resume a search."""
+    with nothing_to_save():
+        from jedax.store.config import FullConfig
+    task, file = _take_task(arguments), peek(arguments, "--config")
+    config = FullConfig.parse(_read(file), file, task) if file is not None else _default_config(arguments, task)
+    if file is not None and (peek(arguments, "--method") or peek(arguments, "--preset")):
+        received = "--config and --method or --preset"
+        raise fail("method", expected="one source", received=received, remedy="leave one of them out")
+    values = _parse(arguments, config)
     where = {flag: values.pop(flag) for flag in ENGINE if flag in values}
     if "resume" in values:
         others = sorted(set(values) - {"resume", "devices", "max_seconds", "track"})
-        if others or task or given_config:
+        if others or task or file:
             raise fail(
                 "resume",
-                expected="no other option but --devices, --max-seconds and --track, for a run goes on as it began",
+                expected="no options but --devices, --max-seconds and --track, because the settings of the run stay",
                 received=", ".join(["TASK"] * bool(task) + others),
                 remedy="leave them out",
             )
         _carry_out(where, resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()),
                    max_seconds=values.get("max_seconds"))  # fmt: skip
         return
-    if task is None and given_config is None:
+    if task is None and file is None:
         raise fail(
-            "task",
-            expected="the name of a task",
-            received="none",
-            remedy="see jedax tasks, or try: jedax run maze-a",
+            "task", expected="the name of a task", received="none", remedy="see jedax tasks, or try: jedax run maze-a"
         )
-    out = values.pop("out", None)
-    overwrite, track = values.pop("overwrite", False), values.pop("track", ())
-    config = _with_flags(config, values)
-    if guessed and config.method != DEFAULT_METHOD:
-        print(f"method: {config.method} ({DEFAULT_METHOD}, the default, has not all of the options given)")
-    _carry_out(where, config=config, out=out or _default_name(config, overwrite), overwrite=overwrite, track=track)
-
-
-def _parameter(argument: str) -> str:
-    """Return the name of the parameter that a flag stands for."""
-    return argument[2:].partition("=")[0].replace("-", "_")
+    out, overwrite, track = values.pop("out", None), values.pop("overwrite", False), values.pop("track", ())
+    config = _with_values(config, values)
+    said = ", the default method" if config.method == _COMMAND["method"].default and not file else ""
+    print(f"{config.method}{said}, searches {config.task} with {config.run.evaluations:,} evaluations")
+    _carry_out(where, config=config, out=out or _default_folder(config, overwrite), overwrite=overwrite, track=track)
 
 
 def _take_task(arguments: list[str]) -> str | None:
-    """Remove the task from the arguments and return it: a task's name or a maze file that is no flag's value."""
-    from jedax.tasks.registry import TASKS, is_elsewhere, is_maze_file, unknown_task
+    """Remove the task from the arguments and return it: the first word, or one that names a task elsewhere."""
+    from jedax.tasks.registry import is_task, unknown_task
 
-    before = ""
-    for place, argument in enumerate(arguments):
-        is_value = before.startswith("--") and "=" not in before and before not in _WITHOUT_VALUE
-        is_task = argument in TASKS or is_maze_file(argument) or is_elsewhere(argument)
-        if not is_value and is_task and not argument.startswith("-"):
-            return arguments.pop(place)
-        before = argument
     if arguments and not arguments[0].startswith("-"):
-        raise unknown_task(arguments[0])
+        if not is_task(arguments[0]):
+            raise unknown_task(arguments[0])
+        return arguments.pop(0)
+    for place, argument in enumerate(arguments):
+        before = arguments[place - 1].replace("-", "_").lstrip("_")
+        is_value = before in ("config", "out", "resume", "method", "es") and "=" not in before
+        if not is_value and not argument.startswith("-") and is_task(argument):
+            return arguments.pop(place)
     return None
+
+
+def _default_config(arguments: list[str], task: str | None) -> Any:
+    """Return the settings of a task and a method before any options."""
+    from jedax.methods.registry import ALIASES, method_named
+    from jedax.store.config import FullConfig, RunConfig, defaults_for
+    from jedax.tasks.registry import task_entry
+
+    name, method = task or "maze-a", peek(arguments, "--method") or _COMMAND["method"].default
+    if method in ALIASES:
+        print(f"the method {method} is called {ALIASES[method]} now")
+    method_config, budget = defaults_for(method, name, peek(arguments, "--preset"))
+    task_config: Any = task_entry(name).config()
+    return FullConfig(
+        task=name, task_config=task_config, method=method_named(method).name, method_config=method_config,
+        run=RunConfig(evaluations=budget or task_config.evaluations),
+    )  # fmt: skip
+
+
+def _sections(config: Any) -> dict[str, tuple[str, Option]]:
+    """Return every setting with a flag: its section of the settings, and its option."""
+    found: dict[str, tuple[str, Option]] = {}
+    for section in ("run", "method_config", "task_config"):
+        settings = getattr(config, section)
+        for name, field in type(settings).model_fields.items():
+            if name not in _WITHOUT_FLAG and name not in _COMMAND:
+                kind = field.annotation
+                found.setdefault(name, (section, Option(field.description or "", kind, getattr(settings, name))))
+    return found
+
+
+def _parse(arguments: list[str], config: Any) -> dict[str, Any]:
+    """Return the options given; `--help` shows the common ones, `--help-all` all of them."""
+    from jedax.methods.registry import check_settings
+
+    options = {**_COMMAND, **{name: option for name, (_, option) in _sections(config).items()}}
+    given = [word[2:].partition("=")[0].replace("-", "_") for word in arguments if word.startswith("--")]
+    check_settings(config.method, [name for name in given if name not in options], flag="--")
+    more = "Show all options with --help-all."
+    if "--help-all" in arguments:
+        arguments, more = ["--help"], f"All options of {config.method} on {config.task}, with their defaults."
+    elif "--help" in arguments or "-h" in arguments:
+        options = {name: options[name] for name in _COMMON}
+    description = f"Search for the best solution of a task and write the results to a directory. {more}"
+    values = parse(arguments, options, prog=f"jedax run {config.task}", description=description)
+    return {name: value for name, value in values.items() if value != options[name].default}
+
+
+def _with_values(config: Any, values: dict[str, Any]) -> Any:
+    """Return the settings with the values of options."""
+    sections = _sections(config)
+    changes: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        if name in sections:
+            changes.setdefault(sections[name][0], {})[name] = value
+    return config.replace(**{name: getattr(config, name).replace(**change) for name, change in changes.items()})
 
 
 def _carry_out(
@@ -132,29 +154,30 @@ def _carry_out(
     max_seconds: Any = None,
     track: tuple = (),
 ) -> None:
-    """Import what does the work, and do it."""
+    """Run or resume a search, and print its outcome."""
     with nothing_to_save():
+        from jedax.api import draw_figures
         from jedax.search import api, engines, progress
         from jedax.search.environment import keep_compiled_programs
-        from jedax.search.failures import ALL_FAILED
+        from jedax.store.directory import RunDirectory
         from jedax.store.run import task_of
         from jedax.tasks.host import HostTask
 
         keep_compiled_programs()
     if resume is not None:
-        from jedax.store.directory import RunDirectory
-
         config, out = RunDirectory.open(resume).read_config(), resume
     with engines.make(**where) as engine:
         if where.get("engine") == "ray" and not isinstance(task_of(config), HostTask):
             raise fail(
                 "engine",
-                expected="a task outside JAX, such as gym:HalfCheetah-v5, whose evaluations can go elsewhere",
+                expected="a task outside JAX, such as gym:HalfCheetah-v5, for an engine of several machines",
                 received=f"ray for {config.task}",
-                remedy="leave it out; jedax bench --engine ray runs whole searches elsewhere",
+                remedy="leave it out; jedax bench --engine ray runs whole searches on several machines",
             )
         shown = progress.make(config.run.evaluations)
-        how = {"progress": shown, "began": BEGAN, "track": track, "engine": engine}
+        how: dict[str, Any] = {
+            "progress": shown, "began": BEGAN, "track": track, "engine": engine, "draw": draw_figures,
+        }  # fmt: skip
         try:
             if resume is not None:
                 found = api.resume(resume, devices=devices, max_seconds=max_seconds, **how)
@@ -162,6 +185,14 @@ def _carry_out(
                 found = api.start(config, out=out, overwrite=overwrite, **how)
         finally:
             shown.close()
+    _print_outcome(found, out)
+
+
+def _print_outcome(found: Any, out: Any) -> None:
+    """Print the best fitness, failures, and where the results are."""
+    from jedax.search.failures import ALL_FAILED
+    from jedax.search.progress import clock
+
     summary = found.summary
     fitness = summary["max_fitness"]
     best = f"best fitness {_rounded(found.best().fitness)}"
@@ -171,30 +202,23 @@ def _carry_out(
         print(ALL_FAILED)
         best = "no solution"
     print(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
-          f"({progress.clock(summary['wall_seconds'])} in all)")  # fmt: skip
-    if summary["status"] in _ENDS:
-        print(_ENDS[summary["status"]].format(out=out))
+          f"({clock(summary['wall_seconds'])} in all)")  # fmt: skip
+    if summary["status"] in _STATUS:
+        print(_STATUS[summary["status"]].format(out=out))
     if any(_each(summary["num_failed"])):
         kinds = {kind.replace("_", " "): sum(_each(number)) for kind, number in summary["failures"].items()}
         named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
         print(f"{sum(_each(summary['num_failed'])):,} evaluations failed ({named}) and were not stored")
     outside, counted = sum(_each(summary["num_outside"])), summary["evaluations"] * len(_each(fitness))
     if 2 * outside > counted:
-        print(f"{outside:,} of {counted:,} descriptors lay outside the task's descriptor_bounds, which are "
-              "(lows, highs); they went to the nearest cells")  # fmt: skip
+        print(f"{outside:,} of {counted:,} descriptors lay outside the task's descriptor_bounds (lows, highs); "
+              "they went to the nearest cells")  # fmt: skip
     print(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
-
-
-_ENDS = {
-    "goal": "stopped because --stop-fitness was reached",
-    "time": "stopped because --max-seconds had passed; all is saved. Go on for as long again with: "
-    "jedax run --resume {out}, or add another --max-seconds",
-}
 
 
 @contextlib.contextmanager
 def nothing_to_save() -> Iterator[None]:
-    """Leave at once at Ctrl-C or SIGTERM; while modules are imported, an exception from a signal can get lost."""
+    """Exit at once on Ctrl-C or SIGTERM: an exception raised while modules are imported can get lost."""
 
     def leave(number: int, frame: Any) -> None:
         os.write(2, b"jedax: stopped; nothing was written.\n")
@@ -202,7 +226,7 @@ def nothing_to_save() -> Iterator[None]:
 
     try:
         before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: signals are somebody else's
+    except ValueError:  # not in the main thread, which alone handles signals
         before = {}
     try:
         yield
@@ -212,47 +236,12 @@ def nothing_to_save() -> Iterator[None]:
 
 
 def _rounded(fitness: float) -> str:
-    """Return a fitness with two decimals, or three digits where that says more."""
+    """Return a fitness with two decimals, or three digits below 1."""
     return f"{fitness:.3g}" if 0 < abs(fitness) < 1 else f"{fitness + 0.0:.2f}"
 
 
 def _each(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _options(config: Any) -> dict[str, tuple[str, Option]]:
-    """Return every flag: the settings it belongs to ("" for the command's own) and what it takes."""
-    options = {name: ("", option) for name, option in _COMMAND.items()}
-    for section in ("run", "method_config", "task_config"):
-        settings = getattr(config, section)
-        for name, field in type(settings).model_fields.items():
-            if name not in _HIDDEN and name not in options:
-                options[name] = (
-                    section,
-                    Option(field.description or "", field.annotation, getattr(settings, name)),
-                )
-    return options
-
-
-def _with_flags(config: Any, values: dict[str, Any]) -> Any:
-    """Return the settings with the flags' values in their places."""
-    options = _options(config)
-    changes: dict[str, dict[str, Any]] = {"run": {}, "method_config": {}, "task_config": {}}
-    for name, value in values.items():
-        section, option = options[name]
-        if section:
-            changes[section][name] = _nested(option.annotation, value)
-    sections = {name: getattr(config, name).replace(**change) for name, change in changes.items() if change}
-    return config.replace(**sections)
-
-
-def _nested(annotation: Any, value: Any) -> Any:
-    """Fold a flat tuple of words into pairs where a setting is a tuple of tuples, such as limits."""
-    parts = typing.get_args(annotation)
-    if isinstance(value, tuple) and parts and is_tuple(parts[0]):
-        size = len(typing.get_args(parts[0]))
-        return tuple(value[i : i + size] for i in range(0, len(value), size))
-    return value
 
 
 def _read(path: str) -> str:
@@ -264,13 +253,13 @@ def _read(path: str) -> str:
         ) from None
 
 
-def _default_name(config: Any, overwrite: bool) -> Path:
-    """Return a directory under runs/ that does not exist yet, or may be overwritten."""
+def _default_folder(config: Any, overwrite: bool) -> Path:
+    """Return a directory below runs/ that does not exist yet, or may be overwritten."""
     from jedax.bench.grids import slug
     from jedax.tasks.registry import is_maze_file
 
     task = Path(config.task).stem if is_maze_file(config.task) else slug(config.task)
-    stem = f"{task}-{config.method}-seed{config.run.seed}"
+    stem = f"{task}-{slug(config.method)}-seed{config.run.seed}"
     folder = Path("runs") / stem
     number = 2
     while folder.exists() and not overwrite:

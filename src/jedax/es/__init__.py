@@ -1,89 +1,93 @@
-"""Evolution strategies: the inner optimiser of JEDi, and a baseline of its own.
-
-Importing this package imports neither JAX nor evosax: the names of `__all__` that need them are loaded when
-they are first used.
-"""
+"""Evolution strategies: the inner optimisers of JEDi and its relatives, and a baseline on their own."""
 
 from __future__ import annotations
 
-import importlib
+import functools
 from typing import TYPE_CHECKING, Any
 
-from jedax.errors import check_choice
+from jedax.errors import check_choice, fail
+from jedax.es.base import Strategy
+from jedax.imports import entry_points, lazy_names, subclasses_in
+from jedax.settings import resolve
 
 if TYPE_CHECKING:
-    from jedax.es.base import Strategy
     from jedax.es.evosax_adapter import EvosaxStrategy
     from jedax.es.lm_ma_es import LMMAES
     from jedax.es.sep_cma_es import SepCMAES
 
-__all__ = [
-    "LMMAES",
-    "EvosaxStrategy",
-    "SepCMAES",
-    "Strategy",
-    "check_strategy_name",
-    "make_strategy",
-    "strategy_names",
-]
+__all__ = ["LMMAES", "EvosaxStrategy", "SepCMAES", "Strategy", "check_strategy", "make_strategy", "strategy_names"]
 
-_MODULES = {
-    "EvosaxStrategy": "evosax_adapter",
-    "LMMAES": "lm_ma_es",
-    "SepCMAES": "sep_cma_es",
-    "Strategy": "base",
-}
-_OWN = {"sep-cma-es": "SepCMAES", "lm-ma-es": "LMMAES"}
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "EvosaxStrategy": "jedax.es.evosax_adapter",
+        "LMMAES": "jedax.es.lm_ma_es",
+        "SepCMAES": "jedax.es.sep_cma_es",
+    },
+)
+
 _EVOSAX = "evosax:"
+_GROUP = "jedax.strategies"
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+@functools.cache
+def _own() -> dict[str, type]:
+    return subclasses_in(__name__, Strategy)
 
 
 def strategy_names() -> tuple[str, ...]:
-    """Return every name that `make_strategy` knows: jedax's own, then "evosax:<Name>"; imports evosax."""
+    """Return every registered name: jedax's own, those of installed packages, and `evosax:NAME`; imports evosax."""
     from jedax.es.evosax_adapter import evosax_names
 
-    return (*_OWN, *(_EVOSAX + name for name in evosax_names()))
+    return (*_own(), *entry_points(_GROUP), *(_EVOSAX + name for name in evosax_names()))
 
 
-def check_strategy_name(name: str) -> str:
-    """Return `name` if `make_strategy` knows it; imports nothing heavy for jedax's own strategies.
+def check_strategy(es: Any) -> Any:
+    """Return `es` if `make_strategy` accepts it.
 
     Raises:
-        JedaxError: It is unknown; the message offers the nearest names.
+        JedaxError: It is an unknown name, cannot be imported, or is not a class derived from `Strategy`.
     """
-    if name in _OWN:
-        return name
-    return check_choice("es", name, strategy_names())
+    if isinstance(es, str) and es.startswith(_EVOSAX):
+        return check_choice("es", es, strategy_names())
+    if isinstance(es, str) and es.startswith("custom:"):
+        return es  # refused when it is needed, so that the settings of an earlier run can be read
+    _class_of(es)
+    return es
 
 
-def make_strategy(name: str, *, population: int, step_size: float = 0.05, elite_ratio: float = 0.5) -> Strategy:
-    """Make an evolution strategy from its name.
+def _class_of(es: Any) -> type[Strategy]:
+    """Return the class of a strategy given by name or as a class."""
+    if isinstance(es, str) and es in _own():
+        return _own()[es]
+    if isinstance(es, str) and es in entry_points(_GROUP):
+        es = entry_points(_GROUP)[es].load()
+    elif isinstance(es, str) and ":" not in es:
+        check_choice("es", es, [*_own(), *entry_points(_GROUP), "evosax:NAME", "module:Class"])
+    else:
+        es = resolve("es", es)
+    if not (isinstance(es, type) and issubclass(es, Strategy)):
+        raise fail("es", expected="a class derived from jedax.es.Strategy", received=repr(es), remedy="give the class")
+    return es
+
+
+def make_strategy(es: Any, *, population: int, step_size: float = 0.05, elite_ratio: float = 0.5) -> Strategy:
+    """Make an evolution strategy.
 
     Args:
-        name: "sep-cma-es" (Ros & Hansen, 2008), "lm-ma-es" (Loshchilov et al., 2017), or "evosax:<Name>" for
-            an algorithm of evosax, such as "evosax:SNES".
+        es: "sep-cma-es" (Ros & Hansen, 2008), "lm-ma-es" (Loshchilov et al., 2017), "evosax:NAME" such as
+            "evosax:SNES", "module:Class", a name that an installed package has registered, or a class derived from
+            `Strategy`, which is called with the other arguments.
         population: Solutions per generation, at least 2.
         step_size: Standard deviation of the first samples, above 0.
-        elite_ratio: Share of the population that is recombined, in (0, 1].
+        elite_ratio: Share of the population used in recombination, in (0, 1].
 
     Raises:
-        JedaxError: The name is unknown or a setting is out of its range.
+        JedaxError: The name is unknown, or a setting is out of its range.
     """
-    check_strategy_name(name)
-    settings: dict[str, Any] = {
-        "population": population,
-        "step_size": step_size,
-        "elite_ratio": elite_ratio,
-    }
-    if name in _OWN:
-        return __getattr__(_OWN[name])(**settings)
-    return __getattr__("EvosaxStrategy")(name=name.removeprefix(_EVOSAX), **settings)
+    settings: dict[str, Any] = {"population": population, "step_size": step_size, "elite_ratio": elite_ratio}
+    if isinstance(es, str) and es.startswith(_EVOSAX):
+        from jedax.es.evosax_adapter import EvosaxStrategy
+
+        return EvosaxStrategy(name=es.removeprefix(_EVOSAX), **settings)
+    return _class_of(es)(**settings)

@@ -31,6 +31,8 @@ class Strategy(abc.ABC):
     not compile anew); what changes while it runs is the state it hands out, a pytree of arrays. All methods
     are pure and can be jitted, scanned and vmapped.
 
+    A class attribute `name` registers a strategy of the package; the ones of users need none.
+
     Attributes:
         population: Solutions per generation, at least 2.
         step_size: Initial step size (standard deviation of the samples), above 0.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -57,6 +58,8 @@ class LMMAES(Strategy):
     scores are all equal, or all not finite, is learnt in the order in which it was sampled, which is a random
     selection. `sigma` stays within `STEP_SIZE_LIMITS`.
     """
+
+    name: ClassVar[str] = "lm-ma-es"
 
     def learning_rates(self, num_params: int) -> LMMARates:
         """Return the learning rates for `num_params` parameters, of [1], Algorithm 1.

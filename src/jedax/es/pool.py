@@ -13,14 +13,14 @@ from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
 @dataclass(frozen=True)
-class Pool:
-    """Some ES and how they take turns: a batch holds the population of one after that of the other.
+class ESPool:
+    """Several ES side by side; a batch holds their populations one after the other.
 
-    Their states are one tree with a leading axis `size`. All methods are pure.
+    The states are one tree with a leading axis `size`. All methods are pure.
 
     Attributes:
-        strategy: What each of them is.
-        size: How many there are.
+        strategy: The strategy of each ES.
+        size: Number of ES.
     """
 
     strategy: Strategy
@@ -42,18 +42,18 @@ class Pool:
         genotypes: Float[Array, "batch params"],
         scores: Float[Array, "size population"],
     ) -> Any:
-        """Return the states after each ES has learnt the scores of its own population."""
+        """Return the states after each ES was told the scores of its own population."""
         keys = jax.random.split(key, self.size)
         return jax.vmap(self.strategy.tell)(keys, states, self.split(genotypes), scores)
 
     def split(self, batch: Any) -> Any:
-        """Return what is known of a batch, leaves `(batch, ...)`, by ES: leaves `(size, population, ...)`."""
+        """Return a tree with leaves `(batch, ...)` split by ES: leaves `(size, population, ...)`."""
         return jax.tree.map(lambda leaf: leaf.reshape(self.size, self.strategy.population, *leaf.shape[1:]), batch)
 
     def restart(
         self, key: PRNGKeyArray, states: Any, which: Bool[Array, " size"], means: Float[Array, "size params"]
     ) -> Any:
-        """Return the states with some ES started anew, nothing kept of what they had learnt."""
+        """Return the states with the ES in `which` restarted from their means."""
         fresh = self.start(key, means)
 
         def choose(new: Array, old: Array) -> Array:

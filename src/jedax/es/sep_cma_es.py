@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -80,6 +81,8 @@ class SepCMAES(Strategy):
     Attributes:
         rates: Learning rates to use instead of the published ones, which are those of `learning_rates`.
     """
+
+    name: ClassVar[str] = "sep-cma-es"
 
     rates: SepCMARates | None = None
 

@@ -1,22 +1,115 @@
-"""What a search method is: pure functions of a state that holds a repertoire."""
+"""The interface of a search method, its settings and its presets."""
 
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import jax.numpy as jnp
+from pydantic import Field, field_validator
 
-from jedax.es import Strategy, make_strategy
-from jedax.methods.settings import MethodConfig, WithES
+from jedax.errors import fail
+from jedax.es import Strategy, check_strategy, make_strategy
 from jedax.repertoire import HARD, Acceptance, Cells, Repertoire
 from jedax.repertoire.cells import Bounds, make_cells
+from jedax.settings import Config, Reference, resolve
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+
+GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
+
+Positive = Annotated[float, Field(gt=0)]
+Range = tuple[Positive, Positive]
+
+
+class MethodConfig(Config):
+    """Settings that every method has: the cells of its repertoire and the samples per evaluation."""
+
+    cells: int = Field(default=1024, ge=1, description="Number of cells of the repertoire.")
+    cell_layout: Literal["auto", "cvt", "grid"] = Field(
+        default="auto", description="Voronoi cells (cvt) or a grid; auto: a grid above 10000 cells, else cvt."
+    )
+    cvt_samples: int | None = Field(
+        default=None, ge=1, description="Points for the k-means of the CVT; default: max(5000, 10 * cells)."
+    )
+    cvt_iterations: int = Field(default=20, ge=0, description="Iterations of the k-means of the CVT.")
+    repertoire_dtype: Literal["float32", "bfloat16"] = Field(
+        default="float32", description="Type of stored genotypes; bfloat16 halves the memory and rounds them."
+    )
+    acceptance: Reference = Field(
+        default=None,
+        description="Rule by which a cell accepts solutions, as module:object; default: the rule of the method.",
+    )
+    samples_per_evaluation: int = Field(
+        default=1,
+        ge=1,
+        le=65_536,
+        description="Evaluations of each solution, each with its own random numbers; all count towards the budget.",
+    )
+    sample_aggregation: Literal["mean", "median"] = Field(
+        default="mean", description="How the samples of a solution are combined, for fitness and each descriptor."
+    )
+
+
+class WithES(MethodConfig):
+    """Settings of a method that uses evolution strategies."""
+
+    population: int = Field(default=16, ge=2, description="Solutions per ES and generation (lambda).")
+    es: Reference = Field(
+        default="sep-cma-es",
+        description="Strategy: sep-cma-es, lm-ma-es, evosax:NAME (e.g. evosax:SNES), module:Class.",
+    )
+    step_size: float = Field(default=0.05, gt=0, description="Initial step size of an ES (standard deviation).")
+    elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of the population used in recombination.")
+
+    @field_validator("es")
+    @classmethod
+    def _check_es(cls, es: Any) -> Any:
+        return check_strategy(es)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named set of changes to the settings of a method.
+
+    Attributes:
+        summary: What it is and where its numbers come from, in one line.
+        changes: Settings that differ from the method's defaults.
+        by_task: Further changes by task; where there are any, the preset is refused for other tasks.
+        small_budget: Whether the run gets the task's small budget; the preset is then refused for tasks without one.
+    """
+
+    summary: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    small_budget: bool = False
+
+
+def cpu_preset(**changes: Any) -> Preset:
+    """Return the preset `cpu`: large policies in a few minutes on two CPU cores."""
+    summary = "control tasks in a few minutes on two CPU cores: small population and budget, not the paper's"
+    return Preset(summary, changes, small_budget=True)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method under another name with other default settings.
+
+    Attributes:
+        summary: What it is, in one line.
+        changes: Settings that differ from those of the method.
+        presets: Its presets by name; the first is the default.
+    """
+
+    summary: str
+    changes: Mapping[str, Any]
+    presets: Mapping[str, Preset] = field(default_factory=dict)
 
 
 class Problem(Protocol):
-    """What a method may know of a task beside the evaluations it is told; hashable."""
+    """What a method may know about a task; hashable."""
 
     @property
     def descriptor_bounds(self) -> Bounds:
@@ -25,7 +118,7 @@ class Problem(Protocol):
 
     @property
     def qd_offset(self) -> float:
-        """A fitness that no solution falls below."""
+        """A lower bound of the fitness."""
         ...
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
@@ -34,155 +127,219 @@ class Problem(Protocol):
 
 
 @dataclass(frozen=True)
-class Algorithm(abc.ABC):
-    """A search method; equal settings are equal objects, so that a second one does not compile anew.
+class Method(abc.ABC):
+    """A search method as pure functions of a state; a subclass is one method.
 
-    All methods are pure and can be jitted, scanned and vmapped. A state is a frozen dataclass of arrays with at
-    least `repertoire` and `generation`, the generations done (the initial batch is none).
+    `init`, `ask` and `tell` can be jitted, scanned and vmapped. A state is a frozen dataclass of arrays, registered as
+    a pytree, with at least the fields `repertoire` and `generation` (generations done; the initial batch is not one).
+    Methods with equal settings are equal objects, so that they share compiled programs.
 
     Attributes:
-        config: Its parameters.
-        cells: How the descriptor space is cut.
+        config: Settings, an instance of the class attribute `Config`.
+        problem: What is known about the task.
+        Config: Class of the settings. A setting or property `batch` gives the solutions of one generation.
+        name: Name on the command line and in tables; default: the class's name.
+        summary: What the method is, in one line.
+        presets: Named settings; the first is the default.
+        variants: The same method under other names with other defaults.
+        large_policies: Settings that differ on tasks with large policies (column "Brax" of the paper's tables).
+        by_task: Settings that differ on single tasks.
+        family: Methods of the family "jedi" are what comparisons test other methods against.
         needs_transitions: Whether evaluations must bring `Evaluation.transitions`.
+        has_model: Whether the method has a model of fitness over descriptors, see `fit_model`.
     """
 
     config: Any
-    cells: Cells
+    problem: Problem
 
+    Config: ClassVar[type[MethodConfig]]
+    name: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    presets: ClassVar[Mapping[str, Preset]] = {}
+    variants: ClassVar[Mapping[str, Variant]] = {}
+    large_policies: ClassVar[Mapping[str, Any]] = {}
+    by_task: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    family: ClassVar[str] = ""
     needs_transitions: ClassVar[bool] = False
+    has_model: ClassVar[bool] = False
 
-    @classmethod
-    def build(cls, config: MethodConfig, problem: Problem) -> Self:
-        """Return the method with these parameters for a task.
+    def __post_init__(self) -> None:
+        _ = self.cells  # bounds and numbers of cells that do not fit are refused here
+
+    @functools.cached_property
+    def cells(self) -> Cells:
+        """The cells of the repertoire.
 
         Raises:
-            JedaxError: Descriptor bounds that are no box, or cells that do not fit it.
+            JedaxError: The bounds of the descriptors are not a box, or the number of cells does not fit it.
         """
-        return cls(config, cells_for(config, problem.descriptor_bounds))
+        config = self.config
+        bounds = self.problem.descriptor_bounds
+        return make_cells(bounds, config.cells, config.cell_layout, config.cvt_samples, config.cvt_iterations)
+
+    @functools.cached_property
+    def acceptance(self) -> Acceptance:
+        """The rule by which a cell accepts solutions."""
+        rule = resolve("acceptance", self.config.acceptance)
+        if rule is None:
+            return self.default_acceptance
+        if not isinstance(rule, Acceptance):
+            expected = "an object of a class derived from jedax.repertoire.Acceptance"
+            raise fail("acceptance", expected=expected, received=repr(rule), remedy="give one, or leave it out")
+        return rule
+
+    @property
+    def default_acceptance(self) -> Acceptance:
+        """The rule where the settings name none: a cell keeps its best solution."""
+        return HARD
+
+    @property
+    def batch(self) -> int:
+        """Solutions of one generation."""
+        return self.config.batch
 
     @property
     def num_initial(self) -> int:
         """Random genotypes that are evaluated first; they count towards the budget."""
-        return self.config.batch
+        return self.batch
 
     @property
     def samples(self) -> int:
-        """Evaluations of one solution: see `jedax.sampling`."""
+        """Evaluations of each solution, see `jedax.sampling`."""
         return self.config.samples_per_evaluation
 
     @property
     def initial_evaluations(self) -> int:
-        """Evaluations of the initial batch: all samples of all its genotypes."""
+        """Evaluations of the initial batch."""
         return self.samples * self.num_initial
 
     @property
     def evaluations_per_generation(self) -> int:
-        """Evaluations of one generation: all samples of all its solutions."""
-        return self.config.evaluations_per_generation
+        """Evaluations of one generation."""
+        return self.samples * self.batch
 
     @property
     def generations_per_loop(self) -> int | None:
         """Generations between two calls of `start_loop`; None: it is never called."""
         return None
 
+    @property
+    def model_guides(self) -> bool:
+        """Whether `fit_model` is called before each `start_loop`."""
+        return False
+
     def evaluations(self, state: Any) -> Int[Array, ""]:
         """Return the evaluations done so far, the initial batch included."""
         return self.initial_evaluations + state.generation * self.evaluations_per_generation
 
     def is_loop_start(self, generation: int) -> bool:
-        """Whether `start_loop` is due before generation number `generation`, counted from 0."""
+        """Return whether `start_loop` is due before generation number `generation`, counted from 0."""
         return self.generations_per_loop is not None and generation % self.generations_per_loop == 0
 
-    def begin_repertoire(
-        self, genotypes: Float[Array, "batch params"], evaluation: Evaluation, acceptance: Acceptance = HARD
-    ) -> Repertoire:
-        """Return a repertoire that holds the evaluated initial batch; `acceptance` says what its cells take."""
-        empty = Repertoire.empty(self.cells, genotypes[0], acceptance, dtype=self.config.repertoire_dtype)
+    def begin_repertoire(self, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Repertoire:
+        """Return a repertoire that holds the evaluated initial batch."""
+        empty = Repertoire.empty(self.cells, genotypes[0], self.acceptance, dtype=self.config.repertoire_dtype)
         when = jnp.int32(self.initial_evaluations)
-        return empty.add(self.cells, genotypes, evaluation, when, acceptance, self.samples)[0]
+        return empty.add(self.cells, genotypes, evaluation, when, self.acceptance, self.samples)[0]
 
     def store(
-        self,
-        state: Any,
-        genotypes: Float[Array, "batch params"],
-        evaluation: Evaluation,
-        acceptance: Acceptance = HARD,
+        self, state: Any, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[Repertoire, Insertion]:
-        """Return the repertoire of a state with the generation that follows it, and what became of that."""
+        """Return the repertoire with a generation added, and the outcome for each of its solutions."""
         when = self.evaluations(state) + self.evaluations_per_generation
-        return state.repertoire.add(self.cells, genotypes, evaluation, when, acceptance, self.samples)
+        return state.repertoire.add(self.cells, genotypes, evaluation, when, self.acceptance, self.samples)
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         """Return the state after the evaluated initial batch."""
 
-    def start_loop(self, key: PRNGKeyArray, state: Any, progress: Float[Array, ""]) -> Any:
-        """Begin a loop of generations; see `generations_per_loop`.
-
-        Args:
-            key: Drawn from for what the loop starts with.
-            state: The search so far.
-            progress: Evaluations done / budget, 0 to 1.
-        """
-        return state
-
-    def ends(self, state: Any, last: Evaluation) -> dict[str, Array]:
-        """Return where a method with targets got to, for the history: nothing by default.
-
-        Args:
-            state: The search after a generation.
-            last: What that generation brought.
-
-        Returns:
-            "descriptor" `(pool, d)` and "fitness" `(pool,)` of the member of each ES that scored best.
-        """
-        return {}
-
     @abc.abstractmethod
     def ask(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
-        """Return one generation to evaluate, and the state that `tell` wants back."""
+        """Return one generation to evaluate, and the state that `tell` expects."""
 
     @abc.abstractmethod
     def tell(
         self, key: PRNGKeyArray, state: Any, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[Any, Insertion]:
-        """Return the state after learning what the last `ask` gave, and what the repertoire made of it."""
+        """Return the state after the evaluated generation of the last `ask`, and the outcome of each solution."""
 
-    def numbers(self, state: Any) -> dict[str, Array]:
-        """Return what the metrics record of this method, scalars by the names of their columns."""
+    def fit_model(self, state: Any) -> tuple[Any, Any]:
+        """Fit the model of fitness over descriptors, where the method has one (`has_model`).
+
+        Returns:
+            The state, and a prediction whose `mean` and `variance` are `(cells,)`, at the centroids.
+        """
+        raise NotImplementedError
+
+    def start_loop(self, key: PRNGKeyArray, state: Any, progress: Float[Array, ""], prediction: Any = None) -> Any:
+        """Begin a loop of generations, see `generations_per_loop`.
+
+        Args:
+            key: Random key.
+            state: The state so far.
+            progress: Evaluations done / budget, 0 to 1.
+            prediction: The prediction of `fit_model` where the model guides, else None.
+        """
+        return state
+
+    def loop_record(self, state: Any) -> dict[str, Array]:
+        """Return what the history keeps of a loop that has just begun: nothing by default.
+
+        Returns:
+            "targets" `(pool, d)`, the descriptors that the ES are sent to, and scalars by name, such as "alpha".
+        """
         return {}
 
+    def loop_results(self, state: Any, last: Evaluation) -> dict[str, Array]:
+        """Return where each ES with a target has arrived, for the history: nothing by default.
 
-@dataclass(frozen=True)
-class DrawingAlgorithm(Algorithm):
-    """A method that draws random genotypes beside those of the initial batch.
+        Args:
+            state: The state after a generation.
+            last: The evaluation of that generation.
 
-    Attributes:
-        problem: Where they come from.
-    """
+        Returns:
+            "descriptor" `(pool, d)` and "fitness" `(pool,)` of the member of each ES with the best score.
+        """
+        return {}
 
-    problem: Problem
+    def metrics(self, state: Any) -> dict[str, Array]:
+        """Return the method's own columns of metrics.csv, scalars by name."""
+        return {}
 
-    @classmethod
-    def build(cls, config: MethodConfig, problem: Problem) -> Self:
-        """Return the method with these parameters for a task; errors as for every method."""
-        return cls(config, cells_for(config, problem.descriptor_bounds), problem)
+    def hints(self, generations: int) -> list[str]:
+        """Return advice on settings that do not suit a budget of so many generations, one sentence each."""
+        return []
 
+    def lead(self) -> str:
+        """Return one sentence on the idea of the search for the top of a run's page; empty by default."""
+        return ""
 
-def cells_for(config: MethodConfig, descriptor_bounds: Bounds) -> Cells:
-    """Return the cells that a method's settings ask for.
+    def describe_search(self, solution: str, place: str) -> str:
+        """Return a paragraph on how the method searches, for a run's page.
 
-    Raises:
-        JedaxError: Bounds that are no box, or cells that do not fit it.
-    """
-    return make_cells(descriptor_bounds, config.cells, config.cell_layout, config.cvt_samples, config.cvt_iterations)
+        Args:
+            solution: The task's word for a solution, such as "robot".
+            place: The task's words for behaviours, such as "places in the maze".
+        """
+        return "How the cells filled."
+
+    def glossary(self) -> list[tuple[str, str]]:
+        """Return the method's terms and their meaning, for a run's page."""
+        return []
 
 
 def strategy_of(config: WithES, population: int | None = None) -> Strategy:
-    """Return the evolution strategy that a method's settings ask for, or one like it of another population."""
+    """Return the evolution strategy of a method's settings, with another population where one is given."""
     return make_strategy(
         config.es,
         population=config.population if population is None else population,
         step_size=config.step_size,
         elite_ratio=config.elite_ratio,
     )
+
+
+def check_range(name: str, bounds: Range) -> None:
+    """Raise a `JedaxError` unless the first bound is below the second."""
+    low, high = bounds
+    if not low < high:
+        raise fail(name, expected="a low bound below a high one", received=bounds, remedy="swap or widen them")

@@ -1,4 +1,4 @@
-"""CMA-ME and CMA-MAE: evolution strategies that are rewarded for what the repertoire gains.
+"""CMA-ME and CMA-MAE: evolution strategies that are ranked by what the repertoire gains.
 
 References:
     [1] M. Fontaine, J. Togelius, S. Nikolaidis, A. Hoover. Covariance Matrix Adaptation for the Rapid Illumination of
@@ -9,33 +9,79 @@ References:
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from pydantic import Field, field_validator, model_validator
 
-from jedax.es.pool import Pool
-from jedax.methods.base import Algorithm, Problem, cells_for, strategy_of
+from jedax.errors import fail
+from jedax.es.pool import ESPool
+from jedax.methods.base import GLOBAL_TABLE, Method, Preset, Variant, WithES, cpu_preset, strategy_of
 from jedax.methods.es import has_converged
-from jedax.methods.settings import CMAMEConfig, MethodConfig
-from jedax.rankers import RANKERS, Outcome, Ranker
+from jedax.rankers import Outcome, Ranker, check_ranker, ranker_named
 from jedax.repertoire import Acceptance, Repertoire
+from jedax.settings import Reference
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+
+
+class CMAMEConfig(WithES):
+    """Settings of CMA-ME, and of CMA-MAE with the ranker "imp" and a soft repertoire."""
+
+    pool: int = Field(default=4, ge=1, description="Number of emitters, each with its own ES.")
+    ranker: Reference = Field(
+        default="2imp",
+        description="How an emitter ranks its solutions, by pyribs' names: 2imp (new cells first, then "
+        "improvement), imp "
+        "(improvement alone), obj (fitness), rd (a random direction in behaviour space), or module:function.",
+    )
+    learning_rate: float = Field(
+        default=1.0, ge=0, le=1, description="Share by which the threshold of a cell moves towards accepted fitness."
+    )
+    threshold_min: Literal["-inf", "task"] | float = Field(
+        default="-inf",
+        description="Threshold of empty cells; -inf: a hard repertoire; task: a lower bound of the task's fitness.",
+    )
+    restart_tolerance: float | None = Field(
+        default=1e-3, ge=0, description="Restart an emitter when the fitness range of its population is below this."
+    )
+
+    @field_validator("ranker")
+    @classmethod
+    def _check_ranker(cls, ranker: Any) -> Any:
+        return check_ranker(ranker)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.threshold_min == "-inf" and self.learning_rate != 1:
+            raise fail(
+                "learning_rate",
+                expected="1 where the threshold of empty cells is -inf",
+                received=self.learning_rate,
+                remedy="set threshold_min to a lower bound of the fitness, or to 'task'",
+            )
+        return self
+
+    @property
+    def batch(self) -> int:
+        """Solutions of one generation of all emitters."""
+        return self.population * self.pool
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class CMAMEState:
-    """A search between two generations.
+    """State of a search between two generations.
 
     Attributes:
-        repertoire: All that was found.
+        repertoire: The solutions found.
         pool: States of the emitters' ES, leading axis `pool`.
-        directions: `(pool, d)`, for the ranker "rnd": where each emitter is sent, per width of the descriptor box.
+        directions: `(pool, d)`, the direction of each emitter for the ranker "rd", per width of the descriptor box.
         generation: Generations done.
-        num_restarts: How often emitters began anew, all together.
+        num_restarts: Restarts of all emitters together.
     """
 
     repertoire: Repertoire
@@ -45,45 +91,56 @@ class CMAMEState:
     num_restarts: Int[Array, ""]
 
 
-@dataclass(frozen=True)
-class CMAME(Algorithm):
-    """A pool of emitters, all of which sample a population in every generation.
+class CMAME(Method):
+    """A pool of emitters, each of which samples a population in every generation.
 
-    An emitter restarts from a random elite, its ES afresh, when nothing of its population beat the repertoire or the
-    fitness of the population spreads over less than `restart_tolerance`. CMA-MAE is the same with the ranker
-    "threshold" and a soft repertoire. In a hard repertoire an empty cell's threshold is -inf, so that those who fill
-    one come first: "threshold" then is "imp".
-
-    Attributes:
-        acceptance: What a cell takes.
+    An emitter restarts from a random elite with a fresh ES when none of its population entered the repertoire, or the
+    fitness range of the population is below `restart_tolerance`. CMA-MAE is CMA-ME with the ranker "imp" and a soft
+    repertoire.
     """
 
     config: CMAMEConfig
-    acceptance: Acceptance
+    Config = CMAMEConfig
+    name = "cma-me"
+    summary = "CMA-ME: evolution strategies ranked by what the repertoire gains."
+    presets = {
+        "imp": Preset(f"improvement emitters: new cells first, then improvement; {GLOBAL_TABLE}"),
+        "opt": Preset(f"optimising emitters: fitness alone; {GLOBAL_TABLE}", {"ranker": "obj"}),
+        "rnd": Preset(f"random direction emitters; {GLOBAL_TABLE}", {"ranker": "rd"}),
+        "cpu": cpu_preset(population=16),
+    }
+    variants = {
+        "cma-mae": Variant(
+            "CMA-MAE: CMA-ME with thresholds that follow the fitness slowly (--learning-rate).",
+            {"ranker": "imp", "learning_rate": 0.1, "threshold_min": "task"},
+            {
+                "paper": Preset(f"learning rate 0.1 (paper, appendix A); {GLOBAL_TABLE}"),
+                "cpu": cpu_preset(population=16),
+            },
+        )
+    }
+    large_policies: ClassVar[Mapping[str, Any]] = {"population": 256, "es": "lm-ma-es"}
 
-    @classmethod
-    def build(cls, config: MethodConfig, problem: Problem) -> Self:
-        """Return the method with these parameters for a task; errors as for every method."""
-        assert isinstance(config, CMAMEConfig)
-        start = problem.qd_offset if config.threshold_min == "task" else float(config.threshold_min)
-        acceptance = Acceptance(config.learning_rate, start)
-        return cls(config, cells_for(config, problem.descriptor_bounds), acceptance)
+    @property
+    def default_acceptance(self) -> Acceptance:
+        """The rule given by `learning_rate` and `threshold_min`."""
+        start = self.config.threshold_min
+        return Acceptance(self.config.learning_rate, self.problem.qd_offset if start == "task" else float(start))
 
     @property
     def ranker(self) -> Ranker:
-        """By what an emitter tells good from bad."""
-        is_imp = self.config.ranker == "threshold" and self.acceptance.is_hard
-        return RANKERS["imp" if is_imp else self.config.ranker]
+        """The function that scores the population of an emitter."""
+        return ranker_named(self.config.ranker)
 
     @functools.cached_property
-    def pool(self) -> Pool:
-        """The emitters' evolution strategies."""
-        return Pool(strategy_of(self.config), self.config.pool)
+    def pool(self) -> ESPool:
+        """The evolution strategies of the emitters."""
+        return ESPool(strategy_of(self.config), self.config.pool)
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> CMAMEState:
         """Return the state after the evaluated initial batch; every emitter starts from a random elite."""
         mean_key, pool_key, direction_key = jax.random.split(key, 3)
-        repertoire = self.begin_repertoire(genotypes, evaluation, self.acceptance)
+        repertoire = self.begin_repertoire(genotypes, evaluation)
         means = repertoire.sample(mean_key, self.config.pool)
         return CMAMEState(
             repertoire=repertoire,
@@ -101,9 +158,9 @@ class CMAME(Algorithm):
     def tell(
         self, key: PRNGKeyArray, state: CMAMEState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[CMAMEState, Insertion]:
-        """Add the batch, rank each population by what came of it, update the ES, restart emitters that are done."""
+        """Add the batch, rank each population, update its ES, and restart the emitters that are due."""
         tell_key, mean_key, pool_key, direction_key = jax.random.split(key, 4)
-        repertoire, insertion = self.store(state, genotypes, evaluation, self.acceptance)
+        repertoire, insertion = self.store(state, genotypes, evaluation)
         by_emitter = Outcome(
             evaluation=self.pool.split(evaluation),
             insertion=self.pool.split(insertion),
@@ -126,12 +183,12 @@ class CMAME(Algorithm):
         )
         return state, insertion
 
-    def numbers(self, state: CMAMEState) -> dict[str, Array]:
+    def metrics(self, state: CMAMEState) -> dict[str, Array]:
         """Return the number of restarts."""
         return {"num_restarts": state.num_restarts}
 
     def _directions(self, key: PRNGKeyArray) -> Float[Array, "pool descriptor"]:
-        """Draw a direction for every emitter, alike in all directions of the unit box."""
+        """Draw one direction per emitter, isotropic in the unit box."""
         lows, highs = self.cells.bounds
         widths = np.subtract(highs, lows).astype(np.float32)
         return jax.random.normal(key, (self.config.pool, len(widths))) / widths

@@ -1,6 +1,6 @@
-"""One evolution strategy, alone (paper, section 4.2): from one random genotype, by fitness, with or without restarts.
+"""One evolution strategy on its own, by fitness (paper, section 4.2), with or without restarts.
 
-The repertoire is passive: it keeps what the ES comes by, so that coverage can be compared.
+The repertoire is passive: it stores what the ES finds, so that coverage can be compared.
 """
 
 from __future__ import annotations
@@ -11,24 +11,40 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from pydantic import Field
 
 from jedax.es import Strategy
-from jedax.methods.base import DrawingAlgorithm, strategy_of
-from jedax.methods.settings import ESConfig
+from jedax.methods.base import GLOBAL_TABLE, Method, Preset, Variant, WithES, cpu_preset, strategy_of
 from jedax.repertoire import Repertoire
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
+
+_PRESETS = {"paper": Preset(GLOBAL_TABLE), "cpu": cpu_preset(population=64)}
+
+
+class ESConfig(WithES):
+    """Settings of one evolution strategy."""
+
+    population: int = Field(default=64, ge=2, description="Solutions per generation (lambda).")
+    restart_tolerance: float | None = Field(
+        default=None, ge=0, description="Restart when the fitness range of a generation is below this; default: never."
+    )
+
+    @property
+    def batch(self) -> int:
+        """Solutions of one generation."""
+        return self.population
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ESState:
-    """A search between two generations.
+    """State of a search between two generations.
 
     Attributes:
-        repertoire: All that was found.
+        repertoire: The solutions found.
         strategy: State of the ES.
         generation: Generations done.
-        num_restarts: How often the ES began anew.
+        num_restarts: Restarts of the ES.
     """
 
     repertoire: Repertoire
@@ -37,15 +53,25 @@ class ESState:
     num_restarts: Int[Array, ""]
 
 
-@dataclass(frozen=True)
-class ES(DrawingAlgorithm):
-    """A baseline: any of jedax's evolution strategies, sent after fitness alone.
+class ES(Method):
+    """A baseline: one evolution strategy that maximises fitness.
 
-    It restarts at a fresh random genotype when the fitness of a generation spreads over less than
-    `restart_tolerance`; never where that is None.
+    It restarts from a new random genotype when the fitness range of a generation is below `restart_tolerance`.
     """
 
     config: ESConfig
+    Config = ESConfig
+    name = "es"
+    summary = "One evolution strategy (--es) from a random genotype, by fitness alone."
+    presets = _PRESETS
+    variants = {
+        "es-restart": Variant(
+            "The same, restarted from a random genotype whenever it has converged.",
+            {"restart_tolerance": 1e-3},
+            _PRESETS,
+        )
+    }
+    large_policies = {"population": 256, "es": "lm-ma-es"}
 
     @functools.cached_property
     def strategy(self) -> Strategy:
@@ -54,11 +80,11 @@ class ES(DrawingAlgorithm):
 
     @property
     def num_initial(self) -> int:
-        """The ES starts from one genotype."""
+        """One: the ES starts from one genotype."""
         return 1
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "1 params"], evaluation: Evaluation) -> ESState:
-        """Return the state after the genotype to start from was evaluated."""
+        """Return the state after the evaluation of the genotype to start from."""
         repertoire = self.begin_repertoire(genotypes, evaluation)
         return ESState(repertoire, self.strategy.init(key, genotypes[0]), jnp.int32(0), jnp.int32(0))
 
@@ -70,25 +96,25 @@ class ES(DrawingAlgorithm):
     def tell(
         self, key: PRNGKeyArray, state: ESState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[ESState, Insertion]:
-        """Update the ES, keep what it found, and restart it where that is due."""
+        """Update the ES and the repertoire; restart the ES where it has converged."""
         tell_key, genotype_key, init_key = jax.random.split(key, 3)
         strategy = self.strategy.tell(tell_key, state.strategy, genotypes, evaluation.fitness_or_worst)
         repertoire, insertion = self.store(state, genotypes, evaluation)
         num_restarts = state.num_restarts
         if self.config.restart_tolerance is not None:
-            stuck = has_converged(evaluation, self.config.restart_tolerance)
+            converged = has_converged(evaluation, self.config.restart_tolerance)
             fresh = self.strategy.init(init_key, self.problem.init(genotype_key))
-            strategy = jax.tree.map(lambda new, old: jnp.where(stuck, new, old), fresh, strategy)
-            num_restarts += stuck
+            strategy = jax.tree.map(lambda new, old: jnp.where(converged, new, old), fresh, strategy)
+            num_restarts += converged
         return ESState(repertoire, strategy, state.generation + 1, num_restarts), insertion
 
-    def numbers(self, state: ESState) -> dict[str, Array]:
+    def metrics(self, state: ESState) -> dict[str, Array]:
         """Return the number of restarts."""
         return {"num_restarts": state.num_restarts}
 
 
 def has_converged(evaluation: Evaluation, tolerance: float) -> Bool[Array, ""]:
-    """Whether the fitness of a population spreads over less than `tolerance`, or all of it failed."""
+    """Return whether the fitness range of a population is below `tolerance`, or all of it failed."""
     fitness, valid = evaluation.fitness, evaluation.valid
     spread = jnp.where(valid, fitness, -jnp.inf).max() - jnp.where(valid, fitness, jnp.inf).min()
     return ~(spread >= tolerance)

@@ -1,52 +1,178 @@
 """JEDi, Quality with Just Enough Diversity: Algorithm 1 of the paper, step by step.
 
-| line of Algorithm 1 | here |
+| line of Algorithm 1 | code |
 |---|---|
 | initialise the repertoire with random genomes | `JEDi.init` |
-| sample n_ES behaviour targets (and learn what they promise) | `JEDi.choose_targets`, `JEDi.learn_gp` |
+| learn the behaviour-fitness mapping | `JEDi.fit_model` (`jedax.gp`) |
+| sample n_ES behaviour targets | `JEDi.choose_targets` (`jedax.targets`) |
 | update alpha | `alpha_at` |
 | select the starting genome, initialise the ES centre | `JEDi.start_pool` |
-| sample lambda genomes | `JEDi.ask` |
+| sample lambda genomes | `JEDi.ask` (`jedax.es`) |
 | compute scores, update theta | `JEDi.tell` (`jedax.rankers`, `jedax.es`) |
 | update the repertoire | `JEDi.tell` (`jedax.repertoire`) |
 
-`JEDi.start_loop` ties the second to the fourth of these together. The loop itself and the evaluations are in
-`jedax.search`.
+`JEDi.start_loop` calls the third to the fifth. The loop itself and the evaluations are in `jedax.search`.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from pydantic import Field, model_validator
 
-from jedax.es.pool import Pool
+from jedax.errors import fail
+from jedax.es.pool import ESPool
 from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction, fit, one_by_one, posterior, predict
-from jedax.methods.base import Algorithm, strategy_of
-from jedax.methods.settings import JediConfig
+from jedax.methods.base import (
+    GLOBAL_TABLE,
+    Method,
+    Positive,
+    Preset,
+    Range,
+    Variant,
+    WithES,
+    check_range,
+    cpu_preset,
+    strategy_of,
+)
 from jedax.rankers import Outcome, weighted_target, weighted_target_fitness_score
 from jedax.repertoire import Repertoire
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
+JEDI_TABLE = "paper, table 'JEDi hyperparameters for maze and Brax tasks'"
+_TUNED_ALPHA = {
+    "maze-a": 0.3, "maze-b": 0.3, "maze-c": 0.5, "maze-quad-b": 0.7,
+    "halfcheetah": 0.5, "walker2d": 0.3, "ant-maze": 0.0,
+}  # fmt: skip
+_PRESETS = {
+    "decay": Preset(f"alpha falls from 0.8 to 0 over the budget (paper, section 4.3); rest: {GLOBAL_TABLE}"),
+    "tuned": Preset(
+        f"the constant alpha that the paper found best for the task ({JEDI_TABLE})",
+        by_task={task: {"alpha": alpha} for task, alpha in _TUNED_ALPHA.items()},
+    ),
+    "cpu": cpu_preset(population=16, generations=5),
+}
+_FEW_LOOPS = 10  # choices of targets that a budget should have room for
+_CHOICES = {
+    "uniform": "any of the map's cells with equal chance",
+    "pareto": "cells that are promising or little known according to a Gaussian process (its Pareto front)",
+    "gp-ucb": "the cells with the highest upper confidence bound of a Gaussian process",
+    "gp-bucb": "the cells with the highest upper confidence bound of a Gaussian process, chosen as a batch",
+}
+
+
+class JediConfig(WithES):
+    """Settings of JEDi."""
+
+    pool: int = Field(default=4, ge=1, description="Number of ES, each with its own target (n_ES).")
+    generations: int = Field(default=100, ge=1, description="Generations between two choices of targets (N).")
+    alpha: Literal["decay"] | Annotated[float, Field(ge=0, le=1)] = Field(
+        default="decay", description="Weight of closeness to the target against fitness, 0 to 1; or decay."
+    )
+    alpha_start: float = Field(default=0.8, ge=0, le=1, description="Initial value of a decaying alpha.")
+    alpha_end: float = Field(
+        default=0.0, ge=0, le=1, description="Final value of a decaying alpha, when the budget is spent."
+    )
+    targets: Literal["pareto", "uniform", "gp-ucb", "gp-bucb"] = Field(
+        default="pareto",
+        description="How targets are chosen: pareto (Pareto front of the GP's mean and variance), uniform (over all "
+        "cells), "
+        "gp-ucb or gp-bucb (upper confidence bound, one by one or as a batch).",
+    )
+    ucb_beta: float = Field(
+        default=2.0, ge=0, description="Number of standard deviations in the upper confidence bound."
+    )
+    gp: Literal["weighted", "standard"] = Field(
+        default="weighted",
+        description="weighted: the noise of a cell falls with its number of evaluations; standard: all cells alike.",
+    )
+    gp_signal_bounds: Range = Field(
+        default=(0.05, 20.0), description="Range of the GP's signal s (fitness standardised)."
+    )
+    gp_length_scale_bounds: Range = Field(
+        default=(0.01, 10.0), description="Range of the GP's length scale l (descriptors in the unit box)."
+    )
+    gp_noise_bounds: Range = Field(
+        default=(1e-3, 100.0), description="Range of the GP's noise s_n of a single evaluation."
+    )
+    gp_noise_floor: float = Field(
+        default=1e-6,
+        gt=0,
+        le=0.01,
+        description="Lowest noise variance, as a share of s^2; raised where float32 needs more.",
+    )
+    gp_max_noise_floor: float = Field(
+        default=0.01, gt=0, le=1, description="Highest noise floor tried before the GP falls back to its prior."
+    )
+    gp_start: tuple[Positive, Positive, Positive] = Field(
+        default=(1.0, 0.1, 1.0), description="Start of the first fit of s, l and s_n; clipped to their ranges."
+    )
+    gp_max_rows: int = Field(
+        default=1024,
+        ge=1,
+        description="The GP is exact up to this many filled cells; more cells are pooled into this many groups of "
+        "neighbours.",
+    )
+    gp_refit: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="s, l and s_n are refitted once this share of the filled cells holds a solution newer than the "
+        "last fit; "
+        "0: at every choice of targets after which something changed.",
+    )
+    gp_tolerance: float = Field(
+        default=0.05, gt=0, description="A fit stops when the expected gain in log likelihood is below this (nats)."
+    )
+    gp_max_steps: int = Field(
+        default=25, ge=1, description="Largest number of likelihood evaluations in one fit of the GP."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("gp_signal_bounds", "gp_length_scale_bounds", "gp_noise_bounds"):
+            check_range(name, getattr(self, name))
+        if self.gp_noise_floor > self.gp_max_noise_floor:
+            raise fail(
+                "gp_max_noise_floor",
+                expected=f"at least gp_noise_floor, {self.gp_noise_floor}",
+                received=self.gp_max_noise_floor,
+                remedy="raise it",
+            )
+        if self.pool > self.cells:
+            raise fail(
+                "pool",
+                expected=f"at most one ES per cell ({self.cells})",
+                received=self.pool,
+                remedy="lower it or raise cells",
+            )
+        return self
+
+    @property
+    def batch(self) -> int:
+        """Solutions of one generation of all ES."""
+        return self.population * self.pool
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class JEDiState:
-    """A search between two generations.
+    """State of a search between two generations.
 
     Attributes:
-        repertoire: All that was found.
+        repertoire: The solutions found.
         pool: States of the ES, leading axis `pool`.
-        targets: `(pool, d)`, the behaviours the ES are sent to.
-        alpha: Weight of nearness to the target until the next choice.
-        generation: ES generations done; the initial batch is none.
-        gp: Hyperparameters of the last fit, where the next one starts.
-        gp_noise_floor: Noise that the process last needed, as a share of s^2.
+        targets: `(pool, d)`, the descriptors that the ES are sent to.
+        alpha: Weight of closeness to the target in this loop.
+        generation: Generations done; the initial batch is not one.
+        gp: Hyperparameters of the last fit.
+        gp_noise_floor: Noise floor of the last fit, as a share of s^2.
         gp_fitted_at: Evaluations done at the last fit; -1: there was none.
     """
 
@@ -60,29 +186,42 @@ class JEDiState:
     gp_fitted_at: Int[Array, ""]
 
 
-@dataclass(frozen=True)
-class JEDi(Algorithm):
-    """The search as pure functions of a `JEDiState`; equal settings are equal objects.
+class JEDi(Method):
+    """JEDi as pure functions of a `JEDiState` (paper, Algorithm 1).
 
-    A loop of Algorithm 1 is one `start_loop` and then `config.generations` times `ask`, evaluate, `tell`.
-    `start_loop` belongs outside any vmap over emitters: it learns the GP once for the whole pool.
+    One loop of Algorithm 1 is `fit_model`, `start_loop`, and `config.generations` times `ask`, evaluate, `tell`.
     """
 
     config: JediConfig
+    Config = JediConfig
+    name = "jedi"
+    summary = "JEDi, the paper's method: weighted GP, targets on the Pareto front of its mean and variance."
+    presets = _PRESETS
+    variants = {
+        "jedi-uniform": Variant(
+            "JEDi with targets drawn uniformly from all cells; it reaches the goal of mazes more often.",
+            {"targets": "uniform"},
+            _PRESETS,
+        )
+    }
+    large_policies = {"population": 256, "es": "lm-ma-es"}
+    by_task = {"walker2d": {"generations": 1000}, "ant-maze": {"generations": 1000}}
+    family = "jedi"
+    has_model = True
 
     @functools.cached_property
-    def pool(self) -> Pool:
+    def pool(self) -> ESPool:
         """The evolution strategies."""
-        return Pool(strategy_of(self.config), self.config.pool)
+        return ESPool(strategy_of(self.config), self.config.pool)
 
     @property
     def generations_per_loop(self) -> int:
-        """ES generations before new targets are chosen."""
+        """Generations between two choices of targets."""
         return self.config.generations
 
     @property
     def gp_settings(self) -> GPSettings:
-        """How the Gaussian process is fitted."""
+        """Settings of the Gaussian process."""
         config = self.config
         bounds = config.gp_signal_bounds, config.gp_length_scale_bounds, config.gp_noise_bounds
         signal, length_scale, noise = np.clip(config.gp_start, *np.transpose(bounds)).tolist()
@@ -100,12 +239,12 @@ class JEDi(Algorithm):
         )
 
     @property
-    def uses_gp(self) -> bool:
-        """Whether the choice of targets looks at the Gaussian process."""
+    def model_guides(self) -> bool:
+        """Whether the choice of targets uses the Gaussian process."""
         return self.config.targets != "uniform"
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiState:
-        """Initialise the repertoire with the evaluated initial batch; no targets are chosen yet."""
+        """Return the state after the evaluated initial batch; targets are chosen by `start_loop`."""
         config = self.config
         repertoire = self.begin_repertoire(genotypes, evaluation)
         targets = jnp.zeros((config.pool, self.cells.centroids.shape[1]))
@@ -121,30 +260,32 @@ class JEDi(Algorithm):
         )
 
     def start_loop(
-        self, key: PRNGKeyArray, state: JEDiState, progress: Float[Array, ""], at: Prediction | Posterior | None = None
+        self,
+        key: PRNGKeyArray,
+        state: JEDiState,
+        progress: Float[Array, ""],
+        prediction: Prediction | Posterior | None = None,
     ) -> JEDiState:
-        """Begin a loop: choose targets, set alpha, and start an ES towards each target.
+        """Begin a loop: choose targets, set alpha, and start an ES for each target.
 
         Args:
-            key: Drawn from for the targets and the ES.
-            state: The search so far.
+            key: Random key.
+            state: The state so far.
             progress: Evaluations done / budget, 0 to 1.
-            at: What `learn_gp` predicts; None: it is asked here where the choice needs it.
+            prediction: The prediction of `fit_model`; None where targets are uniform.
         """
         target_key, pool_key = jax.random.split(key)
-        if self.uses_gp and at is None:
-            state, at = self.learn_gp(state)
-        targets = self.choose_targets(target_key, at)
+        targets = self.choose_targets(target_key, prediction)
         alpha = alpha_at(self.config, progress)
         return replace(state, targets=targets, alpha=alpha, pool=self.start_pool(pool_key, state.repertoire, targets))
 
     def choose_targets(self, key: PRNGKeyArray, at: Prediction | Posterior | None) -> Float[Array, "pool descriptor"]:
-        """Choose one centroid for each ES (paper, section 3.2), from what the GP predicts where that counts."""
+        """Choose one centroid per ES (paper, section 3.2), uniformly where there is no prediction `at`."""
         config, num_cells = self.config, self.cells.num_cells
         if at is None:
             index = choose_uniform(key, num_cells, config.pool)
         elif isinstance(at, Posterior):
-            # What an ES will bring: all its evaluations of a loop, or one datum where counts do not matter.
+            # An ES adds all its evaluations of a loop to the weighted GP, a single datum to the standard one.
             share = self.samples * config.population * config.generations if config.gp == "weighted" else 1
             index = choose_bucb(key, at, at.noise_variance / share, config.pool, beta=config.ucb_beta)
         elif config.targets == "pareto":
@@ -153,18 +294,15 @@ class JEDi(Algorithm):
             index = choose_ucb(key, at.mean, at.variance, config.pool, beta=config.ucb_beta)
         return jnp.asarray(self.cells.centroids)[index]
 
-    def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
-        """Learn fitness over descriptors from the filled cells (paper, section 3.2 and appendix B).
+    def fit_model(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
+        """Fit fitness over descriptors to the filled cells (paper, section 3.2 and appendix B).
 
-        Costs what the filled cells cost, for each replica apart under `vmap`. The hyperparameters are fitted anew where
-        enough cells hold a solution that is newer than the last fit (`gp_refit`), else they stay.
-
-        Args:
-            state: The search so far; the fit starts at the hyperparameters of the last one.
+        The hyperparameters are refitted, from their last values, where enough cells are newer than the last fit
+        (`gp_refit`). Under `vmap` each replica costs as much as its filled cells.
 
         Returns:
-            The state that remembers the fit, and what the process predicts for all centroids, empty cells included;
-            a posterior only for targets by GP-BUCB, which need covariances.
+            The state with the fitted hyperparameters, and the prediction at all centroids: a `Posterior`, which has
+            covariances, for targets by GP-BUCB, else a `Prediction`.
         """
 
         def learn(
@@ -177,14 +315,14 @@ class JEDi(Algorithm):
         repertoire, data = state.repertoire, self.gp_data(state.repertoire)
         num_newer = jnp.sum(repertoire.improved_at > state.gp_fitted_at)
         wanted = num_newer > self.config.gp_refit * jnp.sum(data.mask)
-        # One replica after the other: what all factors together take is not needed at once.
+        # One replica after the other saves the memory of all Cholesky factors at once.
         (hyperparameters, noise_floor), at = one_by_one(learn)(state.gp, data, wanted)
         fitted_at = jnp.where(wanted, self.evaluations(state), state.gp_fitted_at)
         return replace(state, gp=hyperparameters, gp_noise_floor=noise_floor, gp_fitted_at=fitted_at), at
 
-    def numbers(self, state: JEDiState) -> dict[str, Array]:
-        """Return alpha and, where it guides, the last fit of the GP: scalars by the names of the metrics' columns."""
-        if not self.uses_gp:
+    def metrics(self, state: JEDiState) -> dict[str, Array]:
+        """Return alpha and, where it guides, the hyperparameters of the last GP fit."""
+        if not self.model_guides:
             return {"alpha": state.alpha}
         return {
             "alpha": state.alpha,
@@ -194,8 +332,12 @@ class JEDi(Algorithm):
             "gp_noise_floor": state.gp_noise_floor,
         }
 
-    def ends(self, state: JEDiState, last: Evaluation) -> dict[str, Array]:
-        """Return the member of each ES's last generation that scored best; NaN where all of them failed."""
+    def loop_record(self, state: JEDiState) -> dict[str, Array]:
+        """Return targets and alpha of a loop that has just begun."""
+        return {"targets": state.targets, "alpha": state.alpha}
+
+    def loop_results(self, state: JEDiState, last: Evaluation) -> dict[str, Array]:
+        """Return the member of each ES with the best score in a generation; NaN where all of them failed."""
         by_es = self.pool.split(last)
         alpha = jnp.broadcast_to(state.alpha, self.config.pool)
         scores = jax.vmap(weighted_target_fitness_score)(by_es, state.targets, alpha)
@@ -207,7 +349,7 @@ class JEDi(Algorithm):
         }
 
     def gp_data(self, repertoire: Repertoire) -> GPData:
-        """Return the filled cells as the GP takes them, the real rows first."""
+        """Return the data of the GP: the filled cells first, then masked rows."""
         row = jnp.nonzero(repertoire.filled, size=self.cells.num_cells, fill_value=0)[0]
         return GPData(
             x=self.cells.to_unit_box(self.cells.within_reach(repertoire.descriptors[row])),
@@ -221,11 +363,11 @@ class JEDi(Algorithm):
         return self.cells.to_unit_box(jnp.asarray(self.cells.centroids))
 
     def start_pool(self, key: PRNGKeyArray, repertoire: Repertoire, targets: Float[Array, "pool descriptor"]) -> Any:
-        """Start a fresh ES at the stored solution whose descriptor is nearest to each target."""
+        """Start an ES at the stored solution with the descriptor nearest to each target."""
         return self.pool.start(key, jax.vmap(repertoire.nearest)(targets))
 
     def ask(self, key: PRNGKeyArray, state: JEDiState) -> tuple[Float[Array, "batch params"], JEDiState]:
-        """Sample one generation of every ES; the batch holds one ES after the other."""
+        """Sample one generation of every ES; the batch holds them one after the other."""
         genotypes, pool = self.pool.ask(key, state.pool)
         return genotypes, replace(state, pool=pool)
 
@@ -236,7 +378,7 @@ class JEDi(Algorithm):
         genotypes: Float[Array, "batch params"],
         evaluation: Evaluation,
     ) -> tuple[JEDiState, Insertion]:
-        """Score the generation, update every ES, and add all that was evaluated to the repertoire."""
+        """Add the generation to the repertoire, score it, and update every ES."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
         by_es = Outcome(
             evaluation=self.pool.split(evaluation),
@@ -248,9 +390,60 @@ class JEDi(Algorithm):
         state = replace(state, pool=pool, repertoire=repertoire, generation=state.generation + 1)
         return state, insertion
 
+    def hints(self, generations: int) -> list[str]:
+        """Return advice where the budget has room for few choices of targets."""
+        config, loops = self.config, -(-generations // self.config.generations)
+        if loops >= _FEW_LOOPS:
+            return []
+        return [
+            f"JEDi chooses targets only {loops} time{'s' * (loops != 1)} with this budget; for more, lower "
+            f"--generations "
+            f"({config.generations}) or --population ({config.population}), or raise --evaluations."
+        ]
+
+    def lead(self) -> str:
+        """Return the idea of JEDi in one sentence."""
+        return (
+            "JEDi sent searches towards many different behaviours, and not only uphill in fitness, so that it could "
+            "leave dead ends."
+        )
+
+    def describe_search(self, solution: str, place: str) -> str:
+        """Return a paragraph on loops and targets."""
+        number = self.config.pool
+        several = f"{number} targets" if number > 1 else "one target"
+        return (
+            f"JEDi works in loops. At the start of each loop it chooses {several}: {place}, "
+            f"{_CHOICES[self.config.targets]}. "
+            f"For each target an evolution strategy starts from the stored {solution} with the nearest behaviour and "
+            f"breeds {solution}s that come closer to the target and are fitter. Every {solution} that is tried on "
+            f"the way "
+            "is offered to the map, so that later loops start from more places."
+        )
+
+    def glossary(self) -> list[tuple[str, str]]:
+        """Return JEDi's terms."""
+        return [
+            (
+                "target",
+                "A behaviour that an evolution strategy is sent towards; it may be one that nobody has reached.",
+            ),
+            ("evolution strategy, ES", "Samples variations of a solution and moves towards the best, again and again."),
+            (
+                "GP mean, GP standard deviation",
+                "Predicted fitness of a cell and its uncertainty, by a Gaussian process.",
+            ),
+            (
+                "Pareto rank",
+                "1: no other cell has both a higher mean and a higher uncertainty; 2: after removing rank 1.",
+            ),
+            ("alpha", "Weight in the score of an ES: 1 closeness to the target alone, 0 fitness alone."),
+            ("loop", f"{self.config.generations} generations with the same targets."),
+        ]
+
 
 def alpha_at(config: JediConfig, progress: Float[Array, ""]) -> Float[Array, ""]:
-    """Return the weight of nearness to the target: constant, or falling linearly with progress (0 to 1)."""
+    """Return the weight of closeness to the target: constant, or falling linearly with progress (0 to 1)."""
     if config.alpha != "decay":
         return jnp.full_like(progress, config.alpha)
     share = jnp.clip(progress, 0, 1)

@@ -1,59 +1,132 @@
-"""JEDi-X: a pool of ES after fitness, and where they wait in vain, scouts and variation of all elites.
+"""JEDi-X: a pool of evolution strategies that maximise fitness, and, while they stagnate, scouts and variation.
 
-| each generation | here |
+| step of a generation | code |
 |---|---|
-| choose its kind: the longer the pool has waited, the likelier it explores | `JEDiX.choose_kind` |
-| sample the populations of the pool, ES that begin at the fittest elites | `JEDiX.ask` (`jedax.es`) |
-| or those of the scouts, ES that begin at any elite | `JEDiX.ask` (`jedax.es`) |
-| or vary elites from all over the repertoire | `JEDiX.vary` (`jedax.variation`) |
-| learn; start anew an ES that gets no better, a scout by which the repertoire gains nothing | `JEDiX.tell` |
+| choose the kind of generation: exploration is likelier the longer the pool stagnates | `JEDiX.choose_kind` |
+| pool: sample the ES that started from the fittest elites | `JEDiX.ask` (`jedax.es`) |
+| scouts: sample the small ES that started from random elites | `JEDiX.ask` (`jedax.es`) |
+| variation: vary random elites | `JEDiX.vary` (`jedax.variation`) |
+| update the ES; restart an ES that stagnates and a scout that adds nothing to the repertoire | `JEDiX.tell` |
 | update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
 
-What JEDi's targets are for, to leave what is known, falls to scouts and variation, which need no model of where to go;
-what its ES are for, to make much of little, stays with them. docs/explanation/jedi-x.md says what was tried and why
-this stayed.
+JEDi-X has no targets: scouts and variation explore, the pool exploits. docs/explanation/jedi-x.md describes the
+alternatives that were tried.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
+from pydantic import Field, model_validator
 
-from jedax.es.pool import Pool
-from jedax.methods.base import DrawingAlgorithm, strategy_of
-from jedax.methods.settings import JediXConfig
+from jedax.errors import fail
+from jedax.es.pool import ESPool
+from jedax.methods.base import Method, Preset, Range, WithES, check_range, cpu_preset, strategy_of
 from jedax.repertoire import Repertoire
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line, log_uniform
 
 POOL, SCOUTS, VARIATION = range(3)
-"""The kinds of generations, as `JEDiXState.kind` has them."""
+"""The kinds of generations, as in `JEDiXState.kind`."""
 
-_SPREAD_FROM = 64  # random genotypes whose spread is measured
+_SPREAD_SAMPLES = 64  # random genotypes from which their spread is estimated
+
+
+class JediXConfig(WithES):
+    """Settings of JEDi-X."""
+
+    population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
+    pool: int = Field(default=2, ge=1, description="Number of ES that maximise fitness, each started from an elite.")
+    patience: int = Field(
+        default=60, ge=1, description="An ES restarts after this many of its generations without a better solution."
+    )
+    elites: int = Field(
+        default=32, ge=1, description="ES restart from an elite drawn from this many of the fittest cells."
+    )
+    variation_share: Literal["waiting"] | Annotated[float, Field(ge=0, le=1)] = Field(
+        default="waiting",
+        description="Share of generations that vary elites; waiting: the mean share of patience that the pool has "
+        "used up.",
+    )
+    scout_share: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Share of the other generations given to scouts, multiplied by the share of patience used up.",
+    )
+    scouts: int = Field(
+        default=4,
+        ge=1,
+        description="Number of small ES (scouts), started from random elites, that share one generation.",
+    )
+    scout_patience: int = Field(
+        default=3,
+        ge=1,
+        description="A scout restarts after this many of its generations without adding to the repertoire.",
+    )
+    line_share: float = Field(
+        default=0.75, ge=0, le=1, description="Share of varied elites that are recombined with another elite."
+    )
+    intermediate_share: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Share of recombined elites with a separate step per parameter; the rest step along the line.",
+    )
+    line: Range = Field(
+        default=(0.01, 0.5),
+        description="Standard deviations of recombination: of the isotropic noise, in units of the spread of random "
+        "genotypes, and of "
+        "the step, in lengths of the line.",
+    )
+    variation: Range = Field(
+        default=(0.1, 3.0),
+        description="Range of the standard deviation of all other variation, drawn log-uniformly, in units of the "
+        "spread of random "
+        "genotypes.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_range("variation", self.variation)
+        each, rest = divmod(self.batch, self.scouts)
+        if each < 2 or rest:
+            raise fail(
+                "scouts",
+                expected=f"a divisor of the {self.batch} solutions of a generation, with at least 2 for each scout",
+                received=self.scouts,
+                remedy="change it, population or pool",
+            )
+        return self
+
+    @property
+    def batch(self) -> int:
+        """Solutions of one generation, of any kind."""
+        return self.population * self.pool
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class JEDiXState:
-    """A search between two generations.
+    """State of a search between two generations.
 
     Attributes:
-        repertoire: All that was found.
-        pool: States of the ES that are after fitness, leading axis `pool`.
-        best: `(pool,)`, what each of them has to beat: the best of its own since it started; the first, of all.
-        waited: `(pool,)`, generations of its own since it did.
+        repertoire: The solutions found.
+        pool: States of the ES that maximise fitness, leading axis `pool`.
+        best: `(pool,)`, best fitness of each ES since it started; of the first ES, the best of the whole run.
+        waited: `(pool,)`, generations of each ES since its `best` last improved.
         scouts: States of the scouts, leading axis `scouts`.
-        idle: `(scouts,)`, generations of its own since the repertoire gained by a scout.
-        kind: Of the generation that was asked for last: `POOL`, `SCOUTS` or `VARIATION`.
-        spread: Standard deviation of random genotypes, all parameters together: the unit of variation.
+        idle: `(scouts,)`, generations of each scout since it last added to the repertoire.
+        kind: Kind of the last generation asked for: `POOL`, `SCOUTS` or `VARIATION`.
+        spread: Standard deviation of random genotypes over all parameters, the unit of variation.
         generation: Generations done.
-        num_restarts: How often ES of the pool began anew, all together.
-        num_scouted: Generations that were the scouts'.
-        num_varied: Generations that were varied elites.
+        num_restarts: Restarts of all ES of the pool together.
+        num_scouted: Generations of scouts.
+        num_varied: Generations of varied elites.
     """
 
     repertoire: Repertoire
@@ -70,28 +143,36 @@ class JEDiXState:
     num_varied: Int[Array, ""]
 
 
-@dataclass(frozen=True)
-class JEDiX(DrawingAlgorithm):
-    """The search as pure functions of a `JEDiXState`; equal settings are equal objects.
+class JEDiX(Method):
+    """JEDi-X as pure functions of a `JEDiXState`.
 
-    A generation is the populations of the pool, those of the scouts, one after the other, or as many varied elites.
+    A generation is either one population of every ES of the pool, one of every scout, or a batch of varied elites.
     """
 
     config: JediXConfig
+    Config = JediXConfig
+    name = "jedi-x"
+    summary = "JEDi-X, the default: ES that maximise fitness and, while they stagnate, scouts and varied elites."
+    presets = {
+        "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
+        "cpu": cpu_preset(population=64, pool=1),
+    }
+    large_policies = {"population": 256, "es": "lm-ma-es", "pool": 4}
+    family = "jedi"
 
     @functools.cached_property
-    def pool(self) -> Pool:
-        """The ES that are after fitness."""
-        return Pool(strategy_of(self.config), self.config.pool)
+    def pool(self) -> ESPool:
+        """The ES that maximise fitness."""
+        return ESPool(strategy_of(self.config), self.config.pool)
 
     @functools.cached_property
-    def scouts(self) -> Pool:
-        """The ES that share a generation of the same size."""
+    def scouts(self) -> ESPool:
+        """The scouts: together they sample as many solutions as the pool."""
         config = self.config
-        return Pool(strategy_of(config, config.batch // config.scouts), config.scouts)
+        return ESPool(strategy_of(config, config.batch // config.scouts), config.scouts)
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
-        """Initialise the repertoire with the evaluated initial batch, and start the ES."""
+        """Return the state after the evaluated initial batch, with all ES started."""
         pool_key, elite_key, scout_key, place_key, spread_key = jax.random.split(key, 5)
         repertoire = self.begin_repertoire(genotypes, evaluation)
         size, scouts = self.config.pool, self.config.scouts
@@ -111,9 +192,9 @@ class JEDiX(DrawingAlgorithm):
         )
 
     def choose_elites(self, key: PRNGKeyArray, repertoire: Repertoire) -> Float[Array, "pool params"]:
-        """Return where the ES of the pool may start: the first at the fittest elite, the rest at one of the fittest.
+        """Return starting genotypes for the pool: the fittest elite first, then random ones among the fittest.
 
-        Elites lie in cells of their own, so that the ES begin with behaviours that differ.
+        Elites come from different cells, so the ES start from different behaviours.
         """
         number = min(self.config.elites, self.cells.num_cells)
         fitness, cell = jax.lax.top_k(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf), number)
@@ -123,11 +204,10 @@ class JEDiX(DrawingAlgorithm):
         return jnp.where(repertoire.filled.any(), genotypes, repertoire.best_genotype)
 
     def shares(self, state: JEDiXState) -> Float[Array, "3"]:
-        """Return how likely the next generation is of which kind: the pool's, the scouts', variation.
+        """Return the probabilities of the next generation's kinds: pool, scouts, variation.
 
-        What counts is the share of its patience that the pool in the mean has spent. By default variation gets that
-        share, and the scouts `scout_share` times that share of the rest: as long as the ES of the pool get better, all
-        evaluations are theirs.
+        Let w be the mean share of patience that the pool has used up. By default variation has probability w, scouts
+        (1 - w) * `scout_share` * w, and the pool the rest: while the pool improves, all evaluations are its own.
         """
         config = self.config
         spent = state.waited.mean() / config.patience
@@ -159,7 +239,7 @@ class JEDiX(DrawingAlgorithm):
         return genotypes, replace(state, pool=pool, scouts=scout_states, kind=kind)
 
     def vary(self, key: PRNGKeyArray, state: JEDiXState) -> Float[Array, "batch params"]:
-        """Return varied elites: some moved to or from another elite, the others in all directions at any scale."""
+        """Return varied elites: some recombined with another elite, the rest with isotropic noise at a random scale."""
         config = self.config
         parent_key, partner_key, kind_key, scale_key, vary_key = jax.random.split(key, 5)
         parents = state.repertoire.sample(parent_key, config.batch)
@@ -175,14 +255,14 @@ class JEDiX(DrawingAlgorithm):
     def tell(
         self, key: PRNGKeyArray, state: JEDiXState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[JEDiXState, Insertion]:
-        """Add what was evaluated to the repertoire; let those that sampled it learn, and start anew what is stuck."""
+        """Add the generation to the repertoire; update the ES that sampled it and restart those that stagnate."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
         learn_key, elite_key, restart_key = jax.random.split(key, 3)
         config, scores = self.config, evaluation.fitness_or_worst
 
-        def pool_learns() -> JEDiXState:
+        def update_pool() -> JEDiXState:
             by_es = self.pool.split(scores)
-            # The first ES is to lead: where others have found better, small gains of its own are not worth it.
+            # The first ES must beat the best of the run: small gains below it do not count.
             to_beat = state.best.at[0].max(state.repertoire.best_fitness)
             best = jnp.maximum(by_es.max(axis=1), to_beat)
             waited = jnp.where(best > to_beat, 0, state.waited + 1)
@@ -197,7 +277,7 @@ class JEDiX(DrawingAlgorithm):
                 num_restarts=state.num_restarts + stuck.sum(),
             )
 
-        def scouts_learn() -> JEDiXState:
+        def update_scouts() -> JEDiXState:
             gains = self.scouts.split(insertion.status != NOT_ADDED).any(axis=1)
             idle = jnp.where(gains, 0, state.idle + 1)
             stuck = idle >= config.scout_patience
@@ -205,7 +285,7 @@ class JEDiX(DrawingAlgorithm):
             scouts = self.scouts.restart(restart_key, scouts, stuck, repertoire.sample(elite_key, config.scouts))
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
-        state = jax.lax.switch(state.kind, (pool_learns, scouts_learn, lambda: state))
+        state = jax.lax.switch(state.kind, (update_pool, update_scouts, lambda: state))
         state = replace(
             state,
             repertoire=repertoire,
@@ -215,15 +295,25 @@ class JEDiX(DrawingAlgorithm):
         )
         return state, insertion
 
-    def numbers(self, state: JEDiXState) -> dict[str, Array]:
-        """Return the restarts of the pool, and the generations of scouts and of varied elites."""
+    def metrics(self, state: JEDiXState) -> dict[str, Array]:
+        """Return the restarts of the pool, and the generations of scouts and of variation."""
         return {
             "num_restarts": state.num_restarts,
             "num_scouted": state.num_scouted,
             "num_varied": state.num_varied,
         }
 
+    def glossary(self) -> list[tuple[str, str]]:
+        """Return JEDi-X's terms."""
+        return [
+            ("elite", "The best solution of a cell."),
+            ("evolution strategy, ES", "Samples variations of a solution and moves towards the best, again and again."),
+            ("pool", f"The {self.config.pool} ES that maximise fitness, started from the fittest elites."),
+            ("variation", "Random changes of elites from all over the map, which find new cells."),
+            ("scouts", "Small ES that start from random elites, and restart when they find nothing new."),
+        ]
+
     def _measure_spread(self, key: PRNGKeyArray) -> Float[Array, ""]:
-        genotypes = jax.vmap(self.problem.init)(jax.random.split(key, _SPREAD_FROM))
+        genotypes = jax.vmap(self.problem.init)(jax.random.split(key, _SPREAD_SAMPLES))
         spread = jnp.sqrt(genotypes.var(axis=0).mean())
         return jnp.where(spread > 0, spread, 1.0)

@@ -12,21 +12,43 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+from pydantic import Field
 
-from jedax.methods.base import Algorithm
-from jedax.methods.settings import MapElitesConfig
+from jedax.methods.base import GLOBAL_TABLE, Method, MethodConfig, Preset, cpu_preset
 from jedax.repertoire import Repertoire
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line
+
+LARGE_POLICIES = {"offspring": 1024, "iso_sigma": 0.005, "line_sigma": 0.05}
+"""Variation of large policies in the paper's table."""
+
+
+class MapElitesConfig(MethodConfig):
+    """Settings of MAP-Elites."""
+
+    offspring: int = Field(default=64, ge=1, description="Solutions per generation.")
+    iso_sigma: float = Field(
+        default=0.2, ge=0, description="Standard deviation of the isotropic part of the variation."
+    )
+    line_sigma: float = Field(
+        default=0.0,
+        ge=0,
+        description="Standard deviation of the step along the line to a second parent, in its length.",
+    )
+
+    @property
+    def batch(self) -> int:
+        """Solutions of one generation."""
+        return self.offspring
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class MapElitesState:
-    """A search between two generations.
+    """State of a search between two generations.
 
     Attributes:
-        repertoire: All that was found.
+        repertoire: The solutions found.
         generation: Generations done.
     """
 
@@ -34,11 +56,15 @@ class MapElitesState:
     generation: Int[Array, ""]
 
 
-@dataclass(frozen=True)
-class MapElites(Algorithm):
-    """Parents are drawn from the filled cells, each alike, and varied along the line to a second one."""
+class MapElites(Method):
+    """MAP-Elites: parents are drawn uniformly from the filled cells and varied."""
 
     config: MapElitesConfig
+    Config = MapElitesConfig
+    name = "map-elites"
+    summary = "MAP-Elites with the iso+line variation."
+    presets = {"paper": Preset(GLOBAL_TABLE), "cpu": cpu_preset(offspring=64)}
+    large_policies = LARGE_POLICIES
 
     def init(
         self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation
@@ -55,11 +81,7 @@ class MapElites(Algorithm):
         return iso_line(vary_key, parents, partners, config.iso_sigma, config.line_sigma), state
 
     def tell(
-        self,
-        key: PRNGKeyArray,
-        state: MapElitesState,
-        genotypes: Float[Array, "batch params"],
-        evaluation: Evaluation,
+        self, key: PRNGKeyArray, state: MapElitesState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[MapElitesState, Insertion]:
         """Add the offspring to the repertoire."""
         repertoire, insertion = self.store(state, genotypes, evaluation)

@@ -1,4 +1,4 @@
-"""PGA-ME: MAP-Elites half of whose offspring are led up the gradient of a critic.
+"""PGA-ME: MAP-Elites with half of the offspring made by the policy gradient of a learnt critic.
 
 References:
     [1] O. Nilsson, A. Cully. Policy Gradient Assisted MAP-Elites. GECCO 2021.
@@ -10,20 +10,68 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Annotated, Any, Self, cast
 
 import jax
 import jax.numpy as jnp
+from pydantic import Field, model_validator
 
 from jedax.errors import fail
-from jedax.methods.base import Algorithm, Problem, cells_for
-from jedax.methods.pga_me_settings import PGAMEConfig
-from jedax.methods.settings import MethodConfig
+from jedax.methods.base import GLOBAL_TABLE, Method, Preset, cpu_preset
+from jedax.methods.map_elites import LARGE_POLICIES, MapElitesConfig
 from jedax.repertoire import Repertoire
 from jedax.rl import TD3, ReplayBuffer, TD3State, TwinCritic
-from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray, Transitions
 from jedax.variation import iso_line
+
+PGA_TABLE = "paper, table 'Hyperparameters for PGA-ME'"
+Layer = Annotated[int, Field(ge=1)]
+
+
+class PGAMEConfig(MapElitesConfig):
+    """Settings of PGA-ME, with TD3 as the learner of the critic."""
+
+    gradient_share: float = Field(
+        default=0.5, ge=0, le=1, description="Share of the offspring made by policy gradients, the greedy actor among "
+        "them; the others by iso+line. 0: MAP-Elites.",
+    )  # fmt: skip
+    gradient_steps: int = Field(default=10, ge=1, description="Adam's steps that make an offspring by gradients.")
+    gradient_rate: float = Field(default=1e-3, gt=0, description="Learning rate of these steps.")
+    critic_hidden: tuple[Layer, ...] = Field(
+        default=(16,), description="Neurons in each hidden layer of each of the two critic networks."
+    )
+    critic_steps: int = Field(default=300, ge=1, description="Updates of the critic per generation.")
+    critic_batch: int = Field(default=64, ge=1, description="Steps in a minibatch, of critic and gradients.")
+    critic_rate: float = Field(default=3e-4, gt=0, description="Learning rate of the critic.")
+    actor_rate: float = Field(default=3e-4, gt=0, description="Learning rate of the greedy actor.")
+    discount: float = Field(default=0.99, ge=0, le=1, description="Worth of a reward one step later.")
+    soft_update: float = Field(
+        default=0.005, gt=0, le=1, description="Share of the way that the target networks go per update (tau)."
+    )
+    target_noise: float = Field(
+        default=0.2, ge=0, description="Standard deviation of the noise on the target actor's actions."
+    )
+    target_noise_clip: float = Field(default=0.5, ge=0, description="What that noise is clipped to.")
+    policy_delay: int = Field(
+        default=2, ge=1, le=100, description="Updates of the critic for one of the greedy actor and the targets."
+    )
+    buffer: int = Field(default=1_000_000, ge=1, description="Latest steps that are kept to learn from.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.critic_steps % self.policy_delay:
+            raise fail(
+                "critic_steps",
+                expected=f"a multiple of policy_delay, {self.policy_delay}",
+                received=self.critic_steps,
+                remedy="change one of them",
+            )
+        return self
+
+    @property
+    def num_gradient(self) -> int:
+        """Offspring of one generation made by gradients, the greedy actor included."""
+        return round(self.offspring * self.gradient_share)
 
 
 @jax.tree_util.register_dataclass
@@ -45,54 +93,40 @@ class PGAMEState:
     generation: Int[Array, ""]
 
 
-@dataclass(frozen=True)
-class PGAME(Algorithm):
-    """The search as pure functions of a `PGAMEState`; equal settings are equal objects ([1], Algorithm 1).
+class PGAME(Method):
+    """PGA-ME as pure functions of a `PGAMEState` ([1], Algorithm 1).
 
-    A generation trains the critic, varies, evaluates, and stores solutions and steps. The training stands at the end
-    of `init` and `tell`, where the steps that it learns from have just come in, so that `ask` finds it done.
-    Evaluations must bring transitions.
-
-    Attributes:
-        task: What makes policies of genotypes.
+    A generation trains the critic, varies elites, evaluates the offspring, and stores them and their steps. The critic
+    is trained at the end of `init` and `tell`, so that `ask` can be called at once. Evaluations must bring transitions.
     """
 
     config: PGAMEConfig
-    task: Task
+    Config = PGAMEConfig
+    name = "pga-me"
+    summary = "PGA-ME: MAP-Elites with half of the offspring made by the policy gradient of a learnt critic."
+    presets = {
+        "paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}"),
+        "cpu": cpu_preset(offspring=64),
+    }
+    large_policies = {**LARGE_POLICIES, "critic_hidden": (256, 256), "critic_batch": 100}
+    needs_transitions = True
 
-    needs_transitions: ClassVar[bool] = True
-
-    @classmethod
-    def build(cls, config: MethodConfig, problem: Problem) -> Self:
-        """Return the method with these parameters for a task.
-
-        Raises:
-            JedaxError: Cells that do not fit the task's descriptors, or a task whose genotypes are no policies.
-        """
-        assert isinstance(config, PGAMEConfig)
-        task = problem
-        if not isinstance(task, Task):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        problem = self.problem
+        if getattr(problem, "observation_size", None) is None or getattr(problem, "action_size", None) is None:
             raise fail(
-                "method",
-                expected="one that needs fitness and descriptors alone",
-                received="pga-me",
-                remedy="take another, or write a jedax.tasks.Task",
+                f"task {getattr(problem, 'name', 'outside')}",
+                expected="for pga-me, a jedax.tasks.Task whose genotypes are policies, with observation_size and "
+                "action_size",
+                received="one without them",
+                remedy="take another method, or another task such as a maze",
             )
-        if task.observation_size is None or task.action_size is None:
-            raise fail(
-                f"task {task.name}",
-                expected="a task whose genotypes are policies, with observation_size and action_size",
-                received="one without",
-                remedy="take another method or another task, such as a maze",
-            )
-        return cls(config, cells_for(config, task.descriptor_bounds), task)
 
     @functools.cached_property
     def td3(self) -> TD3:
-        """What trains the critic."""
-        config, task = self.config, self.task
-        assert task.observation_size is not None
-        assert task.action_size is not None
+        """The learner of the critic."""
+        config, task = self.config, cast(Any, self.problem)
         return TD3(
             policy=task,
             critic=TwinCritic(task.observation_size, task.action_size, config.critic_hidden),
@@ -148,8 +182,8 @@ class PGAME(Algorithm):
         learner, buffer = self._learn(key, state.learner, state.buffer, evaluation)
         return PGAMEState(repertoire, learner, buffer, state.generation + 1), insertion
 
-    def numbers(self, state: PGAMEState) -> dict[str, Array]:
-        """Return what the metrics record of this method, scalars by the names of their columns."""
+    def metrics(self, state: PGAMEState) -> dict[str, Array]:
+        """Return the loss of the critic and the number of steps in the buffer."""
         return {"critic_loss": state.learner.loss, "buffered_steps": state.buffer.count}
 
     def _learn(

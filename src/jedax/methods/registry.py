@@ -1,256 +1,263 @@
-"""The methods by name, and the paper's parameters for them."""
+"""Methods by name: those of this package, of installed packages (entry points `jedax.methods`), and `module:Class`."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from jedax.errors import check_choice, fail
-from jedax.methods.pga_me_settings import PGAMEConfig
-from jedax.methods.settings import CMAMEConfig, ESConfig, JediConfig, JediXConfig, MapElitesConfig, MethodConfig
+from jedax.errors import check_choice, fail, unknown
+from jedax.imports import CUSTOM, entry_points, object_name, subclasses_in
+from jedax.methods.base import Method, MethodConfig, Preset, Problem
+from jedax.settings import resolve
 
-GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
-JEDI_TABLE = "paper, table 'JEDi hyperparameters for maze and Brax tasks'"
-PGA_TABLE = "paper, table 'Hyperparameters for PGA-ME'"
+DEFAULT_METHOD = "jedi-x"
+"""The method of runs that name none."""
 
-CONTROL_TASKS = ("halfcheetah", "walker2d", "ant-maze", "hopper", "ant", "humanoid")
-"""Tasks with large policies, for which the tables' column "Brax" holds; all others take that of mazes."""
+ALIASES = {"jedi-paper": "jedi"}
+"""Earlier names of methods, kept for one version."""
 
-# JEDi's constant alpha, and the generations of an ES before new targets are chosen.
-_TUNED_ALPHA = {
-    "maze-a": 0.3, "maze-b": 0.3, "maze-c": 0.5, "maze-quad-b": 0.7,
-    "halfcheetah": 0.5, "walker2d": 0.3, "ant-maze": 0.0,
-}  # fmt: skip
-_LONG_LOOPS = {"walker2d": 1000, "ant-maze": 1000}
-_CONTROL_ES = {"population": 256, "es": "lm-ma-es"}
-_CONTROL_VARIATION = {"offspring": 1024, "iso_sigma": 0.005, "line_sigma": 0.05}
-# What two CPU cores evaluate in a few minutes.
-_CPU_BUDGETS = {
-    "halfcheetah": 4096, "walker2d": 8192, "ant-maze": 8192, "hopper": 8192, "ant": 4096, "humanoid": 4096,
-}  # fmt: skip
+_GROUP = "jedax.methods"
+# Names and rankers in settings of format 1.
+_RENAMED = {"jedi": "jedi-uniform", "jedi-paper": "jedi"}
+_RENAMED_RANKERS = {"imp": "2imp", "opt": "obj", "rnd": "rd", "threshold": "imp"}
 
 
 @dataclass(frozen=True)
-class Preset:
-    """A named choice of a method's parameters.
+class MethodEntry:
+    """A method under one of its names.
 
     Attributes:
-        summary: What it is and where its numbers come from, in a line.
-        changes: Parameters that differ from the method's own.
-        tuned_alpha: Whether alpha is the constant that the paper found best for the task.
-        budgets: Evaluations by task, of a preset that is for these tasks alone; empty: for all, at their own.
-    """
-
-    summary: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    tuned_alpha: bool = False
-    budgets: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Method:
-    """A method by name.
-
-    Attributes:
-        config: Its parameters for mazes, and for any task that the paper does not know.
-        summary: What it is, in a line.
+        name: As in settings and tables.
+        method: The class.
+        config: Its default settings.
+        summary: What it is, in one line.
         presets: Its presets by name; the first is the default.
-        control: What differs on tasks with large policies.
     """
 
+    name: str
+    method: type[Method]
     config: MethodConfig
     summary: str
     presets: Mapping[str, Preset]
-    control: Mapping[str, Any]
 
 
-def _cpu(**changes: Any) -> dict[str, Preset]:
-    summary = "control tasks in a few minutes on two CPU cores: small population and budget, not the paper's"
-    return {"cpu": Preset(summary, changes, budgets=_CPU_BUDGETS)}
+@functools.cache
+def methods() -> dict[str, MethodEntry]:
+    """Return all registered methods by name, the default first."""
+    found: dict[str, MethodEntry] = {}
+    for method in subclasses_in("jedax.methods", Method).values():
+        found |= {entry.name: entry for entry in _entries(method, method.name)}
+    for name, entry in entry_points(_GROUP).items():
+        found |= {entry.name: entry for entry in _entries(_checked(entry.load(), name), name)}
+    return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_METHOD, item[1].method.family != "jedi")))
 
 
-_JEDI_PRESETS = {
-    "decay": Preset(f"alpha falls from 0.8 to 0 over the budget (paper, section 4.3); rest: {GLOBAL_TABLE}"),
-    "tuned": Preset(f"the constant alpha that the paper found best for the task ({JEDI_TABLE})", tuned_alpha=True),
-    **_cpu(population=16, generations=5),
-}
-_PAPER = {"paper": Preset(GLOBAL_TABLE)}
-
-DEFAULT_METHOD = "jedi-x"
-"""The method where none is named, and nothing says that JEDi is meant."""
-
-METHODS: dict[str, Method] = {
-    "jedi": Method(
-        JediConfig(),
-        "JEDi with the targets that arrive most often: uniform over all cells.",
-        _JEDI_PRESETS,
-        _CONTROL_ES,
-    ),
-    "jedi-paper": Method(
-        JediConfig(targets="pareto"),
-        "JEDi to the letter of the paper: weighted GP, targets on the Pareto front.",
-        _JEDI_PRESETS,
-        _CONTROL_ES,
-    ),
-    "jedi-x": Method(
-        JediXConfig(),
-        "JEDi-X, the default: ES after fitness, and where they wait in vain, scouts and varied elites.",
-        {
-            "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
-            **_cpu(population=64, pool=1),
-        },
-        {**_CONTROL_ES, "pool": 4},
-    ),
-    "es": Method(
-        ESConfig(),
-        "One evolution strategy (--es) from a random genotype, by fitness alone.",
-        {**_PAPER, **_cpu(population=64)},
-        _CONTROL_ES,
-    ),
-    "es-restart": Method(
-        ESConfig(restart_tolerance=1e-3),
-        "The same, begun anew from a random genotype whenever it has converged.",
-        {**_PAPER, **_cpu(population=64)},
-        _CONTROL_ES,
-    ),
-    "map-elites": Method(
-        MapElitesConfig(),
-        "MAP-Elites with the iso+line variation.",
-        {**_PAPER, **_cpu(offspring=64)},
-        _CONTROL_VARIATION,
-    ),
-    "cma-me": Method(
-        CMAMEConfig(),
-        "CMA-ME: evolution strategies that are after what the repertoire gains.",
-        {
-            "imp": Preset(f"improvement emitters: new cells first, then gains; {GLOBAL_TABLE}"),
-            "opt": Preset(f"optimising emitters: fitness alone; {GLOBAL_TABLE}", {"ranker": "opt"}),
-            "rnd": Preset(f"random direction emitters; {GLOBAL_TABLE}", {"ranker": "rnd"}),
-            **_cpu(population=16),
-        },
-        _CONTROL_ES,
-    ),
-    "cma-mae": Method(
-        CMAMEConfig(ranker="threshold", learning_rate=0.1, threshold_min="task"),
-        "CMA-MAE: CMA-ME with thresholds that follow the fitness slowly (--learning-rate).",
-        {"paper": Preset(f"learning rate 0.1 (paper, appendix A); {GLOBAL_TABLE}"), **_cpu(population=16)},
-        _CONTROL_ES,
-    ),
-    "pga-me": Method(
-        PGAMEConfig(),
-        "PGA-ME: MAP-Elites half of whose offspring follow the gradient of a learnt critic.",
-        {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}"), **_cpu(offspring=64)},
-        {
-            **_CONTROL_VARIATION,
-            "critic_hidden": (256, 256),
-            "critic_batch": 100,
-        },
-    ),
-}
+def _entries(method: type[Method], name: str) -> list[MethodEntry]:
+    """Return a class under all its names."""
+    config = method.Config()
+    summary = method.summary or f"The class {name}."
+    own = [MethodEntry(name, method, config, summary, method.presets)]
+    return own + [
+        MethodEntry(other, method, config.replace(**variant.changes), variant.summary, variant.presets)
+        for other, variant in method.variants.items()
+    ]
 
 
-def default_method(parameters: Iterable[str] = (), preset: str | None = None) -> str:
-    """Return the method where none is named: JEDi-X, or JEDi where a parameter or a preset of its own is given.
+def method_named(method: str | type[Method], *, where: str = "") -> MethodEntry:
+    """Return the entry of a method.
 
     Args:
-        parameters: Names of parameters that are given.
-        preset: Name of the preset that is given.
+        method: A registered name, `module:Class`, or a class derived from `Method`.
+        where: Put in front of the argument's name in errors, such as a file's name.
+
+    Raises:
+        JedaxError: The name is unknown, or the class cannot be imported or is not a method.
     """
-    other, jedi = METHODS[DEFAULT_METHOD], METHODS["jedi"]
-    own = type(jedi.config).model_fields.keys() - type(other.config).model_fields.keys()
-    means_jedi = not own.isdisjoint(parameters) or preset in jedi.presets.keys() - other.presets.keys()
-    return "jedi" if means_jedi else DEFAULT_METHOD
+    argument = f"{where}: method" if where else "method"
+    if isinstance(method, str):
+        method = ALIASES.get(method, method)
+        if method in methods():
+            return methods()[method]
+        if ":" not in method:
+            raise unknown(argument, method, [*methods(), "module:Class"])
+        name, method = method, _checked(resolve(argument, method), argument)
+    else:
+        method, name = _checked(method, argument), object_name(method)
+        known = next((entry for entry in methods().values() if entry.method is method), None)
+        if known is not None:
+            return known
+    return _entries(method, name)[0]
 
 
-def check_parameters(method: str, parameters: Iterable[str], *, where: str = "", flag: str = "") -> None:
-    """Refuse parameters that only other methods have; what no method has is for the caller to judge.
+def _checked(method: Any, argument: str) -> type[Method]:
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise fail(
+            argument,
+            expected="a name, settings such as a JediConfig, or a class derived from jedax.Method",
+            received=repr(method),
+            remedy=f"try {DEFAULT_METHOD!r}",
+        )
+    for attribute in ("Config", "init", "ask", "tell"):
+        if getattr(method, attribute, None) is None or getattr(method, attribute) is getattr(Method, attribute, None):
+            raise fail(method.__name__, expected=f"the attribute {attribute}", received="none", remedy="define it")
+    return method
+
+
+def entry_of_settings(config: MethodConfig) -> MethodEntry:
+    """Return the method that settings given as an object belong to.
+
+    Of a method with several names it is the one whose defaults are nearest: settings of the same type count half.
+
+    Raises:
+        JedaxError: No method has settings of this class.
+    """
+    known = [entry for entry in methods().values() if type(config) is type(entry.config)]
+    known = known or [entry for entry in methods().values() if isinstance(config, type(entry.config))]
+    if not known:
+        owner = _enclosing_class(config)
+        if owner is not None:
+            return method_named(owner)
+        raise fail(
+            "method",
+            expected="settings of a method",
+            received=repr(config),
+            remedy="give the method's class, and its settings by name",
+        )
+
+    def distance(entry: MethodEntry) -> float:
+        pairs = [(getattr(config, name), value) for name, value in entry.config]
+        return sum(0.5 + (type(ours) is not type(theirs)) / 2 for ours, theirs in pairs if ours != theirs)
+
+    return min(known, key=distance)
+
+
+def _enclosing_class(config: MethodConfig) -> type[Method] | None:
+    """Return the class in whose body the class of some settings is defined, such as `Mine` of `Mine.Config`."""
+    kind = type(config)
+    scope: Any = importlib.import_module(kind.__module__)
+    for part in kind.__qualname__.split(".")[:-1]:
+        scope = getattr(scope, part, None)
+    is_method = isinstance(scope, type) and issubclass(scope, Method) and scope.Config is kind
+    owners = [scope] if is_method else [m for m in _all_subclasses(Method) if getattr(m, "Config", None) is kind]
+    return owners[-1] if owners else None
+
+
+def _all_subclasses(kind: type) -> list[type]:
+    return [found for child in kind.__subclasses__() for found in (child, *_all_subclasses(child))]
+
+
+def make_method(config: MethodConfig, problem: Problem) -> Method:
+    """Return the method that some settings belong to, for a task or what is known of one.
+
+    Raises:
+        JedaxError: No method has such settings, or they do not fit the task.
+    """
+    return entry_of_settings(config).method(config, problem)
+
+
+def check_settings(method: str, names: Iterable[str], *, where: str = "", flag: str = "") -> None:
+    """Refuse settings that only other methods have; names that no method has are left to the caller.
 
     Args:
         method: Name of the method.
-        parameters: Names of parameters.
+        names: Names of settings.
         where: Put in front of the error, such as a file's name.
-        flag: What a parameter's name begins with where it was given, such as "--".
+        flag: Prefix of a setting's name where it was given, such as "--".
 
     Raises:
-        JedaxError: One of them is another method's.
+        JedaxError: One of them belongs to other methods.
     """
-    fields = {name: type(entry.config).model_fields for name, entry in METHODS.items()}
-    for parameter in parameters:
-        shown = flag + (parameter.replace("_", "-") if flag else parameter)
-        owners = [name for name, own in fields.items() if parameter in own]
-        _check_owners(f"{where}: parameter" if where else "parameter", method, shown, owners)
+    fields = {name: type(entry.config).model_fields for name, entry in methods().items()}
+    fields.setdefault(method, type(method_named(method).config).model_fields)
+    for name in names:
+        owners = [owner for owner, own in fields.items() if name in own]
+        shown = flag + (name.replace("_", "-") if flag else name)
+        _check_owners(f"{where}: setting" if where else "setting", method, shown, owners)
 
 
 def _check_owners(argument: str, method: str, given: str, owners: list[str]) -> None:
-    """Raise a `JedaxError` where what is given has owners, and the method is none of them."""
     if owners and method not in owners:
         raise fail(
             argument,
             expected=f"one that {method} has",
-            received=f"{given}, which is for {', '.join(owners)}",
-            remedy=f"leave it out, or take {owners[0]} for the method",
+            received=f"{given}, which belongs to {', '.join(owners)}",
+            remedy=f"leave it out, or choose the method {owners[0]}",
         )
 
 
-def method_defaults(method: str, task: str, preset: str | None = None, *, where: str = "") -> MethodConfig:
-    """Return a method's parameters for a task, before any of the user's own.
+def method_defaults(
+    method: str | type[Method],
+    task: str = "",
+    preset: str | None = None,
+    *,
+    large_policies: bool = False,
+    has_small_budget: bool = False,
+    where: str = "",
+) -> MethodConfig:
+    """Return the settings of a method on a task before any changes by the user.
 
     Args:
-        method: Name of the method.
+        method: As in `method_named`.
         task: Name of the task.
         preset: One of the method's presets; None: its first.
+        large_policies: Whether the task has large policies (column "Brax" of the paper's tables).
+        has_small_budget: Whether the task has a small budget, which some presets need.
         where: Put in front of an argument's name in errors, such as a file's name.
 
     Raises:
-        JedaxError: Unknown method or preset, or a preset that has nothing for the task.
+        JedaxError: The method or preset is unknown, or the preset does not apply to the task.
     """
-    check_choice(f"{where}: method" if where else "method", method, METHODS)
-    entry = METHODS[method]
-    if preset is None:
-        preset = next(iter(entry.presets))
-    owners = [name for name, other in METHODS.items() if preset in other.presets]
-    _check_owners("preset", method, repr(preset), owners)
-    chosen = entry.presets[check_choice("preset", preset, entry.presets)]
-    if chosen.budgets and task not in chosen.budgets:
-        raise fail(
-            "preset",
-            expected=f"a task that it is for ({', '.join(chosen.budgets)})",
-            received=f"{preset!r} for {task!r}",
-            remedy="take another preset",
-        )
+    entry = method_named(method, where=where)
     changes: dict[str, Any] = {}
-    if task in CONTROL_TASKS:
-        changes |= entry.control
-        if isinstance(entry.config, JediConfig) and task in _LONG_LOOPS:
-            changes["generations"] = _LONG_LOOPS[task]
-    changes |= chosen.changes
-    if chosen.tuned_alpha:
-        changes["alpha"] = _tuned_alpha(task)
+    if large_policies:
+        changes |= {**entry.method.large_policies, **entry.method.by_task.get(task, {})}
+    if preset is None and entry.presets:
+        preset = next(iter(entry.presets))
+    if preset is not None:
+        chosen = preset_named(entry, preset)
+        if (chosen.by_task and task not in chosen.by_task) or (chosen.small_budget and not has_small_budget):
+            raise fail(
+                "preset",
+                expected=f"a task that it applies to ({', '.join(chosen.by_task) or 'robots with large policies'})",
+                received=f"{preset!r} for {task!r}",
+                remedy="choose another preset",
+            )
+        changes |= {**chosen.changes, **chosen.by_task.get(task, {})}
     return entry.config.replace(**changes)
 
 
-def preset_budget(method: str, task: str, preset: str | None) -> int | None:
-    """Return the evaluations that a preset of a method sets for a task; None: it leaves the task's own."""
-    return METHODS[method].presets[preset].budgets.get(task) if preset is not None else None
-
-
-def _tuned_alpha(task: str) -> float:
-    if task not in _TUNED_ALPHA:
-        raise fail(
-            "preset",
-            expected=f"a task the paper tuned alpha for ({', '.join(_TUNED_ALPHA)})",
-            received=f"'tuned' for {task!r}",
-            remedy="take the preset decay or give alpha",
-        )
-    return _TUNED_ALPHA[task]
-
-
-def config_class(name: str) -> type[MethodConfig]:
-    """Return the class of a method's parameters by its name, such as "JediConfig".
+def preset_named(entry: MethodEntry, preset: str) -> Preset:
+    """Return a preset of a method.
 
     Raises:
-        JedaxError: There is none of that name.
+        JedaxError: The method has no preset of that name.
     """
-    kinds = {type(method.config).__name__: type(method.config) for method in METHODS.values()}
-    return kinds[check_choice("method", name, kinds)]
+    owners = [name for name, other in methods().items() if preset in other.presets]
+    if entry.name not in owners and preset not in entry.presets:
+        _check_owners("preset", entry.name, repr(preset), owners)
+    return entry.presets[check_choice("preset", preset, entry.presets)]
+
+
+def upgraded(method: str, label: str, settings: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """Return name, label and settings of a method as written in format 1 under their present names.
+
+    In format 1, `jedi` was the method with uniform targets and `jedi-paper` the paper's.
+    """
+    settings = dict(settings)
+    if "ranker" in settings:
+        is_hard = settings.get("threshold_min", "-inf") == "-inf"
+        ranker = settings["ranker"]
+        settings["ranker"] = "2imp" if ranker == "threshold" and is_hard else _RENAMED_RANKERS.get(ranker, ranker)
+    if method in ("jedi", "jedi-paper"):
+        settings.setdefault("targets", "uniform" if method == "jedi" else "pareto")
+    first, _, rest = label.partition(" ")
+    label = " ".join([_RENAMED.get(first, first), rest]).strip()
+    return _RENAMED.get(method, method), label, settings
+
+
+def is_custom(method: str) -> bool:
+    """Return whether only the user can make the method again, because it was defined in a script."""
+    return method.startswith(CUSTOM)

@@ -21,14 +21,14 @@ from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float
 
 @dataclass(frozen=True)
 class Acceptance:
-    """What a cell takes: solutions whose fitness is above its threshold.
+    """The rule by which a cell accepts solutions: those whose fitness is above its threshold.
 
-    By default a repertoire is hard: a cell's threshold is the fitness of what it holds. A soft one ([2]) moves the
-    threshold from `start` towards the accepted fitness, slower the lower the learning rate, and so may replace a
-    solution by a worse one.
+    A hard repertoire keeps the best solution of each cell: the threshold is its fitness. In a soft one ([2]) the
+    threshold moves from `start` towards the accepted fitness, so a solution may be replaced by a worse one. Another
+    rule is a subclass that overrides `move`, a frozen dataclass.
 
     Attributes:
-        learning_rate: How far a threshold moves, 0 (not at all) to 1.
+        learning_rate: Share by which a threshold moves, 0 (not at all) to 1.
         start: Threshold of empty cells; -inf makes the repertoire hard.
 
     Raises:
@@ -43,18 +43,38 @@ class Acceptance:
             raise fail(
                 "learning_rate", expected="a number from 0 to 1", received=self.learning_rate, remedy="change it"
             )
-        if not (math.isfinite(self.start) or (self.is_hard and self.learning_rate == 1)):
+        if not (math.isfinite(self.start) or (self.start == -math.inf and self.learning_rate == 1)):
             raise fail(
                 "start",
-                expected="a finite threshold for empty cells where the learning rate is below 1",
+                expected="a finite threshold of empty cells where the learning rate is below 1",
                 received=self.start,
-                remedy="give a fitness that no solution falls below",
+                remedy="give a lower bound of the fitness",
             )
 
     @property
     def is_hard(self) -> bool:
-        """Whether a cell's threshold is the fitness of what it holds."""
-        return self.start == -math.inf
+        """Whether the threshold of a cell is the fitness of its solution."""
+        return self.start == -math.inf and type(self).move is Acceptance.move
+
+    def move(
+        self,
+        thresholds: Float[Array, " cells"],
+        number: Float[Array, " cells"],
+        total: Float[Array, " cells"],
+        best: Float[Array, " cells"],
+    ) -> Float[Array, " cells"]:
+        """Return the thresholds after a batch; only those of cells with `number` > 0 are used ([2], section 5).
+
+        k accepted solutions move a threshold t to (1 - lr)^k t + (1 - (1 - lr)^k) times their mean fitness.
+
+        Args:
+            thresholds: Before the batch.
+            number: Accepted solutions of each cell.
+            total: Sum of their fitness.
+            best: Their highest fitness; -inf where there are none.
+        """
+        kept = (1 - self.learning_rate) ** number
+        return kept * thresholds + (1 - kept) * total / jnp.maximum(number, 1)
 
 
 HARD = Acceptance()
@@ -208,7 +228,7 @@ class Repertoire:
             self,
             genotypes=_put(self.genotypes, place, genotypes.astype(self.genotypes.dtype)),
             fitness=self.fitness.at[place].set(fitness, mode="drop"),
-            thresholds=self._raised(cell, fitness, accepted, place, acceptance),
+            thresholds=self._moved(cell, fitness, accepted, place, acceptance),
             descriptors=self.descriptors.at[place].set(evaluation.descriptor, mode="drop"),
             counts=self.counts.at[cell].add(1, mode="drop"),
             improved_at=self.improved_at.at[place].set(when, mode="drop"),
@@ -233,14 +253,14 @@ class Repertoire:
         is_first_best = accepted & (fitness == best_of_cell[cell])
         winner = jax.ops.segment_min(jnp.where(is_first_best, order, batch), cell, num_cells)
         filled = self.filled[cell]
-        base = jnp.where(filled, self.thresholds[cell], 0.0 if acceptance.is_hard else acceptance.start)
+        base = jnp.where(filled, self.thresholds[cell], acceptance.start if math.isfinite(acceptance.start) else 0.0)
         return Insertion(
             stored=is_first_best & (winner[cell] == order),
             status=jnp.where(accepted, jnp.where(filled, IMPROVED, NEW), NOT_ADDED),
             improvement=fitness - base,
         )
 
-    def _raised(
+    def _moved(
         self,
         cell: Int[Array, " batch"],
         fitness: Float[Array, " batch"],
@@ -248,18 +268,14 @@ class Repertoire:
         place: Int[Array, " batch"],
         acceptance: Acceptance,
     ) -> Float[Array, " cells"]:
-        """Return the thresholds after the batch; a soft one moves once for all that a cell accepted ([2], section 5).
-
-        k accepted solutions move a threshold t to (1 - lr)^k t + (1 - (1 - lr)^k) times their mean fitness.
-        """
+        """Return the thresholds after the batch."""
         if acceptance.is_hard:
             return self.thresholds.at[place].set(fitness, mode="drop")
         num_cells = self.fitness.shape[0]
         number = jax.ops.segment_sum(accepted.astype(jnp.float32), cell, num_cells)
         total = jax.ops.segment_sum(jnp.where(accepted, fitness, 0), cell, num_cells)
-        kept = (1 - acceptance.learning_rate) ** number
-        moved = kept * self.thresholds + (1 - kept) * total / jnp.maximum(number, 1)
-        return jnp.where(number > 0, moved, self.thresholds)
+        best = jax.ops.segment_max(jnp.where(accepted, fitness, -jnp.inf), cell, num_cells)
+        return jnp.where(number > 0, acceptance.move(self.thresholds, number, total, best), self.thresholds)
 
     def sample(self, key: PRNGKeyArray, number: int) -> Float[Array, "number params"]:
         """Draw genotypes from the filled cells, each alike, with replacement; of an empty repertoire its stand-in."""

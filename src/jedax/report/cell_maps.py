@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from jedax.bench.comparison import JEDI_METHODS, Comparison, Entry, TaskTable
+from jedax.bench.comparison import Comparison, Entry, TaskTable, is_reference
 from jedax.bench.records import Record
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
@@ -56,7 +56,7 @@ def cell_maps(comparison: Comparison, table: TaskTable, labels: Sequence[str] | 
     Returns:
         One per method that left its cells; none for a task that only its owner's Python can make.
     """
-    ranked = sorted(table.entries, key=lambda e: (e.label != table.reference, e.method in JEDI_METHODS, -e.median))
+    ranked = sorted(table.entries, key=lambda e: (e.label != table.reference, is_reference(e.method), -e.median))
     chosen = [e for e in ranked if labels is None or e.label in labels]
     records = [record for entry in chosen if (record := _typical(comparison, table, entry)) is not None]
     return [_read(record) for record in (records[:_MOST_METHODS] if labels is None else records)]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from jedax.bench.reading import task_name
-from jedax.methods.settings import JediConfig, JediXConfig
+from jedax.methods.jedi import JediConfig
+from jedax.methods.jedi_x import JediXConfig
 from jedax.report.found import Found
 from jedax.report.numbers import decimals_for, fitness_text, share_text
 from jedax.search.failures import ALL_FAILED

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,32 +13,32 @@ import jax
 import numpy as np
 
 from jedax.errors import fail, unknown
-from jedax.methods.jedi import JEDi
-from jedax.methods.registry import METHODS, check_parameters, default_method, method_defaults, preset_budget
-from jedax.methods.settings import JediConfig, MethodConfig
+from jedax.imports import CUSTOM
+from jedax.methods.base import Method, MethodConfig
+from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_named
 from jedax.search import engines, environment, host
 from jedax.search.devices import own_copy
 from jedax.search.engines import Engine, LocalEngine
 from jedax.search.failures import ALL_FAILED
+from jedax.search.interrupts import Interrupted
 from jedax.search.loop import Callback, Search
 from jedax.search.progress import Progress, Silent
 from jedax.search.tracking import About, Tracker, Tracking
 from jedax.search.tracking import make as make_tracking
 from jedax.store import files
 from jedax.store import run as results
-from jedax.store.config import CUSTOM, FullConfig, RunConfig
+from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.run import Run
-from jedax.tasks import make
 from jedax.tasks.base import Task
-from jedax.tasks.registry import task_entry
+from jedax.tasks.registry import make, task_entry
 
-# Loops of JEDi that a budget should have room for.
-_FEW_LOOPS = 10
+Draw = Callable[[Run, Path], Any]
+"""Draws the figures of a run into a folder."""
 
 
 def run(
-    algorithm: str | MethodConfig | None = None,
+    method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
     task: str | Task = "maze-a",
     *,
     evaluations: int | None = None,
@@ -51,35 +52,34 @@ def run(
     preset: str | None = None,
     track: Sequence[str | Tracker] = (),
     engine: str | Engine = "local",
+    draw: Draw | None = None,
     **settings: Any,
 ) -> Run:
-    """Search, and return what was found.
+    """Search, and return the results.
 
     Example:
         `jedax.run("jedi-x", "maze-a", evaluations=200_000).best().fitness`
 
     Args:
-        algorithm: A method's name, or its parameters, as in `jedax.JediConfig(alpha=0.3)`; None: JEDi-X, or JEDi where
-            a parameter or a preset of its own is given.
-        task: A task's name, the path of a maze file, or a task object of your own.
-        evaluations: Budget of each replica; None: the task's own.
-        seed: Replica r draws its random numbers from seed + r.
-        replicas: Independent searches, run side by side.
-        out: Directory for results; None: nothing is written.
-        overwrite: Replace what an earlier run left in `out`.
+        method: A name, settings such as `jedax.JediConfig(alpha=0.3)`, or a class derived from `jedax.Method`.
+        task: A name, the path of a maze file, `module:name`, or a task object.
+        evaluations: Budget of each replica; default: the task's.
+        seed: Random seed; replica r uses seed + r.
+        replicas: Number of independent searches, run side by side.
+        out: Directory for the results; None: nothing is written.
+        overwrite: Replace an earlier run in `out`.
         start_genotypes: `(given, params)`, the first members of the initial batch; random ones fill it up.
-        callbacks: Called at each report with a `Report`; one that returns True stops the search.
-        progress: What shows how far it is; None: nothing does.
-        preset: Of a method given by name, such as "tuned" for the paper's alpha; None: its first.
-        track: Trackers that follow the run: "tensorboard", "wandb", "mlflow", or objects of your own; see
-            `jedax.search.tracking`.
-        engine: Where a task outside JAX is evaluated: "local", in processes, or "ray", or one that
-            `jedax.search.engines.make` made; it changes nothing that is found.
-        **settings: Parameters of the method, such as `alpha=0.3`, and more of `jedax.store.config.RunConfig`, such
+        callbacks: Called at each report with a `Report`; the search stops when one returns True.
+        progress: Shows the progress; None: silent.
+        preset: A preset of the method, such as "tuned" for the paper's alpha; default: its first.
+        track: Trackers: "tensorboard", "wandb", "mlflow", or objects of your own; see `jedax.search.tracking`.
+        engine: Where a task outside JAX is evaluated: "local", "ray", or an engine; it does not change the results.
+        draw: Draws the figures of the run; None: no figures.
+        **settings: Settings of the method, such as `alpha=0.3`, and of the run (`jedax.store.config.RunConfig`), such
             as `stop_fitness` or `max_seconds`.
 
     Raises:
-        JedaxError: Something in the arguments does not fit, or results cannot be written.
+        JedaxError: An argument does not fit, or results cannot be written.
         Interrupted: Ctrl-C or SIGTERM; with `out`, all that was done is saved.
     """
     if isinstance(task, str):
@@ -88,96 +88,88 @@ def run(
         name = results.name_of(task)
     else:
         raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
-    if algorithm is None:
-        algorithm = default_method(settings, preset)
-    if isinstance(algorithm, str):
-        method, parameters = algorithm, method_defaults(algorithm, name, preset)
-        evaluations = preset_budget(algorithm, name, preset) if evaluations is None else evaluations
-    elif isinstance(algorithm, MethodConfig):
-        method, parameters = name_of_method(algorithm), algorithm
+    given = None
+    if isinstance(method, MethodConfig):
+        entry, parameters, budget = entry_of_settings(method), method, None
     else:
-        raise fail(
-            "algorithm",
-            expected="a name or parameters such as a JediConfig",
-            received=repr(algorithm),
-            remedy="try 'jedi-x'",
-        )
+        entry = method_named(method)
+        parameters, budget = defaults_for(method, name, preset)
+    if entry.name.startswith(CUSTOM):
+        given = entry.method
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
-        check_parameters(method, [unfamiliar])
-        raise unknown("parameter", unfamiliar, [*RunConfig.model_fields, *type(parameters).model_fields])
-    budget = task.default_evaluations if evaluations is None else evaluations
+        check_settings(entry.name, [unfamiliar])
+        raise unknown("setting", unfamiliar, [*RunConfig.model_fields, *type(parameters).model_fields])
     config = FullConfig(
         task=name,
         task_config=None if name.startswith(CUSTOM) else getattr(task, "config", None) or task_entry(name).config(),
-        method=method,
+        method=entry.name,
         method_config=parameters.replace(**settings),
-        run=RunConfig.build({"evaluations": budget, "seed": seed, "replicas": replicas, **of_run}),
+        run=RunConfig.build(
+            {"evaluations": evaluations or budget or task.default_evaluations, "seed": seed, "replicas": replicas}
+            | of_run
+        ),
     )
     made = engines.make(engine)
     try:
-        return start(config, task=task, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
-                     callbacks=callbacks, progress=progress, track=track, engine=made)  # fmt: skip
+        return start(config, task=task, method=given, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
+                     callbacks=callbacks, progress=progress, track=track, engine=made, draw=draw)  # fmt: skip
     finally:
         if made is not engine:
             made.close()
-
-
-def name_of_method(config: MethodConfig) -> str:
-    """Return the name of the method whose own parameters are nearest to these."""
-    own = {name: entry.config for name, entry in METHODS.items() if type(entry.config) is type(config)}
-    return min(own, key=lambda name: sum(own[name].model_dump()[key] != value
-                                         for key, value in config.model_dump().items()))  # fmt: skip
 
 
 def start(
     config: FullConfig,
     *,
     task: Task | None = None,
+    method: type[Method] | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     start_genotypes: np.ndarray | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     began: float | None = None,
-    figures: bool = True,
     track: Sequence[str | Tracker] = (),
     engine: Engine | None = None,
+    draw: Draw | None = None,
 ) -> Run:
-    """Run what `config` says; errors as in `run`.
+    """Run a search with all settings given; errors as in `run`.
 
     Args:
         config: All settings.
-        task: The task, where `config` cannot tell: one defined in Python.
+        task: The task, where the settings cannot name it.
+        method: The class of the method, where the settings cannot name it.
         out: As in `run`.
         overwrite: As in `run`.
-        start_genotypes: As in `run`; None: what `config.run.start_from` names.
+        start_genotypes: As in `run`; None: those in the file `config.run.start_from`.
         callbacks: As in `run`.
-        progress: What shows how far it is; None: nothing is shown.
-        began: `time.perf_counter()` at which the command began; what came before now is the phase "import".
-        figures: Whether to draw them.
+        progress: As in `run`.
+        began: `time.perf_counter()` at the start of the command; the time since then is the phase "import".
         track: As in `run`.
-        engine: Where a task outside JAX is evaluated; None: in processes on this machine.
+        engine: As in `run`; None: processes on this machine.
+        draw: As in `run`.
     """
     progress, engine = progress or Silent(), engine or LocalEngine()
     tracking = make_tracking(track, out)
     config, task = host.settled(config, results.task_of(config, task), progress.note, engine)
     samples = getattr(config.method_config, "samples_per_evaluation", 1)
     if samples > 1 and not task.is_noisy:
-        progress.note(f"Nothing in {task.name} is random: the {samples} samples of a solution agree.")
+        progress.note(f"{task.name} is deterministic: all {samples} samples of a solution are equal.")
     if start_genotypes is None:
         start_genotypes = _read_genotypes(config.run.start_from, task)
     start_genotypes = _check_genotypes(start_genotypes, task)
-    search = _search(config, task, start_genotypes, None, progress, callbacks, began, engine)
-    if len(start_genotypes) > search.algorithm.num_initial:
+    made = method_of(config, task, method)
+    search = _search(config, made, task, start_genotypes, None, progress, callbacks, began, engine)
+    if len(start_genotypes) > made.num_initial:
         raise fail(
             "start_from",
-            expected=f"at most the {search.algorithm.num_initial} genotypes that {config.method} starts from",
+            expected=f"at most the {made.num_initial} genotypes of the initial batch of {config.method}",
             received=len(start_genotypes),
             remedy="give fewer or raise the population",
         )
-    search.programs.shapes(search.roots, start_genotypes)  # whatever does not fit shows before anything is written
+    search.programs.shapes(search.roots, start_genotypes)  # raises what does not fit before anything is written
     try:
         if out is not None and search.leads:
             search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
@@ -186,8 +178,9 @@ def start(
             directory.write_config(config)
             _write_environment(search)
             directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
-        _hint_at_few_loops(search)
-        return _carry_out(search, figures, tracking)
+        for hint in made.hints(search.generations):
+            search.note(hint)
+        return _carry_out(search, tracking, draw)
     finally:
         if search.directory is not None:
             search.directory.release()
@@ -197,31 +190,33 @@ def resume(
     path: str | Path,
     *,
     task: Task | None = None,
+    method: type[Method] | None = None,
     devices: int | Literal["all"] | None = None,
     max_seconds: float | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     began: float | None = None,
-    figures: bool = True,
     track: Sequence[str | Tracker] = (),
     engine: Engine | None = None,
+    draw: Draw | None = None,
 ) -> Run:
-    """Go on with a run that was stopped or killed; it ends as if nothing had stopped it.
+    """Continue a run that was stopped or killed; the results are those of a run without the stop.
 
     Args:
         path: Its directory.
-        task: The task, where it is an object of your own.
-        devices: How many of JAX's devices to go on with; None: as many as it began with.
-        max_seconds: Stop after so many from now; None: after as many as in its settings.
+        task: The task, where it is a Python object that cannot be imported by name.
+        method: The class of the method, where it cannot be imported by name.
+        devices: Number of JAX devices to continue with; None: as in the settings.
+        max_seconds: Stop after this many seconds from now; None: as in the settings.
         callbacks: As in `run`.
         progress: As in `run`.
         began: As in `start`.
-        figures: As in `start`.
-        track: As in `run`; it need not be the same as before.
+        track: As in `run`; trackers may differ from before.
         engine: As in `start`.
+        draw: As in `run`.
 
     Raises:
-        JedaxError: No run there, none of its checkpoints is whole, or another process works on it.
+        JedaxError: No run there, no checkpoint that is whole, or another process works on it.
         Interrupted: As in `run`.
     """
     directory, engine = RunDirectory.open(path), engine or LocalEngine()
@@ -234,27 +229,29 @@ def resume(
     task = results.task_of(config, task)
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
-    search = _search(config, task, given, directory, progress, callbacks, began, engine)
-    search.max_seconds = max_seconds
+    made = method_of(config, task, method, origin=_origin(directory, "method"))
+    search = _search(config, made, task, given, directory, progress, callbacks, began, engine)
+    search.max_seconds, search.digest = max_seconds, stored_config.digest()
     try:
         if search.leads:
             directory.lock()
             if directory.read_config() != stored_config:
                 raise fail(
                     str(path),
-                    expected="the settings that stood there a moment ago",
+                    expected="the settings that were there when this command started",
                     received="others, from another process",
-                    remedy="give the command again if the run that is there now should go on",
+                    remedy="give the command again to continue the run that is there now",
                 )
             _write_environment(search)
             directory.log(f"Resumed{search.on_devices}.")
-        return _carry_out(search, figures, tracking)
+        return _carry_out(search, tracking, draw)
     finally:
         directory.release()
 
 
 def _search(
     config: FullConfig,
+    method: Method,
     task: Task,
     given: np.ndarray,
     directory: RunDirectory | None,
@@ -264,34 +261,21 @@ def _search(
     engine: Engine,
 ) -> Search:
     now = time.perf_counter()
-    algorithm = results.algorithm_of(config, task)
-    search = Search(config, algorithm, task, given, directory, progress or Silent(), engine, callbacks,
+    search = Search(config, method, task, given, directory, progress or Silent(), engine, callbacks,
                     began=now if began is None else began)  # fmt: skip
     search.charge("import", now - search.began)
     return search
 
 
-def _hint_at_few_loops(search: Search) -> None:
-    """Say so where the budget leaves JEDi few choices of targets."""
-    method = search.config.method_config
-    if not isinstance(method, JediConfig):
-        return
-    loops = -(-search.generations // method.generations)
-    if loops < _FEW_LOOPS:
-        search.note(f"JEDi chooses targets {loops} time{'s' * (loops != 1)} only: for more, lower --generations "
-                    f"({method.generations}) or --population ({method.population}), or raise --evaluations "
-                    f"({search.config.run.evaluations:,}).")  # fmt: skip
-
-
 def _write_environment(search: Search) -> None:
-    """Write where a run began; where it goes on elsewhere, add that."""
+    """Write versions and machine of a run that begins; add the machine where a run continues on another one."""
     directory = search.directory
     assert directory is not None
     path, here = directory.path / "environment.json", search.engine.describe()
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # a run that was killed early, or a damaged file
-        known = {**search.environment(), **here}
+        known = {**search.environment(), **here, **_code(search)}
     places = [known, *known.get("resumed_on", [])]
     if any(places[-1].get(name) != value for name, value in here.items()):
         known["resumed_on"] = [*places[1:], here]
@@ -299,10 +283,34 @@ def _write_environment(search: Search) -> None:
         files.write_json(path, known)
 
 
-def _carry_out(search: Search, figures: bool, tracking: Tracking) -> Run:
-    """Search, then write the repertoire, figures and summary, also of a search that was interrupted."""
-    from jedax.search.loop import Interrupted
+def _code(search: Search) -> dict[str, Any]:
+    """Return where the code of the method and the task comes from, where that is not this package."""
+    found = {}
+    for what, name, made in (
+        ("method", search.config.method, search.method),
+        ("task", search.config.task, search.task),
+    ):
+        kind = type(made)
+        if not kind.__module__.startswith("jedax."):
+            try:
+                file = inspect.getsourcefile(kind)
+            except TypeError:  # defined in an interactive session
+                file = None
+            found[what] = {"name": name, "class": f"{kind.__module__}:{kind.__qualname__}", "file": file}
+    return {"code": found} if found else {}
 
+
+def _origin(directory: RunDirectory, what: str) -> str:
+    """Return words for where a run's code came from, such as ", defined in /home/me/mine.py"; empty: unknown."""
+    try:
+        known = json.loads((directory.path / "environment.json").read_text(encoding="utf-8"))
+        return f", defined in {known['code'][what]['file']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _carry_out(search: Search, tracking: Tracking, draw: Draw | None) -> Run:
+    """Search, then write the repertoire, figures and summary, also after an interruption."""
     config, directory = search.config, search.directory
     title = f"{config.task}-{config.label or config.method}-seed{config.run.seed}"
     about = About(title, config.model_dump(mode="json"), None if directory is None else directory.path)
@@ -313,36 +321,34 @@ def _carry_out(search: Search, figures: bool, tracking: Tracking) -> Run:
         try:
             search.run()
         except Interrupted:
-            summary = _finish(search, figures).summary
+            summary = _finish(search, draw).summary
             raise
-        found = _finish(search, figures)
+        found = _finish(search, draw)
         summary = found.summary
         return found
     finally:
         tracking.finish(summary)
 
 
-def _finish(search: Search, figures: bool) -> Run:
+def _finish(search: Search, draw: Draw | None) -> Run:
     mean = std = None
-    if isinstance(search.algorithm, JEDi):
+    if search.method.has_model:
         with search.phase("gp"), environment.one_blas_thread():
-            search.state, at = search.programs.learn_gp(search.state)
-            mean, std = np.asarray(at.mean), np.sqrt(np.asarray(at.variance))
+            search.state, prediction = search.programs.fit_model(search.state)
+            mean, std = np.asarray(prediction.mean), np.sqrt(np.asarray(prediction.variance))
     state = jax.device_get(own_copy(search.state, search.programs.mesh))
     directory = search.directory
     found = Run(
-        config=search.config, task=search.task, cells=search.algorithm.cells, repertoire=state.repertoire,
+        config=search.config, task=search.task, cells=search.method.cells, repertoire=state.repertoire,
         gp_mean=mean, gp_std=std, targets=getattr(state, "targets", None), rows=search.rows, summary={},
         path=None if directory is None else directory.path,
     )  # fmt: skip
     if directory is not None:
         with search.phase("io"), directory.writing():
             results.save_arrays(directory, found)
-        if figures:
+        if draw is not None:
             with search.phase("figures"), directory.writing():
-                from jedax.report.figures import write_figures
-
-                write_figures(found, directory.path / "figures")
+                draw(found, directory.path / "figures")
     summary = _summarise(search)
     if directory is not None:
         with directory.writing():

@@ -1,7 +1,7 @@
-"""The compiled programs of a search: R replicas side by side, all work on the device, or on several.
+"""The compiled programs of a search: R replicas side by side on one device or several.
 
-A replica's random numbers depend on its seed and on counters alone, so a run can be cut into chunks of any
-length, and resumed, without changing a bit.
+The random numbers of a replica depend only on its seed and on counters, so a run can be cut into chunks of any length,
+and resumed, without changing a bit.
 """
 
 from __future__ import annotations
@@ -17,166 +17,175 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from jedax import native
-from jedax.gp import Posterior, Prediction
-from jedax.methods import Algorithm
-from jedax.methods.jedi import JEDi, JEDiState
+from jedax.methods.base import Method
 from jedax.sampling import aggregate
 from jedax.search import devices, failures
 from jedax.search.engines.base import Engine
 from jedax.search.failures import Failures
 from jedax.store.config import RunConfig
-from jedax.tasks.base import Task
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
-# What a random stream is for; each purpose counts for itself.
+# The purposes of random numbers; each has its own stream.
 _INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION, _REEVALUATION = range(6)
 
 
 def _stream(root: PRNGKeyArray, purpose: int, count: int | Int[Array, ""] = 0) -> PRNGKeyArray:
-    """Return the key for one purpose and one count of one replica."""
+    """Return the key of one replica for one purpose and count."""
     return jax.random.fold_in(jax.random.fold_in(root, purpose), count)
 
 
 class Programs:
-    """Programs for one algorithm, task and number of replicas; each is compiled when first called.
+    """The programs for one method, task and number of replicas; each is compiled when it is first called.
 
     Arrays have a leading replica axis.
 
     Attributes:
-        mesh: The devices that share the work, see `jedax.search.devices`; None: one does it all.
+        method: The method.
+        task: The task, or as much of it as the programs need (`init`, `num_params`, `num_descriptors`).
+        replicas: Number of searches side by side.
+        mesh: The devices that share the work, see `jedax.search.devices`; None: one device.
         compile_seconds: Time spent compiling so far.
-        failure_kinds: In which ways an evaluation can fail; see `jedax.search.failures`.
-        donates: Whether a state that is passed in is used up.
-        first_chunk: Generations to run before it is known how long one takes.
+        failure_kinds: The ways in which an evaluation can fail, see `jedax.search.failures`.
+        donates: Whether programs overwrite the state that is passed in.
+        first_chunk: Generations of the first chunk, when the time per generation is not yet known.
     """
 
     first_chunk = 16
-    donates = True  # its buffers serve the next one
+    donates = True
     failure_kinds: tuple[str, ...] = failures.KINDS
 
-    def __init__(self, algorithm: Algorithm, task: Task, replicas: int, mesh: Mesh | None = None):
-        self.algorithm, self.task, self.replicas, self.mesh = algorithm, task, replicas, mesh
+    def __init__(self, method: Method, task: Any, replicas: int, mesh: Mesh | None = None):
+        self.method, self.task, self.replicas, self.mesh = method, task, replicas, mesh
         self.compile_seconds = 0.0
         self._compiled: dict[Any, Callable] = {}
-        # One object for both that need it, so that it is traced once.
-        self._jitted_begin = jax.jit(self._begin)
+        self._jitted_begin = jax.jit(self._begin)  # one object, so that `begin` and `shapes` share one trace
 
     def opened(
         self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool], engine: Engine
     ) -> Any:
-        """Return a context manager in which the programs may be called.
+        """Return a context manager inside which the programs can be called.
 
         Args:
-            settings: Those of the run.
-            note: Told what goes wrong on the way, in a sentence.
-            should_stop: Asked, where a generation takes long, whether to leave it undone.
-            engine: What has the workers.
+            settings: The settings of the run.
+            note: Receives messages about problems.
+            should_stop: Called during long generations; True abandons the generation.
+            engine: Provides the workers.
         """
         return contextlib.nullcontext()
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
-        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`.
+        """Draw, evaluate and store the initial batch, whose first members are `start_genotypes`.
 
         Returns:
-            The state, and how many evaluations failed, `(replicas, kinds)`.
+            The state, and the number of failed evaluations, `(replicas, kinds)`.
         """
         return self._call("begin", self._jitted_begin, (roots, start_genotypes), shared=(1,))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
-        """Return shapes and types of the state, without computing anything.
+        """Return shapes and types of the state without computing anything.
 
         Raises:
-            JedaxError: Something in the settings or in the task does not fit; so it is worth a call early on.
+            JedaxError: The settings do not fit the task.
         """
         begin = devices.spread(self._jitted_begin, self.mesh, 2, shared=(1,))
         return jax.eval_shape(begin, roots, start_genotypes)[0]
 
-    def start_loop(self, roots: PRNGKeyArray, state: Any, progress: float, at: Any = None) -> Any:
-        """Begin a loop: see `Algorithm.start_loop`; `at` is what `learn_gp` predicts, where the choice needs it."""
-        args = roots, state, jnp.float32(progress), at
-        return self._call("start_loop", self._start_loop, args, donate=(1,), shared=(2,))
+    def fit_model(self, state: Any) -> tuple[Any, Any]:
+        """Fit the method's model: see `Method.fit_model`."""
+        return self._call("fit_model", jax.vmap(self.method.fit_model), (state,), donate=(0,))
 
-    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Failures]:
-        """Run that many generations, at least 1.
+    def begin_loop(self, roots: PRNGKeyArray, state: Any, progress: float) -> tuple[Any, Any]:
+        """Begin a loop of the method.
+
+        Args:
+            roots: Keys of the replicas.
+            state: The state so far.
+            progress: Evaluations done / budget, 0 to 1.
 
         Returns:
-            The state, where the last generation got to (see `Algorithm.ends`), and how many evaluations failed in all
-            of them, `(replicas, kinds)`.
+            The state, and the prediction of the model; None where no model guides.
+        """
+        prediction = None
+        if self.method.model_guides:
+            state, prediction = self.fit_model(state)
+        args = roots, state, jnp.float32(progress), prediction
+        state = self._call("start_loop", self._start_loop, args, donate=(1,), shared=(2,))
+        return jax.block_until_ready(state), prediction
+
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Failures]:
+        """Run a number of generations, at least 1.
+
+        Returns:
+            The state, the results of the last generation (see `Method.loop_results`), and the number of failed
+            evaluations, `(replicas, kinds)`.
         """
         args = roots, state, jnp.int32(generations)
         return self._call("advance", self._advance, args, donate=(1,), shared=(2,))
 
-    def learn_gp(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
-        """Let the GP learn from the filled cells, and predict for all: see `JEDi.learn_gp`; JEDi only."""
-        assert isinstance(self.algorithm, JEDi)
-        return self._call("learn_gp", jax.vmap(self.algorithm.learn_gp), (state,), donate=(0,))
-
     def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
         def begin(root: PRNGKeyArray) -> tuple[Any, Failures]:
-            genotypes = self.draw(root, start_genotypes)
+            genotypes = self._draw(root, start_genotypes)
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
-            state = self.init(root, genotypes, evaluation)
+            state = self._init(root, genotypes, evaluation)
             return state, failures.by_kind(failures.count_nan(evaluation), state.repertoire.num_failed)
 
         return jax.vmap(begin)(roots)
 
-    def draw(self, root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Float[Array, "batch params"]:
-        """Return the initial batch of one replica, traced."""
-        batch = self.algorithm.num_initial
+    def _draw(self, root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Float[Array, "batch params"]:
+        """Return the initial batch of one replica."""
+        batch = self.method.num_initial
         keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
         return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(native.drawn_by_jax(keys))])[:batch]
 
-    def init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
-        """Return the state of one replica after its initial batch, traced."""
-        return self.algorithm.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
+    def _init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
+        """Return the state of one replica after its initial batch."""
+        return self.method.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
 
-    def generation_keys(self, root: PRNGKeyArray, state: Any) -> PRNGKeyArray:
-        """Return the keys for asking, evaluating and telling of one replica's next generation, traced."""
+    def _generation_keys(self, root: PRNGKeyArray, state: Any) -> PRNGKeyArray:
+        """Return the keys for `ask`, evaluation and `tell` of the next generation of one replica."""
         return jax.random.split(_stream(root, _GENERATION, state.generation), 3)
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         key = native.drawn_by_jax(key)
-        needs_transitions = self.algorithm.needs_transitions
+        needs_transitions = self.method.needs_transitions
         evaluate = self.task.evaluate_with_transitions if needs_transitions else self.task.evaluate_batch
         num_shares = devices.describe(self.mesh)[devices.POPULATION]
         if num_shares > 1:
             evaluate = functools.partial(devices.evaluate_in_shares, evaluate, num_shares)
-        if self.algorithm.samples == 1:
+        if self.method.samples == 1:
             return evaluate(key, genotypes)
-        keys = jax.random.split(key, self.algorithm.samples)
-        how = self.algorithm.config.sample_aggregation
+        keys = jax.random.split(key, self.method.samples)
+        how = self.method.config.sample_aggregation
         return aggregate(jax.vmap(evaluate, in_axes=(0, None))(keys, genotypes), how)
 
-    def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], at: Any) -> Any:
-        def start(root: PRNGKeyArray, state: Any, at: Any) -> Any:
-            key = _stream(root, _LOOP, state.generation)
-            learnt = () if at is None else (at,)
-            return self.algorithm.start_loop(key, state, progress, *learnt)
+    def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], prediction: Any) -> Any:
+        def start(root: PRNGKeyArray, state: Any, prediction: Any) -> Any:
+            return self.method.start_loop(_stream(root, _LOOP, state.generation), state, progress, prediction)
 
-        return jax.vmap(start)(roots, state, at)
+        return jax.vmap(start)(roots, state, prediction)
 
     def _advance(
         self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
     ) -> tuple[Any, dict[str, Array], Failures]:
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
-            ask_key, evaluate_key, tell_key = self.generation_keys(root, state)
-            genotypes, state = self.algorithm.ask(ask_key, state)
+            ask_key, evaluate_key, tell_key = self._generation_keys(root, state)
+            genotypes, state = self.method.ask(ask_key, state)
             evaluation = self._evaluate(evaluate_key, genotypes)
-            state = self.algorithm.tell(tell_key, state, genotypes, evaluation)[0]
+            state = self.method.tell(tell_key, state, genotypes, evaluation)[0]
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
             return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
-        batch = *roots.shape, self.algorithm.config.batch
+        batch = *roots.shape, self.method.batch
         none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
         before, no_nan = state.repertoire.num_failed, jnp.zeros(roots.shape, jnp.int32)
 
         def step(_: Any, carry: tuple[Any, Evaluation, Any]) -> tuple[Any, Evaluation, Any]:
             state, evaluation = jax.vmap(generation)(roots, carry[0])
-            return state, evaluation, carry[2] + self.algorithm.samples * failures.count_nan(evaluation)
+            return state, evaluation, carry[2] + self.method.samples * failures.count_nan(evaluation)
 
         state, last, num_nan = jax.lax.fori_loop(0, generations, step, (state, none, no_nan))
         failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
-        return state, jax.vmap(self.algorithm.ends)(state, last), failed
+        return state, jax.vmap(self.method.loop_results)(state, last), failed
 
     def _call(
         self,
@@ -186,14 +195,14 @@ class Programs:
         donate: tuple[int, ...] = (),
         shared: tuple[int, ...] = (),
     ) -> Any:
-        """Call a program, compiled ahead of time so that compilation can be told from work.
+        """Call a program, compiled ahead of time so that the time of compilation is known.
 
         Args:
-            name: The program's.
-            function: What it does.
+            name: Name of the program.
+            function: What it computes.
             args: Its arguments, with a leading replica axis.
-            donate: Places of those that are used up.
-            shared: Places of those without a replica axis.
+            donate: Positions of the arguments whose memory it may overwrite.
+            shared: Positions of the arguments without a replica axis.
         """
         args = devices.place(args, self.mesh, shared)
         shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(args))
@@ -207,11 +216,64 @@ class Programs:
         return self._compiled[name, shapes](*args)
 
 
+class StepPrograms(Programs):
+    """Programs for evaluations outside JAX: asking and telling are compiled apart.
+
+    Nothing is donated, so that a generation that is abandoned leaves the state as it was.
+    """
+
+    first_chunk = 1
+    donates = False
+
+    def draw(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Float[Array, "replicas b p"]:
+        """Return the initial batches; their first members are `start_genotypes`."""
+        return self._call("draw", jax.vmap(self._draw, in_axes=(0, None)), (roots, start_genotypes))
+
+    def init(self, roots: PRNGKeyArray, genotypes: Float[Array, "replicas b p"], evaluation: Evaluation) -> Any:
+        """Return the state after the evaluated initial batches."""
+        return self._call("init", jax.vmap(self._init), (roots, genotypes, evaluation))
+
+    def ask(self, roots: PRNGKeyArray, state: Any) -> tuple[Float[Array, "replicas b p"], Any]:
+        """Return a generation of every replica, and the state that `tell` expects."""
+
+        def ask(root: PRNGKeyArray, state: Any) -> Any:
+            return self.method.ask(self._generation_keys(root, state)[0], state)
+
+        return self._call("ask", jax.vmap(ask), (roots, state))
+
+    def tell(
+        self, roots: PRNGKeyArray, state: Any, genotypes: Float[Array, "replicas b p"], evaluation: Evaluation
+    ) -> Any:
+        """Return the state after an evaluated generation."""
+
+        def tell(root: PRNGKeyArray, state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
+            return self.method.tell(self._generation_keys(root, state)[2], state, genotypes, evaluation)[0]
+
+        return self._call("tell", jax.vmap(tell), (roots, state, genotypes, evaluation))
+
+    def aggregate(self, samples: Evaluation) -> Evaluation:
+        """Return one evaluation per solution from its samples, a leading axis."""
+        how = self.method.config.sample_aggregation
+        return self._call("aggregate", functools.partial(aggregate, how=how), (samples,))
+
+    def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
+        """Return shapes and types of the state; errors as for all programs."""
+
+        def begin(root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+            genotypes = self._draw(root, start_genotypes)
+            if self.method.needs_transitions:
+                self.task.evaluate_with_transitions(root, genotypes)
+            evaluation = Evaluation(jnp.zeros(len(genotypes)), jnp.zeros((len(genotypes), self.task.num_descriptors)))
+            return self._init(root, genotypes, evaluation)
+
+        return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
+
+
 def reevaluation_key(seed: int) -> PRNGKeyArray:
-    """Return the key from which samples after a search come: a stream that no search of any method draws from."""
+    """Return the key for samples after a search, from a stream that no search uses."""
     return _stream(jax.random.key(seed), _REEVALUATION)
 
 
 def replica_roots(seed: int, replicas: int) -> PRNGKeyArray:
-    """Return the keys from which all randomness of each replica comes: those of seeds `seed + r`."""
+    """Return the keys from which all random numbers of each replica derive: those of seeds `seed + r`."""
     return native.drawn_natively(jax.vmap(jax.random.key)(jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed)))

@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.sampling import aggregate
 from jedax.search import failures
-from jedax.search.compiled import Programs
+from jedax.search.compiled import StepPrograms
 from jedax.search.engines.base import Engine
 from jedax.search.workers.pool import Pool, Stopped
 from jedax.store.config import FullConfig, RunConfig
@@ -82,15 +81,10 @@ def _evaluate_in_jax(task: Task, genotypes: np.ndarray) -> tuple[np.ndarray, np.
     return np.asarray(evaluation.fitness), np.asarray(evaluation.descriptor)
 
 
-class HostPrograms(Programs):
-    """Programs for a task outside JAX; the batches of all replicas are evaluated as one.
+class HostPrograms(StepPrograms):
+    """Programs for a task that worker processes evaluate; the batches of all replicas are evaluated as one."""
 
-    Nothing is donated: a generation that is given up leaves the state as it was.
-    """
-
-    first_chunk = 1
     failure_kinds = failures.HOST_KINDS
-    donates = False
     task: HostTask
 
     _pool: Pool | None = None
@@ -100,7 +94,7 @@ class HostPrograms(Programs):
     def opened(
         self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool], engine: Engine
     ) -> Iterator[None]:
-        """Have workers for as long as this lasts."""
+        """Start the workers, and close them at the end."""
         self._pool = open_pool(engine, self.task, settings, note)
         self._should_stop = should_stop
         try:
@@ -110,61 +104,39 @@ class HostPrograms(Programs):
             self._pool = None
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Any]:
-        """Draw, evaluate and store the initial batch; its first members are `start_genotypes`."""
-        draw = jax.vmap(self.draw, in_axes=(0, None))
-        genotypes = self._call("draw", draw, (roots, start_genotypes))
+        """Draw, evaluate and store the initial batch, whose first members are `start_genotypes`."""
+        genotypes = self.draw(roots, start_genotypes)
         evaluation, failed = self._evaluate_all(genotypes)
-        return self._call("init", jax.vmap(self.init), (roots, genotypes, evaluation)), failed
-
-    def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
-        """Return shapes and types of the state; errors as for all programs."""
-
-        def begin(root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
-            genotypes = self.draw(root, start_genotypes)
-            if self.algorithm.needs_transitions:
-                self.task.evaluate_with_transitions(root, genotypes)
-            evaluation = Evaluation(jnp.zeros(len(genotypes)), jnp.zeros((len(genotypes), self.task.num_descriptors)))
-            return self.init(root, genotypes, evaluation)
-
-        return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
+        return self.init(roots, genotypes, evaluation), failed
 
     def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Any]:
-        """Run that many generations, or as many as there is time for before the search is to stop."""
+        """Run a number of generations, fewer if the search is asked to stop."""
         assert self._pool is not None
         evaluation = None
         failed = np.zeros((self.replicas, len(self.failure_kinds)), int)
         self._pool.should_stop = self._should_stop
         try:
             for _ in range(generations):
-                genotypes, asked = self._call("ask", jax.vmap(self._ask), (roots, state))
+                genotypes, asked = self.ask(roots, state)
                 evaluation, failed_now = self._evaluate_all(genotypes)
                 failed += failed_now
-                state = self._call("tell", jax.vmap(self._tell), (roots, asked, genotypes, evaluation))
+                state = self.tell(roots, asked, genotypes, evaluation)
         except Stopped:
             pass
         if evaluation is None:
             return state, {}, failed
-        return state, self._call("ends", jax.vmap(self.algorithm.ends), (state, evaluation)), failed
-
-    def _ask(self, root: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
-        return self.algorithm.ask(self.generation_keys(root, state)[0], state)
-
-    def _tell(
-        self, root: PRNGKeyArray, state: Any, genotypes: Float[Array, "batch params"], evaluation: Evaluation
-    ) -> Any:
-        return self.algorithm.tell(self.generation_keys(root, state)[2], state, genotypes, evaluation)[0]
+        return state, self._call("loop_results", jax.vmap(self.method.loop_results), (state, evaluation)), failed
 
     def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> tuple[Evaluation, np.ndarray]:
-        """Return results, and how many failed, `(replicas, kinds)`."""
+        """Return the evaluations, and the number of failed ones, `(replicas, kinds)`."""
         assert self._pool is not None
         replicas, batch, params = genotypes.shape
-        rows, method = np.asarray(genotypes).reshape(-1, params), self.algorithm.config
-        if self.algorithm.samples == 1:
+        rows = np.asarray(genotypes).reshape(-1, params)
+        if self.method.samples == 1:
             found = checked(self.task, *self._pool.evaluate(rows))
         else:
-            samples = evaluate_samples(self.task, self._pool, rows, range(self.algorithm.samples))
-            found = self._call("aggregate", functools.partial(aggregate, how=method.sample_aggregation), (samples,))
-        lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # a solution with any of its samples
+            found = self.aggregate(evaluate_samples(self.task, self._pool, rows, range(self.method.samples)))
+        lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # of any sample of a solution
         failed = failures.count_on_host(np.asarray(found.fitness), np.asarray(found.descriptor), lost, replicas)
         evaluation = jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
-        return evaluation, self.algorithm.samples * failed
+        return evaluation, self.method.samples * failed

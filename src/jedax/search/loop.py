@@ -16,8 +16,7 @@ import jax
 import numpy as np
 
 from jedax.errors import fail
-from jedax.methods import Algorithm
-from jedax.methods.jedi import JEDi
+from jedax.methods.base import Method
 from jedax.search import devices, environment
 from jedax.search.compiled import Programs, replica_roots
 from jedax.search.engines.base import Engine
@@ -63,7 +62,7 @@ class Search:
 
     Attributes:
         config: All settings.
-        algorithm: The method.
+        method: The method.
         task: The task.
         start_genotypes: `(given, params)`, the first members of the initial batch.
         directory: Where results go; None: nowhere.
@@ -73,11 +72,12 @@ class Search:
         began: `time.perf_counter()` when this process took it up.
         phases: Seconds by phase, those of earlier processes included.
         source: Where an earlier process left its checkpoints; None: in `directory`.
-        max_seconds: After how many this process stops; None: as the settings say.
+        max_seconds: Stop after this many seconds; None: as in the settings.
+        digest: Checksum of the settings that checkpoints must have been written with.
     """
 
     config: FullConfig
-    algorithm: Algorithm
+    method: Method
     task: Task
     start_genotypes: np.ndarray
     directory: RunDirectory | None
@@ -88,22 +88,24 @@ class Search:
     phases: dict[str, float] = field(default_factory=dict)
     source: RunDirectory | None = None
     max_seconds: float | None = None
+    digest: str = ""
 
     def __post_init__(self) -> None:
         run = self.config.run
-        self.batch = self.algorithm.evaluations_per_generation
-        least = self.algorithm.initial_evaluations
+        self.digest = self.digest or self.config.digest()
+        self.batch = self.method.evaluations_per_generation
+        least = self.method.initial_evaluations
         if run.evaluations < least:
             raise fail(
                 "evaluations",
                 expected=f"at least one generation of {least}",
                 received=run.evaluations,
-                remedy="raise the budget or lower the population" + " or the samples" * (self.algorithm.samples > 1),
+                remedy="raise the budget or lower the population" + " or the samples" * (self.method.samples > 1),
             )
         self.generations = (run.evaluations - least) // self.batch
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
-        self.programs: Programs = programs_for(self.algorithm, self.task, run.replicas, run.devices)
+        self.programs: Programs = programs_for(self.method, self.task, run.replicas, run.devices)
         if not self.leads:
             self.source, self.directory, self.progress = self.source or self.directory, None, Silent()
         self._affordable = self.programs.first_chunk  # generations that fit a chunk; grows from a careful start
@@ -117,11 +119,7 @@ class Search:
     @property
     def evaluations(self) -> int:
         """Evaluations done so far by each replica."""
-        return self.algorithm.initial_evaluations + self.generation * self.batch
-
-    @property
-    def _gp_guides(self) -> bool:
-        return isinstance(self.algorithm, JEDi) and self.algorithm.uses_gp
+        return self.method.initial_evaluations + self.generation * self.batch
 
     @property
     def seconds(self) -> float:
@@ -151,7 +149,7 @@ class Search:
         if self.directory is None or not self.config.run.history:
             return None
         path = self.directory.path / history.FILE
-        return history.Recorder(path, self.algorithm, self.generations, self.report_every)
+        return history.Recorder(path, self.method, self.generations, self.report_every)
 
     def run(self) -> None:
         """Search until the budget is spent or something stops it, then save the state.
@@ -205,7 +203,7 @@ class Search:
             if self.directory is not None:
                 self.directory.log(f"{warning} Went back to the checkpoint at {facts['evaluations']} evaluations.")
             self.progress.note(f"{warning} Going on from {facts['evaluations']:,} evaluations.")
-        self.generation = (facts["evaluations"] - self.algorithm.initial_evaluations) // self.batch
+        self.generation = (facts["evaluations"] - self.method.initial_evaluations) // self.batch
         self._reported_at = self.generation
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
         for place, kind in enumerate(self.programs.failure_kinds):
@@ -230,14 +228,14 @@ class Search:
 
     def _check_restored(self, source: RunDirectory, facts: dict[str, Any]) -> None:
         """Check that a checkpoint is one of this run, and its parts of one moment."""
-        if facts["config"] != self.config.digest():
+        if facts["config"] != self.digest:
             raise fail(
                 str(source.path),
                 expected="a checkpoint of the run in config.yaml",
                 received="one of other settings",
                 remedy="restore config.yaml or start anew with --overwrite",
             )
-        generation, rest = divmod(facts["evaluations"] - self.algorithm.initial_evaluations, self.batch)
+        generation, rest = divmod(facts["evaluations"] - self.method.initial_evaluations, self.batch)
         counts = [len(numbers) for numbers in facts.get("failures", {}).values()]
         agrees = rest == 0 and 0 <= generation <= self.generations
         agrees = agrees and (np.asarray(self.state.generation) == generation).all()
@@ -252,11 +250,11 @@ class Search:
     def _chunk(self) -> None:
         """Choose targets where a loop begins, then run generations up to the next mark."""
         earlier = self.state
-        if self.algorithm.is_loop_start(self.generation):
-            self._start_loop()
+        if self.method.is_loop_start(self.generation):
+            self._begin_loop()
         before = self.generation
         ends = [self.generations, before + self._affordable]
-        for step in (self.algorithm.generations_per_loop, self.report_every):
+        for step in (self.method.generations_per_loop, self.report_every):
             if step is not None:
                 ends.append((before // step + 1) * step)
         with self.phase("simulate+es"):
@@ -269,24 +267,20 @@ class Search:
             self.state = earlier
             return
         self._failures += np.asarray(failed)
-        if self.recorder and (self.algorithm.is_loop_start(self.generation) or self.generation == self.generations):
+        if self.recorder and (self.method.is_loop_start(self.generation) or self.generation == self.generations):
             with self.phase("io"):
                 self.recorder.end(self.generation, self.evaluations, reached)
         per_generation = seconds / (self.generation - before)
         affordable = max(1, min(round(_CHUNK_SECONDS / per_generation), 2 * self._affordable))
         self._affordable = devices.as_leader_says(self.programs.mesh, affordable)
 
-    def _start_loop(self) -> None:
-        with self.phase("gp" if self._gp_guides else "simulate+es"):
+    def _begin_loop(self) -> None:
+        with self.phase("gp" if self.method.model_guides else "simulate+es"):
             progress = self.evaluations / self.config.run.evaluations
-            at = None
-            if self._gp_guides:
-                self.state, at = self.programs.learn_gp(self.state)
-            self.state = self.programs.start_loop(self.roots, self.state, progress, at)
-            jax.block_until_ready(self.state)
+            self.state, prediction = self.programs.begin_loop(self.roots, self.state, progress)
         if self.recorder:
             with self.phase("io"):
-                self.recorder.start(self.generation, self.evaluations, self.state, at)
+                self.recorder.start(self.generation, self.evaluations, self.state, prediction)
 
     def _end_of_chunk(self, caught: list[int]) -> None:
         """Report, show, save, and see whether it is time to stop."""
@@ -345,7 +339,7 @@ class Search:
         """Return one row of metrics per replica."""
         repertoire = self.state.repertoire
         small = {name: getattr(repertoire, name) for name in ("fitness", "best_fitness", "num_failed", "num_outside")}
-        found, own = jax.device_get((small, self.algorithm.numbers(self.state)))
+        found, own = jax.device_get((small, self.method.metrics(self.state)))
         failed = [list(zip(self.programs.failure_kinds, numbers, strict=True)) for numbers in self._failures]
         rows = []
         for replica in range(self.config.run.replicas):
@@ -389,7 +383,7 @@ class Search:
                 "seconds": self.seconds,
                 "phases": self.phases,
                 "status": self.status,
-                "config": self.config.digest(),
+                "config": self.digest,
                 "failures": dict(zip(self.programs.failure_kinds, self._failures.T.tolist(), strict=True)),
             }
             self.directory.save_checkpoint(devices.own_copy(self.state, self.programs.mesh), facts)

@@ -1,8 +1,11 @@
-"""Searches for simulators that JAX cannot run: ask for genotypes, evaluate them anywhere, tell what came out."""
+"""`Optimizer`: the search with `ask` and `tell`, for evaluations that are done elsewhere.
+
+It runs the programs of the loop (`jedax.search.compiled.StepPrograms`) with one replica: a search that is told what a
+task in worker processes gives finds the same solutions, bit for bit, as `jedax.run` with that task.
+"""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -16,45 +19,52 @@ import numpy as np
 
 from jedax.arrays import numbers
 from jedax.errors import JedaxError, fail
-from jedax.methods import Algorithm, make_algorithm
-from jedax.methods.registry import check_parameters, config_class, default_method, method_defaults
-from jedax.methods.settings import MethodConfig
+from jedax.methods.base import Method, MethodConfig
+from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_defaults, method_named
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
-from jedax.sampling import aggregate
 from jedax.search import environment
+from jedax.search.compiled import StepPrograms, replica_roots
+from jedax.search.programs import step_programs_for
 from jedax.store import files
 from jedax.store.run import Solution
 from jedax.types import Evaluation
 
 _KIND = "jedax optimizer "
-_FORMAT = f"{_KIND}1"
+_FORMAT = f"{_KIND}2"
 _REMEDIES = ("give one entry per genotype of the batch", "give one entry per genotype of the batch, in its order")
 
 
 @dataclass(frozen=True)
-class _Outside:
-    """All that is known of a problem outside."""
+class OutsideTask:
+    """What is known about a problem that is evaluated elsewhere."""
 
     num_params: int
     descriptor_bounds: Bounds
     initial_std: float
 
     @property
+    def num_descriptors(self) -> int:
+        """Number of descriptors."""
+        return len(self.descriptor_bounds[0])
+
+    @property
     def qd_offset(self) -> float:
+        """A lower bound of the fitness: unknown."""
         raise fail(
             "threshold_min",
-            expected="a number, for the lowest fitness of your problem is not known",
+            expected="a number, because no lower bound of your problem's fitness is known",
             received="'task'",
-            remedy="give a fitness that no solution falls below; with minimise=True, minus what none exceeds",
+            remedy="give a lower bound of the fitness; with minimise=True, minus an upper bound of what you minimise",
         )
 
     def init(self, key: Any) -> Any:
+        """Draw a genotype of normal numbers around zero."""
         return self.initial_std * jax.random.normal(key, (self.num_params,))
 
 
 class Optimizer:
-    """A search that is fed from outside.
+    """A search with `ask` and `tell`.
 
     Example:
         ```python
@@ -68,13 +78,13 @@ class Optimizer:
     Args:
         num_params: Length of a genotype.
         descriptor_bounds: `(lows, highs)` of the descriptors.
-        evaluations: Budget; `done` follows it, and JEDi's alpha. Asking goes on beyond it.
-        method: A method's name, or its parameters; None: JEDi-X, or JEDi where a parameter of its own is given.
+        evaluations: Budget, for `done` and for settings that change over a run; `ask` still works beyond it.
+        method: A name, settings such as a `JediConfig`, or a class derived from `jedax.Method`; default: JEDi-X.
         initial: `(given, num_params)`, the first members of the initial batch; random ones fill it up.
         initial_std: Standard deviation of the random ones, drawn around zero.
-        seed: Same seed, same results told: same bits.
-        minimise: Whether low fitness is good. `tell` then takes, and `best` gives, what is minimised.
-        **parameters: Changes to the method's parameters, such as `alpha=0.3`.
+        seed: Random seed.
+        minimise: Whether to minimise: `tell` then expects, and `best` gives, what is minimised.
+        **settings: Changes to the method's settings, such as `population=32`.
 
     Raises:
         JedaxError: An argument that does not fit.
@@ -86,35 +96,23 @@ class Optimizer:
         descriptor_bounds: tuple[Sequence[float], Sequence[float]],
         *,
         evaluations: int,
-        method: str | MethodConfig | None = None,
+        method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
         initial: np.ndarray | None = None,
         initial_std: float = 1.0,
         seed: int = 0,
         minimise: bool = False,
-        **parameters: Any,
+        **settings: Any,
     ):
-        if method is None:
-            method = default_method(parameters)
-        config: Any = method
-        if isinstance(method, str):
-            config = method_defaults(method, "")
-            check_parameters(method, parameters)
-        if not isinstance(config, MethodConfig):
-            raise fail(
-                "method",
-                expected="a name or parameters such as a JediConfig",
-                received=repr(method),
-                remedy="try 'jedi-x'",
-            )
-        self.config = config.replace(**parameters) if parameters else config
-        generation = self.config.evaluations_per_generation
-        least = {"num_params": (num_params, 1), "evaluations": (evaluations, generation), "seed": (seed, 0)}
-        for name, (value, low) in least.items():
+        if isinstance(method, MethodConfig):
+            entry, config = entry_of_settings(method), method
+        else:
+            entry, config = method_named(method), method_defaults(method)
+            check_settings(entry.name, settings)
+        self.config: Any = config.replace(**settings)
+        for name, value, low in (("num_params", num_params, 1), ("evaluations", evaluations, 1), ("seed", seed, 0)):
             if not isinstance(value, int | np.integer) or not low <= value < 2**32:
-                what = " (a generation)" if name == "evaluations" else ""
-                raise fail(
-                    name, expected=f"a whole number of at least {low}{what}", received=repr(value), remedy="change it"
-                )
+                expected = f"a whole number of at least {low}"
+                raise fail(name, expected=expected, received=repr(value), remedy="change it")
         if not (isinstance(initial_std, int | float | np.number) and 0 <= initial_std < float("inf")):
             raise fail(
                 "initial_std", expected="a finite number of at least 0", received=repr(initial_std), remedy="change it"
@@ -128,42 +126,44 @@ class Optimizer:
                 received=repr(descriptor_bounds),
                 remedy="change it",
             ) from None
-        problem = _Outside(int(num_params), (lows, highs), float(initial_std))
-        self._algorithm = make_algorithm(self.config, problem)
-        self._initial_std = initial_std
-        self._num_params, self._budget, self._seed, self.minimise = (
-            int(num_params),
-            int(evaluations),
-            seed,
-            minimise,
-        )
+        self._name, self._seed, self._budget, self.minimise = entry.name, int(seed), int(evaluations), minimise
+        self._task = OutsideTask(int(num_params), (lows, highs), float(initial_std))
+        self._method = entry.method(self.config, self._task)
+        if evaluations < self._method.evaluations_per_generation:
+            expected = f"at least {self._method.evaluations_per_generation} (one generation)"
+            raise fail("evaluations", expected=expected, received=evaluations, remedy="raise it")
+        self._programs: StepPrograms = step_programs_for(self._method, self._task)
+        self._roots = replica_roots(self._seed, 1)
+        self._given = self._check_initial(initial)
         self._state: Any = None
+        self._asked: Any = None  # the state that `tell` expects, with a batch that was asked for
         self._pending: np.ndarray | None = None
-        self._initial = self._initial_batch(initial, initial_std)
 
     @property
     def evaluations(self) -> int:
         """Evaluations told so far."""
-        return 0 if self._state is None else int(self._algorithm.evaluations(self._state))
+        return 0 if self._state is None else int(self._method.evaluations(self._state)[0])
 
     @property
     def done(self) -> bool:
         """Whether the budget has no room for another generation."""
-        return self.evaluations + self._algorithm.evaluations_per_generation > self._budget
+        return self.evaluations + self._method.evaluations_per_generation > self._budget
 
     @property
     def cells(self) -> Cells:
-        """How the descriptor space is cut."""
-        return self._algorithm.cells
+        """The cells of the repertoire."""
+        return self._method.cells
 
     @property
     def repertoire(self) -> Repertoire:
-        """What was found so far, as NumPy arrays; fitness is maximised here, whatever `minimise` says.
+        """The solutions found so far, as NumPy arrays; fitness is maximised here, also with `minimise`.
 
         Raises:
             JedaxError: Nothing was told yet.
         """
-        return jax.device_get(self._told().repertoire)
+        if self._state is None:
+            raise fail("best", expected="at least one tell()", received="none", remedy="call ask(), then tell()")
+        return jax.tree.map(lambda leaf: leaf[0], jax.device_get(self._state.repertoire))
 
     @property
     def best(self) -> Solution:
@@ -172,62 +172,72 @@ class Optimizer:
         Raises:
             JedaxError: Nothing was told yet.
         """
-        found = jax.device_get(self._told().repertoire)
+        found = self.repertoire
         fitness = float(found.best_fitness)
-        return Solution(found.best_genotype, -fitness if self.minimise else fitness, found.best_descriptor)
+        return Solution(
+            np.asarray(found.best_genotype), -fitness if self.minimise else fitness, np.asarray(found.best_descriptor)
+        )
 
     def ask(self) -> np.ndarray:
-        """Return genotypes to evaluate, `(batch, num_params)`; until they are told, the same ones again."""
+        """Return genotypes to evaluate, `(batch, num_params)`; the same ones until they are told."""
         if self._pending is None:
-            self._pending = self._next_batch()
+            if self._state is None:
+                self._pending = np.asarray(self._programs.draw(self._roots, jnp.asarray(self._given))[0])
+            else:
+                if self._method.is_loop_start(int(self._state.generation[0])):
+                    with environment.one_blas_thread():
+                        progress = self.evaluations / self._budget
+                        self._state, _ = self._programs.begin_loop(self._roots, self._state, progress)
+                genotypes, self._asked = self._programs.ask(self._roots, self._state)
+                self._pending = np.asarray(genotypes[0])
         return self._pending.copy()
 
     def tell(self, fitness: Any, descriptors: Any) -> None:
-        """Take what evaluating the last batch gave.
+        """Take the evaluation of the last batch.
 
-        With several samples per evaluation (`samples_per_evaluation`), each has an axis for them after the first:
-        `(batch, samples)` and `(batch, samples, d)`; see `jedax.sampling` for what becomes of them.
+        With several samples per evaluation (`samples_per_evaluation`) both have a second axis for them: `(batch,
+        samples)` and `(batch, samples, d)`.
 
         Args:
-            fitness: `(batch,)`; what is not finite counts as failed.
+            fitness: `(batch,)`; values that are not finite count as failed.
             descriptors: `(batch, d)`, one row per genotype, in the order of the batch.
 
         Raises:
-            JedaxError: Nothing was asked, or a shape does not fit. Nothing is changed then.
+            JedaxError: Nothing was asked, or a shape does not fit; nothing is changed then.
         """
         if self._pending is None:
             raise fail("tell", expected="a batch from ask() first", received="none", remedy="call ask(), then tell()")
-        samples, num_descriptors = self._algorithm.samples, self.cells.centroids.shape[1]
+        samples = self._method.samples
         shape = (len(self._pending),) if samples == 1 else (len(self._pending), samples)
         fitness = numbers("fitness", fitness, shape, *_REMEDIES)
-        descriptors = numbers("descriptors", descriptors, (*shape, num_descriptors), *_REMEDIES)
+        descriptors = numbers("descriptors", descriptors, (*shape, self._task.num_descriptors), *_REMEDIES)
         evaluation = Evaluation(jnp.asarray(-fitness if self.minimise else fitness), jnp.asarray(descriptors))
         if samples > 1:
-            by_sample = jax.tree.map(lambda values: jnp.swapaxes(values, 0, 1), evaluation)
-            evaluation = aggregate(by_sample, self.config.sample_aggregation)
-        genotypes = jnp.asarray(self._pending)
+            evaluation = self._programs.aggregate(jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), evaluation))
+        evaluation = jax.tree.map(lambda part: part[None], evaluation)
+        genotypes = jnp.asarray(self._pending)[None]
         if self._state is None:
-            self._state = _init(self._algorithm, self._key(0), genotypes, evaluation)
+            self._state = self._programs.init(self._roots, genotypes, evaluation)
         else:
-            self._state = _tell(self._algorithm, self._key(2), self._state, genotypes, evaluation)
-        self._pending = None
+            self._state = self._programs.tell(self._roots, self._asked, genotypes, evaluation)
+        self._pending = self._asked = None
 
     def save(self, path: str | Path) -> None:
-        """Write all there is to one file, atomically; `load` brings it back, a batch that is out included.
+        """Write everything to one file, atomically, including a batch that was asked for; `load` reads it.
 
         Raises:
             JedaxError: The file cannot be written.
         """
-        tree = {"state": self._state, "pending": self._pending, "initial": self._initial}
+        tree = {"state": self._state, "asked": self._asked, "pending": self._pending, "given": self._given}
         arrays = files.flatten(tree)
         facts = {
-            "num_params": self._num_params,
+            "num_params": self._task.num_params,
             "descriptor_bounds": self.cells.bounds,
             "evaluations": self._budget,
             "seed": self._seed,
             "minimise": self.minimise,
-            "initial_std": self._initial_std,
-            "kind": type(self.config).__name__,
+            "initial_std": self._task.initial_std,
+            "method": self._name,
             "config": self.config.model_dump(mode="json"),
             "sha256": _digest(arrays),
         }
@@ -243,109 +253,74 @@ class Optimizer:
             ) from None
 
     @classmethod
-    def load(cls, path: str | Path) -> Optimizer:
-        """Bring back what `save` wrote; the search goes on with the same bits.
+    def load(cls, path: str | Path, method: type[Method] | None = None) -> Optimizer:
+        """Return the optimizer that `save` wrote; the search continues with the same bits.
+
+        Args:
+            path: The file.
+            method: The class of the method, where it was defined in a script and cannot be imported.
 
         Raises:
-            JedaxError: The file is missing, damaged, or something else.
+            JedaxError: The file is missing, damaged, not a saved optimizer, or its method cannot be imported.
         """
-        from safetensors import SafetensorError, safe_open
-
+        facts, arrays = _read(Path(path))
         try:
-            with safe_open(str(path), "np") as file:
-                metadata = file.metadata() or {}
-            received = str(metadata.get("format"))
-            if received != _FORMAT and received.startswith(_KIND):
-                raise files.other_format(path, repr(_FORMAT), repr(received[:60]))
-            if received != _FORMAT:
-                raise files.CorruptError(f"{path}: expected a saved optimizer, got another file; check the path.")
-            facts = dict(json.loads(metadata["facts"]))
-        except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-            if isinstance(error, JedaxError):
-                raise
-            raise files.CorruptError(f"{path}: expected a saved optimizer, got {error}; restore it.") from None
-        arrays = files.read_tensors(Path(path))
-        if _digest(arrays) != facts.pop("sha256", None):
-            raise files.CorruptError(f"{path}: expected another checksum; the file is damaged, restore it.")
-        initial = arrays.get("['initial']")
-        if initial is None or initial.ndim != 2 or initial.shape[1] != facts.get("num_params"):
-            raise files.CorruptError(f"{path}: expected the first genotypes of the search, got none; restore it.")
-        try:
-            config = config_class(facts.pop("kind")).build(facts.pop("config"), where=str(path))
-            optimizer = cls(method=config, **facts)
+            name, settings = str(facts.pop("method")), facts.pop("config")
+            kind = method or method_named(name).method
+            optimizer = cls(method=kind.Config.build(settings, where=str(path)), initial=arrays["['given']"], **facts)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, JedaxError):
                 raise
             raise files.CorruptError(f"{path}: expected the settings of a search, got {error!r}; restore it.") from None
-        pending = arrays.get("['pending']")
-        if initial.shape != optimizer._initial.shape or (
-            pending is not None and pending.shape[1:] != initial.shape[1:]
-        ):
+        optimizer._name = name
+        pending, num_params = arrays.get("['pending']"), optimizer._task.num_params
+        if pending is not None and (pending.ndim != 2 or pending.shape[1] != num_params):
             raise files.CorruptError(f"{path}: expected genotypes that fit the settings, got others; restore it.")
-        optimizer._initial, optimizer._pending = initial, pending
-        if any(name.startswith("['state']") for name in arrays):
-            number = optimizer._algorithm.num_initial
-            like = jax.eval_shape(
-                functools.partial(_init, optimizer._algorithm), optimizer._key(0), jnp.asarray(optimizer._initial),
-                Evaluation(jnp.zeros(number), jnp.zeros((number, optimizer.cells.centroids.shape[1]))),
-            )  # fmt: skip
-            optimizer._state = files.unflatten(arrays, like, prefix="['state']")
+        optimizer._pending = pending
+        like = optimizer._programs.shapes(optimizer._roots, jnp.asarray(optimizer._given))
+        for part in ("state", "asked"):
+            if any(key.startswith(f"['{part}']") for key in arrays):
+                setattr(optimizer, f"_{part}", files.unflatten(arrays, like, prefix=f"['{part}']"))
         return optimizer
 
-    def _initial_batch(self, initial: Any, std: float) -> np.ndarray:
-        batch = self._algorithm.num_initial
-        drawn = std * jax.random.normal(self._key(3), (batch, self._num_params))
-        if initial is None:
-            return np.asarray(drawn)
-        given = np.atleast_2d(np.asarray(initial))
-        if given.dtype.kind not in "fiu" or given.ndim != 2 or given.shape[1] != self._num_params or len(given) > batch:
+    def _check_initial(self, initial: Any) -> np.ndarray:
+        batch, size = self._method.num_initial, self._task.num_params
+        given = np.atleast_2d(np.zeros((0, size), np.float32) if initial is None else np.asarray(initial))
+        if given.dtype.kind not in "fiu" or given.ndim != 2 or given.shape[1] != size or len(given) > batch:
             raise fail(
                 "initial",
-                expected=f"at most {batch} rows of {self._num_params} numbers",
+                expected=f"at most {batch} rows of {size} numbers",
                 received=f"{given.dtype} of shape {given.shape}",
                 remedy="change it",
             )
-        return np.concatenate([given, drawn])[:batch].astype(np.float32)
-
-    def _next_batch(self) -> np.ndarray:
-        if self._state is None:
-            return self._initial
-        if self._algorithm.is_loop_start(int(self._state.generation)):
-            progress = jnp.float32(self.evaluations / self._budget)
-            with environment.one_blas_thread():
-                started = _start_loop(self._algorithm, self._key(1), self._state, progress)
-                self._state = jax.block_until_ready(started)
-        genotypes, self._state = _ask(self._algorithm, self._key(4), self._state)
-        return np.asarray(genotypes)
-
-    def _key(self, purpose: int) -> Any:
-        count = 0 if self._state is None else int(self._state.generation) + 1
-        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._seed), purpose), count)
-
-    def _told(self) -> Any:
-        if self._state is None:
-            raise fail("best", expected="at least one tell()", received="none", remedy="call ask(), then tell()")
-        return self._state
+        return given.astype(np.float32)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _init(algorithm: Algorithm, key: Any, genotypes: Any, evaluation: Evaluation) -> Any:
-    return algorithm.init(key, genotypes, evaluation)
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the facts and arrays of a saved optimizer.
 
+    Raises:
+        JedaxError: The file is missing, damaged, or not a saved optimizer.
+    """
+    from safetensors import SafetensorError, safe_open
 
-@functools.partial(jax.jit, static_argnums=0)
-def _start_loop(algorithm: Algorithm, key: Any, state: Any, progress: Any) -> Any:
-    return algorithm.start_loop(key, state, progress)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _ask(algorithm: Algorithm, key: Any, state: Any) -> tuple[Any, Any]:
-    return algorithm.ask(key, state)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _tell(algorithm: Algorithm, key: Any, state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
-    return algorithm.tell(key, state, genotypes, evaluation)[0]
+    try:
+        with safe_open(str(path), "np") as file:
+            metadata = file.metadata() or {}
+        received = str(metadata.get("format"))
+        if received != _FORMAT and received.startswith(_KIND):
+            raise files.other_format(path, repr(_FORMAT), repr(received[:60]))
+        if received != _FORMAT:
+            raise files.CorruptError(f"{path}: expected a saved optimizer, got another file; check the path.")
+        facts = dict(json.loads(metadata["facts"]))
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        if isinstance(error, JedaxError):
+            raise
+        raise files.CorruptError(f"{path}: expected a saved optimizer, got {error}; restore it.") from None
+    arrays = files.read_tensors(path)
+    if _digest(arrays) != facts.pop("sha256", None):
+        raise files.CorruptError(f"{path}: expected another checksum; the file is damaged, restore it.")
+    return facts, arrays
 
 
 def _digest(arrays: dict[str, np.ndarray]) -> str:

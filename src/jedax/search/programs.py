@@ -1,35 +1,35 @@
-"""The programs that fit a task."""
+"""Which programs run a task; equal arguments share what is compiled."""
 
 from __future__ import annotations
 
 import functools
-from typing import Literal
+from typing import Any, Literal
 
 from jax.sharding import Mesh
 
 from jedax.errors import fail
-from jedax.methods import Algorithm
-from jedax.search.compiled import Programs
+from jedax.methods.base import Method
+from jedax.search.compiled import Programs, StepPrograms
 from jedax.search.devices import mesh_for
 from jedax.search.host import HostPrograms
 from jedax.tasks.base import Task
 from jedax.tasks.host import HostTask
 
 
-def programs_for(algorithm: Algorithm, task: Task, replicas: int, devices: int | Literal["all"] = 1) -> Programs:
-    """Return the programs of an algorithm on a task; equal arguments share what is compiled.
+def programs_for(method: Method, task: Task, replicas: int, devices: int | Literal["all"] = 1) -> Programs:
+    """Return the programs of a method on a task.
 
     Args:
-        algorithm: The method.
+        method: The method.
         task: The task.
-        replicas: Searches side by side.
-        devices: That share them, see `jedax.search.devices.mesh_for`; a task outside JAX takes one.
+        replicas: Number of searches side by side.
+        devices: Number of devices, see `jedax.search.devices.mesh_for`; 1 for a task outside JAX.
 
     Raises:
         JedaxError: More devices than there are, or than the task can use.
     """
     if not isinstance(task, HostTask):
-        return _cached(algorithm, task, replicas, mesh_for(devices, replicas))
+        return _cached(method, task, replicas, mesh_for(devices, replicas))
     if devices not in ("all", 1):
         raise fail(
             "devices",
@@ -37,16 +37,27 @@ def programs_for(algorithm: Algorithm, task: Task, replicas: int, devices: int |
             received=devices,
             remedy="give --workers instead",
         )
-    return _cached(algorithm, task, replicas, None)
+    return _cached(method, task, replicas, None)
+
+
+def step_programs_for(method: Method, task: Any) -> StepPrograms:
+    """Return the programs of one replica whose evaluations are done elsewhere."""
+    return _cached_steps(method, task)
 
 
 def forget_programs() -> None:
-    """Let go of all programs that nothing else holds."""
+    """Empty the cache of programs."""
     _cached.cache_clear()
+    _cached_steps.cache_clear()
 
 
 @functools.lru_cache(maxsize=8)
-def _cached(algorithm: Algorithm, task: Task, replicas: int, mesh: Mesh | None) -> Programs:
+def _cached_steps(method: Method, task: Any) -> StepPrograms:
+    return StepPrograms(method, task, 1)
+
+
+@functools.lru_cache(maxsize=8)
+def _cached(method: Method, task: Task, replicas: int, mesh: Mesh | None) -> Programs:
     if isinstance(task, HostTask):
-        return HostPrograms(algorithm, task, replicas)
-    return Programs(algorithm, task, replicas, mesh)
+        return HostPrograms(method, task, replicas)
+    return Programs(method, task, replicas, mesh)

@@ -1,102 +1,122 @@
-"""Settings of a run: budget, seeds, when to stop, what to write how often; and the file that keeps them all."""
+"""Settings of a run, and the file `config.yaml` that holds them."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny
+from pydantic import ConfigDict, Field, PrivateAttr, SerializeAsAny
 
-from jedax.errors import fail
-from jedax.methods.registry import DEFAULT_METHOD, check_parameters, default_method, method_defaults
-from jedax.methods.settings import JediXConfig
+from jedax.errors import JedaxError, fail
+from jedax.imports import CUSTOM
+from jedax.methods.base import Method, MethodConfig
+from jedax.methods.registry import (
+    DEFAULT_METHOD,
+    check_settings,
+    method_defaults,
+    method_named,
+    preset_named,
+    upgraded,
+)
 from jedax.settings import Config
 from jedax.tasks.maze.settings import MazeConfig
 from jedax.tasks.registry import is_maze_file, task_entry
 from jedax.yaml_text import read_yaml
 
-# Largest budget that 32-bit counters hold.
-_MOST_EVALUATIONS = 2**31 - 1
+FORMAT = 2
+_MOST_EVALUATIONS = 2**31 - 1  # largest budget that 32-bit counters hold
 
 
 class RunConfig(Config):
-    """How long to search, from which seeds, and what to write."""
+    """Budget, seeds, when to stop, and what to write."""
 
     evaluations: int = Field(
         default=1_000_000,
         ge=1,
         le=_MOST_EVALUATIONS,
-        description="Budget of each replica, by default the task's; rounded down to generations; every sample of a "
-        "solution counts.",
+        description="Budget of each replica, default: the task's; rounded down to whole generations; all samples "
+        "count.",
     )
-    seed: int = Field(default=0, ge=0, lt=2**32, description="Replica r draws all its random numbers from seed + r.")
-    replicas: int = Field(default=1, ge=1, description="Independent searches that run side by side in one program.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Random seed; replica r uses seed + r.")
+    replicas: int = Field(
+        default=1, ge=1, description="Number of independent searches, run side by side in one program."
+    )
     devices: Literal["all"] | Annotated[int, Field(ge=1)] = Field(
-        default=1, description="How many of JAX's devices share the replicas and their populations: a number, or all."
+        default=1, description="Number of JAX devices that share the replicas and their populations, or all."
     )
     stop_fitness: float | None = Field(
-        default=None, description="Stop at the first report at which every replica has reached this."
+        default=None, description="Stop at the first report at which every replica has reached this fitness."
     )
     max_seconds: float | None = Field(
-        default=None, gt=0, description="Stop after this many seconds; a resumed run counts anew."
+        default=None, gt=0, description="Stop after this many seconds; a resumed run starts counting at 0."
     )
     start_from: str | None = Field(
-        default=None, description="Genotypes to start from, (n, params) in a .npy file; random ones fill the batch."
+        default=None,
+        description="File (.npy) with genotypes (n, params) for the initial batch; random ones fill it up.",
     )
     report_every: int | None = Field(
-        default=None, ge=1, description="Generations between rows of metrics.csv; default: a fiftieth of the budget."
+        default=None, ge=1, description="Generations between rows of metrics.csv; default: 1/50 of the budget."
     )
     workers: int | None = Field(
-        default=None, ge=1, description="Processes that evaluate tasks outside JAX; default: one per core."
+        default=None, ge=1, description="Processes that evaluate a task outside JAX; default: one per core."
     )
     evaluation_timeout: float = Field(
         default=600.0,
         gt=0,
-        description="Seconds that a worker process may take over what it gets at a time, before it is replaced.",
+        description="Seconds after which a worker process that has not answered is replaced.",
     )
     checkpoint_seconds: float = Field(
-        default=30.0, ge=0, description="Seconds between checkpoints; more where one takes long."
+        default=30.0, ge=0, description="Seconds between checkpoints; longer where writing one takes long."
     )
-    history: bool = Field(default=True, description="Whether to keep what each loop did, for jedax report.")
+    history: bool = Field(default=True, description="Whether to record the search for jedax report (history.jsonl).")
 
 
-CUSTOM = "custom:"
-"""Starts the name of a task that is a Python object of the user's, which no file can bring back."""
+class UnknownSettings(Config):
+    """Settings of a method whose class cannot be found here; any names and values."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 class FullConfig(Config):
-    """All that makes a run: written to its directory before anything else, and enough to run it again."""
+    """All settings of a run; its directory holds them as config.yaml, and they suffice to repeat it."""
 
-    format: Literal[1] = 1
+    format: Literal[2] = FORMAT
     task: str = Field(description="Name of the task, or where it is defined.")
-    task_config: SerializeAsAny[Config] | None = Field(
-        default=None, description="Settings of a task that comes with jedax."
-    )
+    task_config: SerializeAsAny[Config] | None = Field(default=None, description="Settings of the task.")
     method: str = Field(default=DEFAULT_METHOD, description="Name of the method.")
-    method_config: SerializeAsAny[Config] = Field(default_factory=JediXConfig, description="Its parameters.")
-    label: str = Field(default="", description="What comparisons call it; empty: the method's name.")
+    method_config: SerializeAsAny[Config] = Field(
+        default_factory=lambda: method_defaults(DEFAULT_METHOD), description="Settings of the method."
+    )
+    label: str = Field(default="", description="Name in comparisons; empty: the method's name.")
     run: RunConfig = Field(default_factory=RunConfig, description="Budget, seeds, reports.")
+
+    _written: dict[str, Any] | None = PrivateAttr(default=None)
 
     def dump(self) -> str:
         """Return the settings as YAML."""
         return _as_yaml(self.model_dump(mode="json"))
 
     def digest(self) -> str:
-        """Return a checksum of all settings that a search must be resumed with: all but the number of devices."""
-        settings = self.model_dump(mode="json", exclude={"run": {"devices"}})
-        return hashlib.sha256(_as_yaml(settings).encode()).hexdigest()
+        """Return a checksum of the settings as config.yaml holds them, except the number of devices.
+
+        A search is resumed only with the settings that it began with, whichever version of jedax wrote them.
+        """
+        values = self._written or self.model_dump(mode="json")
+        run = {name: value for name, value in values["run"].items() if name != "devices"}
+        return hashlib.sha256(_as_yaml({**values, "run": run}).encode()).hexdigest()
 
     @classmethod
-    def parse(cls, text: str, where: str, task: str | None = None) -> FullConfig:
-        """Read settings from YAML; parameters left out keep the defaults of their task and method.
+    def parse(cls, text: str, where: str, task: str | None = None, *, strict: bool = True) -> FullConfig:
+        """Read settings from YAML; omitted ones get the defaults of their task and method.
 
         Args:
             text: The YAML.
             where: Where it comes from, for errors.
-            task: The task of settings that name none, or instead of theirs, whose settings are dropped then.
+            task: A task that replaces the one in the YAML, whose `task_config` is then dropped.
+            strict: Refuse a method that cannot be found; else its settings become `UnknownSettings`.
 
         Raises:
-            JedaxError: Not such settings, no task, an unknown parameter, or a value that does not fit.
+            JedaxError: No settings, no task, an unknown setting, or a value that does not fit.
         """
         values: Any = read_yaml(text, where)
         if isinstance(values, dict) and task is not None:
@@ -112,25 +132,88 @@ class FullConfig(Config):
             )
         if not all(isinstance(key, str) for key in values):
             raise fail(where, expected="names as keys", received=sorted(map(repr, values)), remedy="mend the file")
-        if values.get("format", 1) != 1:
+        written = {**values} if values.get("format") and isinstance(values.get("run"), dict) else None
+        number = values.pop("format", FORMAT)
+        if number not in (1, FORMAT) or isinstance(number, bool):
             raise fail(
                 f"{where}: format",
-                expected="the number 1",
-                received=repr(values["format"]),
+                expected=f"a number up to {FORMAT}",
+                received=repr(number),
                 remedy="read it with the version of jedax that wrote it",
             )
-        task, parameters = str(values["task"]), _section(values, "method_config", where)
-        method = str(values.setdefault("method", default_method(parameters)))
-        default = method_defaults(method, task, where=where)
-        check_parameters(method, parameters, where=where)
+        task, settings = str(values["task"]), _section(values, "method_config", where)
+        method, label = str(values.get("method") or DEFAULT_METHOD), str(values.get("label") or "")
+        if number == 1:
+            method, label, settings = upgraded(method, label, settings)
         task_config: Any = _task_config(task, _section(values, "task_config", where), where)
         budget = {} if task_config is None else {"evaluations": task_config.evaluations}
         sections = {
+            "method": method,
+            "label": label,
             "task_config": task_config,
-            "method_config": type(default).build(default.model_dump() | parameters, where=where),
+            "method_config": _method_config(method, task, settings, where, strict),
             "run": RunConfig.build(budget | _section(values, "run", where), where=where),
         }
-        return cls.build({**values, **sections}, where=where)
+        config = cls.build({**values, **sections}, where=where)
+        config._written = written
+        return config
+
+
+def defaults_for(
+    method: str | type[Method], task: str, preset: str | None = None, *, where: str = ""
+) -> tuple[MethodConfig, int | None]:
+    """Return a method's default settings on a task, and the budget of the preset; None: the task's own budget.
+
+    Args:
+        method: As in `jedax.methods.registry.method_named`.
+        task: Name of the task.
+        preset: One of the method's presets; None: its first.
+        where: Put in front of an argument's name in errors.
+
+    Raises:
+        JedaxError: The method or preset is unknown, or the preset does not apply to the task.
+    """
+    traits = TRAITS.get(task, (False, None))
+    config = method_defaults(
+        method, task, preset, large_policies=traits[0], has_small_budget=traits[1] is not None, where=where
+    )
+    small = preset is not None and preset_named(method_named(method), preset).small_budget
+    return config, traits[1] if small else None
+
+
+_SMALL = {"halfcheetah": 4096, "walker2d": 8192, "ant-maze": 8192, "hopper": 8192, "ant": 4096, "humanoid": 4096}
+TRAITS = {name: (True, budget) for name, budget in _SMALL.items()}
+
+
+def method_of(config: FullConfig, task: Any, given: type[Method] | None = None, *, origin: str = "") -> Method:
+    """Return the method that settings name, for a task.
+
+    Args:
+        config: The settings.
+        task: The task, or what is known of it.
+        given: The class, where the settings name one that only the user can give.
+        origin: Where an earlier run found the class, for the error.
+
+    Raises:
+        JedaxError: The class cannot be imported, another one is given, or its settings do not fit the task.
+    """
+    if given is None and config.method.startswith(CUSTOM):
+        raise fail(
+            "method",
+            expected=f"the class {config.method.removeprefix(CUSTOM)}{origin}",
+            received="none",
+            remedy="pass it as method=...",
+        )
+    try:
+        kind = given or method_named(config.method).method
+    except JedaxError as error:
+        if not origin:
+            raise
+        raise JedaxError(f"{error} The run was made with the class {config.method}{origin}.") from None
+    settings = config.method_config
+    if not isinstance(settings, kind.Config):
+        settings = kind.Config.build(settings.model_dump(), where="method")
+    return kind(settings, task)
 
 
 def _as_yaml(values: dict[str, Any]) -> str:
@@ -146,6 +229,19 @@ def _section(values: dict[str, Any], name: str, where: str) -> dict[str, Any]:
     if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
         raise fail(f"{where}: {name}", expected="parameters and values", received=section, remedy="mend the file")
     return section
+
+
+def _method_config(method: str, task: str, settings: dict[str, Any], where: str, strict: bool) -> Config:
+    try:
+        if method.startswith(CUSTOM):
+            return UnknownSettings(**settings)
+        default, _ = defaults_for(method, task, where=where)
+    except JedaxError:
+        if strict:
+            raise
+        return UnknownSettings(**settings)
+    check_settings(method, settings, where=where)
+    return type(default).build({**dict(default), **settings}, where=where)
 
 
 def _task_config(task: str, given: dict[str, Any], where: str) -> Config | None:

@@ -236,7 +236,7 @@ class RunDirectory:
         """
         path = self.path / "config.yaml"
         try:
-            return FullConfig.parse(path.read_text(encoding="utf-8"), where=str(path))
+            return FullConfig.parse(path.read_text(encoding="utf-8"), where=str(path), strict=False)
         except (OSError, UnicodeDecodeError) as error:
             raise fail(str(path), expected="a readable file", received=error, remedy="restore it") from None
 

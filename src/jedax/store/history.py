@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jedax.errors import fail
-from jedax.methods import Algorithm
+from jedax.methods.base import Method
 from jedax.store import files
 from jedax.store.packing import pack, unpack
 
@@ -115,12 +115,12 @@ class Recorder:
         path: The file.
     """
 
-    def __init__(self, path: Path, algorithm: Algorithm, generations: int, report_every: int):
+    def __init__(self, path: Path, method: Method, generations: int, report_every: int):
         self.path = path
-        self._algorithm = algorithm
-        self._per_loop = algorithm.generations_per_loop
+        self._method = method
+        self._per_loop = method.generations_per_loop
         loops = 0 if self._per_loop is None else -(-generations // self._per_loop)
-        snapshots = min(_MOST_SNAPSHOTS, _MOST_CELLS // algorithm.cells.num_cells)
+        snapshots = min(_MOST_SNAPSHOTS, _MOST_CELLS // method.cells.num_cells)
         self._every_loop = max(1, -(-loops // _MOST_LOOPS))
         self._every_gp = max(1, -(-loops // snapshots)) if snapshots else None
         reports = 1 + generations // report_every
@@ -129,31 +129,32 @@ class Recorder:
 
     def start(self, generation: int, evaluations: int, state: Any, at: Any) -> None:
         """Note a loop that has just begun, and what the GP predicted (`at`) where it guided."""
-        if not self._keeps(generation):
+        record = {name: np.asarray(values) for name, values in self._method.loop_record(state).items()}
+        if "targets" not in record or not self._keeps(generation):
             return
         repertoire = state.repertoire
         fitness, descriptors = np.asarray(repertoire.fitness), np.asarray(repertoire.descriptors)
-        targets, replica = np.asarray(state.targets), np.arange(len(fitness))[:, None]
+        targets, replica = record.pop("targets"), np.arange(len(fitness))[:, None]
         squared = ((descriptors[:, None] - targets[:, :, None]) ** 2).sum(axis=-1)
         nearest = np.where(fitness[:, None] > -np.inf, squared, np.inf).argmin(axis=-1)
         row = {
             "at": "start",
             "evaluations": evaluations,
-            "alpha": _short(state.alpha),
+            **{name: _short(values) for name, values in record.items()},
             "targets": self._places(targets),
             "starts": self._places(descriptors[replica, nearest]),
             "start_fitness": _short(fitness[replica, nearest]),
         }
         if at is not None:
-            numbers = self._algorithm.numbers(state)
-            row["gp"] = {name.removeprefix("gp_"): _short(numbers[name]) for name in numbers if name != "alpha"}
+            numbers = self._method.metrics(state)
+            row["gp"] = {name.removeprefix("gp_"): _short(numbers[name]) for name in numbers if name not in record}
             if self._every_gp and self._loop(generation) % self._every_gp == 0:
                 row["gp_mean"] = [pack(values) for values in np.asarray(at.mean)]
                 row["gp_std"] = [pack(values) for values in np.sqrt(np.asarray(at.variance))]
         self._add(row)
 
     def end(self, generation: int, evaluations: int, ends: Mapping[str, Any]) -> None:
-        """Note where the ES of the loop that ended before `generation` got to: see `Algorithm.ends`."""
+        """Note where the ES of the loop that ended before `generation` got to: see `Method.loop_results`."""
         if ends and self._keeps(generation - 1):
             places, fitness = self._places(np.asarray(ends["descriptor"])), _short(ends["fitness"])
             self._add({"at": "end", "evaluations": evaluations, "ends": places, "end_fitness": fitness})
@@ -181,7 +182,7 @@ class Recorder:
         return self._loop(generation) % self._every_loop == 0
 
     def _places(self, descriptors: np.ndarray) -> list:
-        lows, highs = (np.asarray(bound) for bound in self._algorithm.cells.bounds)
+        lows, highs = (np.asarray(bound) for bound in self._method.cells.bounds)
         share = np.clip((descriptors - lows) / (highs - lows), -10, 11) * _UNIT
         known = np.isfinite(share)
         places = np.rint(np.where(known, share, 0)).astype(int).astype(object)
@@ -278,7 +279,7 @@ def _history(rows: list[dict[str, Any]], bounds: tuple) -> History:
         loops.append(Loop(
             evaluations=int(row["evaluations"]),
             until=None if end is None else int(end["evaluations"]),
-            alpha=np.array(row["alpha"], float),
+            alpha=np.array(row.get("alpha", [np.nan] * len(row["targets"])), float),
             targets=places(row["targets"]),
             starts=places(row["starts"]),
             start_fitness=np.array(row["start_fitness"], float),

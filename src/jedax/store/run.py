@@ -11,13 +11,14 @@ import jax
 import numpy as np
 
 from jedax.errors import fail
-from jedax.methods import Algorithm, make_algorithm
+from jedax.imports import CUSTOM
+from jedax.methods.base import Method
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.search.compiled import replica_roots
 from jedax.search.programs import programs_for
 from jedax.store import files
-from jedax.store.config import CUSTOM, FullConfig
+from jedax.store.config import FullConfig, method_of
 from jedax.store.directory import RunDirectory
 from jedax.tasks import Maze, make
 from jedax.tasks.base import ConfiguredTask, Task, check_task
@@ -170,11 +171,11 @@ def load_arrays(
     Raises:
         JedaxError: Nothing saved yet, or a damaged file.
     """
-    algorithm = algorithm_of(config, task)
-    cells = algorithm.cells
+    method = method_of(config, task)
+    cells = method.cells
     final = directory.path / "repertoire.safetensors"
     if not final.exists():
-        state = _checkpoint_state(directory, config, task, algorithm)
+        state = _checkpoint_state(directory, config, task, method)
         return cells, state.repertoire, None, None, getattr(state, "targets", None)
     arrays, repertoire = read_arrays(final, config.run.replicas)
     if arrays["centroids"].shape != cells.centroids.shape or repertoire.best_genotype.shape[1] != task.num_params:
@@ -223,8 +224,8 @@ def _shapes(arrays: Mapping[str, np.ndarray], replicas: int) -> dict[str, tuple[
     }
 
 
-def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, algorithm: Algorithm) -> Any:
-    programs = programs_for(algorithm, task, config.run.replicas)
+def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, method: Method) -> Any:
+    programs = programs_for(method, task, config.run.replicas)
     given = jax.ShapeDtypeStruct((0, task.num_params), np.float32)
     like = programs.shapes(replica_roots(config.run.seed, config.run.replicas), given)
     restored = directory.load_checkpoint(like)
@@ -269,8 +270,3 @@ def task_of(config: FullConfig, task: Task | None = None) -> Task:
             remedy="pass it as task=...",
         )
     return make(config.task, config.task_config)
-
-
-def algorithm_of(config: FullConfig, task: Task) -> Algorithm:
-    """Return the search that the settings ask for."""
-    return make_algorithm(config.method_config, task)  # type: ignore[arg-type]

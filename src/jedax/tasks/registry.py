@@ -160,3 +160,8 @@ def make(name: str, config: Config | None = None, /, **parameters: Any) -> Task:
     entry = task_entry(name)
     module, _, factory = entry.factory.partition(":")
     return getattr(importlib.import_module(module), factory)(config or entry.config(), **parameters)
+
+
+def is_task(word: str) -> bool:
+    """Return whether a word on the command line names a task."""
+    return word in TASKS or is_maze_file(word) or is_elsewhere(word)
