@@ -29,12 +29,12 @@ def measure(name, rounds):
     from jedax.search import devices
     from jedax.search.compiled import replica_roots
     from jedax.search.programs import programs_for
-    from jedax.store.run import make_algorithm
+    from jedax.store.run import make_method
     from jedax.tasks import make
 
     task_name, task_settings, settings, replicas, generations = CASES[name]
     task = make(task_name, **task_settings)
-    algorithm = make_algorithm(jedax.JediConfig(**settings), task)
+    algorithm = make_method(jedax.JediConfig(**settings), task)
     programs, roots = programs_for(algorithm, task, replicas, "all"), replica_roots(0, replicas)
     state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
     state = programs.start_loop(roots, state, 0.0)

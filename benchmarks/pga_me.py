@@ -34,8 +34,7 @@ def measure(replicas: int, repeats: int) -> None:
     """Print the whole and its parts for a number of replicas."""
     import jax
 
-    from jedax.methods.pga_me import PGAME
-    from jedax.methods.pga_me_settings import PGAMEConfig
+    from jedax.methods.pga_me import PGAME, PGAMEConfig
     from jedax.tasks import make
 
     task = make("maze-a")

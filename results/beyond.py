@@ -19,7 +19,6 @@ from keeping import HERE, cross, fill_in, keep, parser, run
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid
 from jedax.bench.records import Record
-from jedax.methods.registry import METHODS
 from jedax.report.comparisons import curves, styles
 from jedax.report.pictures import write_picture
 

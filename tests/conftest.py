@@ -34,7 +34,7 @@ def small():
     """A search that takes a second: an arm of 4 joints, 64 cells, 2 ES of 4, loops of 5 generations."""
     from jedax import JediConfig
 
-    return JediConfig(population=4, pool=2, generations=5, cells=64, gp_max_steps=5)
+    return JediConfig(population=4, pool=2, generations=5, cells=64, gp_max_steps=5, targets="uniform")
 
 
 @pytest.fixture(scope="session")

@@ -153,7 +153,7 @@ class TestInvariants:
 
 
 class TestAgainstPyribs:
-    PEERS = {  # noqa: RUF012
+    PEERS = {
         "imp": ribs_rankers.TwoStageImprovementRanker,
         "opt": ribs_rankers.ObjectiveRanker,
         "rnd": ribs_rankers.RandomDirectionRanker,

@@ -29,12 +29,12 @@ NAMES = {
         "Evaluation", "Interrupted", "JEDi", "JedaxError", "JediConfig", "Optimizer", "Repertoire", "Report", "Run",
         "Solution", "__version__", "compare", "load", "reevaluate", "resume", "run", "tasks", "write_report",
     ],
-    "jedax.methods": ["Algorithm", "Problem", "make_algorithm"],
+    "jedax.methods": ["Method", "Problem", "make_method"],
     "jedax.cli": [],
     "jedax.config": [],
     "jedax.search.engines": ["Engine", "Errand", "Failure", "LocalEngine", "NAMES", "make"],
     "jedax.es": [
-        "EvosaxStrategy", "LMMAES", "SepCMAES", "Strategy", "check_strategy_name", "make_strategy", "strategy_names",
+        "EvosaxStrategy", "LMMAES", "SepCMAES", "Strategy", "check_strategy", "make_strategy", "strategy_names",
     ],
     "jedax.bench": [],
     "jedax.gp": [

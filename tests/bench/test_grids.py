@@ -4,7 +4,6 @@ import pytest
 
 from jedax import JedaxError
 from jedax.bench.grids import GRIDS, Entry, grid_named, parse_entry, slug
-from jedax.methods.registry import METHODS
 
 MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 

@@ -12,7 +12,7 @@ from jedax.es import (
     EvosaxStrategy,
     SepCMAES,
     Strategy,
-    check_strategy_name,
+    check_strategy,
     make_strategy,
     strategy_names,
 )
@@ -40,7 +40,7 @@ def test_every_name_is_known():
     assert {"evosax:LM_MA_ES", "evosax:Sep_CMA_ES", "evosax:PSO"} < set(names)
     assert len(names) == len(set(names))
     for name in names:
-        assert check_strategy_name(name) == name
+        assert check_strategy(name) == name
         assert make_strategy(name, population=8).population == 8
 
 
@@ -56,7 +56,7 @@ def test_every_name_is_known():
 )
 def test_unknown_names(name, offered):
     with pytest.raises(JedaxError, match=r"^es: unknown name") as caught:
-        check_strategy_name(name)
+        check_strategy(name)
     assert offered in str(caught.value)
     with pytest.raises(JedaxError, match=r"^es: unknown name"):
         make_strategy(name, population=8)
@@ -80,9 +80,9 @@ def test_names_of_the_package():
 def test_checking_own_names_imports_neither_jax_nor_evosax():
     program = """
 import sys
-from jedax.es import check_strategy_name
-check_strategy_name("sep-cma-es")
-check_strategy_name("lm-ma-es")
+from jedax.es import check_strategy
+check_strategy("sep-cma-es")
+check_strategy("lm-ma-es")
 assert not {"jax", "evosax", "numpy"} & set(sys.modules)
 from jedax.es import SepCMAES, make_strategy
 make_strategy("lm-ma-es", population=4)

@@ -9,7 +9,7 @@ from ribs.schedulers import Scheduler
 from scipy.stats import mannwhitneyu
 
 import jedax
-from jedax.methods.registry import METHODS, method_defaults
+from jedax.methods.registry import method_defaults
 from jedax.repertoire.cells import make_cells
 from jedax.tasks import PlanarArm
 

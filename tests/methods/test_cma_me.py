@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.methods.cma_me import CMAME
+from jedax.methods.cma_me import CMAME, CMAMEConfig
 from jedax.methods.registry import method_defaults
-from jedax.methods.settings import CMAMEConfig
 from jedax.rankers import RANKERS, Outcome
 from jedax.types import Evaluation
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.methods.es import ES, has_converged
-from jedax.methods.settings import ESConfig
+from jedax.methods.es import ES, ESConfig, has_converged
 from jedax.types import Evaluation
 
 SMALL = ESConfig(population=8, cells=64)

@@ -10,8 +10,7 @@ from tests.conftest import assert_same_bits
 
 import jedax
 from jedax.es import make_strategy
-from jedax.methods.jedi_x import POOL, SCOUTS, VARIATION, JEDiX
-from jedax.methods.settings import JediXConfig
+from jedax.methods.jedi_x import POOL, SCOUTS, VARIATION, JEDiX, JediXConfig
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 

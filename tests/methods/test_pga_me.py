@@ -12,8 +12,7 @@ from tests.conftest import assert_same_bits
 from tests.methods.point_mass import PointMass
 
 from jedax.errors import JedaxError
-from jedax.methods.pga_me import PGAME
-from jedax.methods.pga_me_settings import PGAMEConfig
+from jedax.methods.pga_me import PGAME, PGAMEConfig
 from jedax.repertoire import Repertoire
 from jedax.rl import ReplayBuffer
 from jedax.store import files

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jedax.errors import JedaxError
-from jedax.methods.pga_me_settings import PGAMEConfig
+from jedax.methods.pga_me import PGAMEConfig
 
 
 def test_defaults_are_the_papers_for_mazes():

@@ -3,8 +3,8 @@
 import pytest
 
 from jedax.errors import JedaxError
+from jedax.methods.jedi import JediConfig
 from jedax.methods.registry import CONTROL_TASKS, METHODS, default_method, method_defaults, preset_budget
-from jedax.methods.settings import JediConfig
 from jedax.tasks.registry import TASKS
 
 

@@ -58,7 +58,7 @@ def test_a_run_in_mujoco(tmp_path, no_opengl):
 class Drawing(gymnasium.Env):
     """A point that each action moves by one to either side; the picture's brightness is where it is."""
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
     observation_space = gymnasium.spaces.Box(-99, 99, (1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
     draws = True

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import jedax.methods.settings
 import numpy as np
 import pytest
 import yaml
@@ -12,7 +13,6 @@ from tests.report.pages import opened, saved
 from tests.report.test_scales import CASES
 
 import jedax
-import jedax.methods.settings
 from jedax.report.pages import run_page, write_report
 from jedax.store import files, history
 from jedax.store.directory import RunDirectory

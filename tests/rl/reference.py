@@ -1,4 +1,4 @@
-"""TD3 written out in NumPy and float64, back-propagation by hand, after Fujimoto et al. 2018, Algorithm 1."""
+"""TD3 written out in NumPy and float64, back-propagation by hand, after Fujimoto et al. 2018, Method 1."""
 
 import itertools
 
@@ -48,7 +48,7 @@ class Net:
 
 
 class Adam:
-    """Kingma & Ba 2015, Algorithm 1."""
+    """Kingma & Ba 2015, Method 1."""
 
     def __init__(self, rate, size):
         self.rate, self.steps, self.first, self.second = rate, 0, np.zeros(size), np.zeros(size)

@@ -268,7 +268,7 @@ def test_targets_by_the_gp_run(small, arm, targets):
 def test_a_gp_that_does_not_guide_is_learnt_once_at_the_end(small, arm, monkeypatch):
     calls = []
 
-    def learn_gp(self, state, *, original=Programs.learn_gp):
+    def learn_gp(self, state, *, original=Programs.fit_model):
         calls.append(int(state.generation[0]))
         return original(self, state)
 
@@ -305,7 +305,7 @@ def test_hyperparameters_are_fitted_where_enough_is_new(small, arm, once, refit,
         improved_at=jnp.where(jnp.arange(64) < newer, 11, 10),
     )
     state = dataclasses.replace(state, repertoire=repertoire, gp_fitted_at=jnp.int32(10))
-    learnt, at = jax.jit(algorithm.learn_gp)(state)
+    learnt, at = jax.jit(algorithm.fit_model)(state)
     assert (learnt.gp.log_length_scale != state.gp.log_length_scale) == fits
     assert learnt.gp_fitted_at == (8 if fits else 10)  # evaluations of the initial batch
     known = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(repertoire))
@@ -327,7 +327,7 @@ def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
     )
     state = dataclasses.replace(state, repertoire=jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), run.repertoire))
     key = jax.random.key(1)
-    learnt, at = algorithm.learn_gp(state)
+    learnt, at = algorithm.fit_model(state)
     fitted = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(state.repertoire))
     targets = algorithm.choose_targets(key, at)
     at = posterior(fitted, algorithm.cells.to_unit_box(jnp.asarray(algorithm.cells.centroids)))
@@ -362,8 +362,8 @@ def test_a_pool_of_one_is_that_es_alone_and_then_the_gp(small, arm):
     np.testing.assert_allclose(state.repertoire.fitness, repertoire.fitness, rtol=1e-3, atol=1e-5)
     np.testing.assert_array_equal(state.repertoire.counts, repertoire.counts)
     assert algorithm.is_loop_start(int(state.generation))
-    ours, _ = algorithm.learn_gp(state)
-    wanted, _ = algorithm.learn_gp(dataclasses.replace(state, repertoire=repertoire))
+    ours, _ = algorithm.fit_model(state)
+    wanted, _ = algorithm.fit_model(dataclasses.replace(state, repertoire=repertoire))
     for name in ("signal", "length_scale", "noise"):
         ratio = float(getattr(ours.gp, name) / getattr(wanted.gp, name))
         assert 0.9 < ratio < 1.1, name

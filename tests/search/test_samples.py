@@ -9,7 +9,7 @@ from tests.notes import Notes
 
 import jedax
 from jedax.gp import condition, predict
-from jedax.methods import make_algorithm
+from jedax.methods.registry import make_method
 from jedax.search.compiled import Programs
 from jedax.search.host import evaluate_samples
 from jedax.search.programs import forget_programs
@@ -41,7 +41,7 @@ def test_samples_are_evaluations_with_keys_of_their_own(how):
     config = jedax.methods.registry.method_defaults("map-elites", "").replace(
         samples_per_evaluation=3, sample_aggregation=how, **MAPS
     )
-    programs = Programs(make_algorithm(config, task), task, 1)
+    programs = Programs(make_method(config, task), task, 1)
     key, genotypes = jax.random.key(7), jax.random.normal(jax.random.key(8), (5, 2))
     found = jax.jit(programs._evaluate)(key, genotypes)
     samples = [task.evaluate_batch(key, genotypes) for key in jax.random.split(key, 3)]
@@ -114,7 +114,7 @@ class TestGP:
         evaluation = task.evaluate_batch(jax.random.key(1), genotypes)
         predictions = {}
         for samples in (1, 5):
-            algorithm = make_algorithm(small.replace(samples_per_evaluation=samples), task)
+            algorithm = make_method(small.replace(samples_per_evaluation=samples), task)
             state = algorithm.init(jax.random.key(2), genotypes, evaluation)
             data = algorithm.gp_data(state.repertoire)
             assert int(data.counts[data.mask].sum()) == 8 * samples == int(algorithm.evaluations(state))
@@ -128,12 +128,12 @@ class TestGP:
         assert (predictions[5][0].variance[:rows] < 0.5 * predictions[1][0].variance[:rows]).all()
 
     def test_the_gp_is_fitted_anew_only_where_something_is_new(self, small):
-        algorithm = make_algorithm(small.replace(samples_per_evaluation=5, targets="pareto"), Noisy())
+        algorithm = make_method(small.replace(samples_per_evaluation=5, targets="pareto"), Noisy())
         genotypes = jax.random.normal(jax.random.key(0), (8, 2))
         state = algorithm.init(jax.random.key(2), genotypes, Noisy().evaluate_batch(jax.random.key(1), genotypes))
-        once, _ = jax.jit(algorithm.learn_gp)(state)
+        once, _ = jax.jit(algorithm.fit_model)(state)
         assert int(once.gp_fitted_at) == 40 == int(once.repertoire.improved_at.max())
-        again, _ = jax.jit(algorithm.learn_gp)(once)
+        again, _ = jax.jit(algorithm.fit_model)(once)
         assert_same_bits(once.gp, again.gp)
 
 

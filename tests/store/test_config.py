@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from jedax.errors import JedaxError
-from jedax.methods.registry import METHODS, method_defaults
-from jedax.methods.settings import JediConfig, JediXConfig
+from jedax.methods.jedi import JediConfig
+from jedax.methods.jedi_x import JediXConfig
+from jedax.methods.registry import method_defaults
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks.functions.settings import FunctionConfig
 from jedax.tasks.maze.settings import MazeConfig
@@ -205,7 +206,7 @@ def test_settings_import_neither_jax_nor_numpy():
     program = """
 import sys
 import jedax.store.config
-from jedax.methods.registry import METHODS
+from jedax.methods.registry import methods
 from jedax.store.config import FullConfig
 from jedax.tasks.registry import TASKS
 for method in METHODS:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.methods import make_algorithm
+from jedax.methods.registry import make_method
 from jedax.store import history
 from jedax.store.directory import RunDirectory
 
@@ -79,7 +79,7 @@ def test_ends_are_the_best_scored_of_the_last_generation():
     """Against the score written out in NumPy."""
     config = jedax.JediConfig(population=3, pool=2, cells=4, alpha=0.25)
     task = jedax.tasks.PlanarArm(joints=3)
-    algorithm = make_algorithm(config, task)
+    algorithm = make_method(config, task)
 
     class State:
         targets = np.array([[0.5, 0.0], [-0.5, 0.0]], np.float32)
@@ -87,7 +87,7 @@ def test_ends_are_the_best_scored_of_the_last_generation():
 
     fitness = np.array([-3.0, -1.0, -2.0, np.nan, np.nan, np.nan], np.float32)
     descriptor = np.array([[0.5, 0], [0, 0.9], [0.4, 0], [0, 0], [0, 0], [0, 0]], np.float32)
-    ends = algorithm.ends(State, jedax.Evaluation(fitness, descriptor))
+    ends = algorithm.loop_results(State, jedax.Evaluation(fitness, descriptor))
     distance = np.linalg.norm(descriptor[:3] - [0.5, 0], axis=1)
     score = 0.25 * (1 - distance / distance.max()) + 0.75 * np.array([0, 1, 0.5])
     best = score.argmax()
