@@ -7,9 +7,23 @@ Shapes in annotations are those of ONE search; a run of R replicas puts a leadin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import jax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
+else:  # annotations are for readers and type checkers: nothing is installed for them
+
+    class Float:
+        """An array type with a shape, such as `Float[Array, "batch params"]`."""
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            """Return the array type."""
+            return item[0]
+
+    Bool = Int = Shaped = Float
+    Array = PRNGKeyArray = jax.Array
 
 __all__ = [
     "IMPROVED",
@@ -22,6 +36,7 @@ __all__ = [
     "Insertion",
     "Int",
     "PRNGKeyArray",
+    "Shaped",
     "Transitions",
 ]
 

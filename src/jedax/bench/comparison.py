@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from jedax.bench import statistics
 from jedax.bench.reading import read
@@ -22,6 +21,7 @@ from jedax.errors import check_choice, fail
 from jedax.methods.registry import method_named
 from jedax.methods.registry import methods as known_methods
 from jedax.tasks.registry import TASKS
+from jedax.types import Float
 
 SIGNIFICANT = 0.05
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from jedax.bench.comparison import Comparison
 from jedax.errors import fail
+from jedax.types import Float
 
 _LEVEL = 0.05
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from jedax.errors import JedaxError, fail
+from jedax.types import Float
 
 
 @dataclass(frozen=True, eq=False)

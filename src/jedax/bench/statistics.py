@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from jedax.errors import check_choice, fail
+from jedax.types import Float
 
 Band = Literal["quartiles", "std"]
 BANDS = ("quartiles", "std")

@@ -17,6 +17,7 @@ import numpy as np
 
 from jedax.errors import check_choice, fail
 from jedax.es.base import Strategy
+from jedax.imports import require
 from jedax.types import Array, Float, PRNGKeyArray
 
 WORST = 1e30
@@ -165,8 +166,7 @@ class _Built(NamedTuple):
 
 
 def _classes() -> dict[str, type]:
-    from evosax.algorithms import algorithms
-
+    algorithms = require("evosax.algorithms", "evosax", "es").algorithms
     return {cls.__name__: cls for cls in algorithms.values()} | algorithms
 
 

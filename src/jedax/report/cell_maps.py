@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from jedax.bench.comparison import Comparison, Entry, TaskTable, is_reference
@@ -21,6 +20,7 @@ from jedax.store.directory import RunDirectory
 from jedax.store.files import CorruptError
 from jedax.store.run import task_of
 from jedax.tasks.base import Task
+from jedax.types import Float
 
 _MOST_METHODS = 4
 

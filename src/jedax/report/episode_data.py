@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from jedax.errors import JedaxError, fail
 from jedax.report.found import Found
@@ -19,6 +18,7 @@ from jedax.tasks.base import Task
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.control.base import ControlTask
 from jedax.tasks.maze.task import Maze
+from jedax.types import Float, Int
 
 # Bytes of all episodes in a page.
 _MOST_BYTES = 2_500_000

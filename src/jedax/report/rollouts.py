@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int, Shaped
 
 from jedax.tasks.base import Task
 from jedax.tasks.control.ant_maze import AntMaze
@@ -18,6 +17,7 @@ from jedax.tasks.control.base import ControlTask
 from jedax.tasks.control.locomotion import Locomotion
 from jedax.tasks.gym.task import Gym
 from jedax.tasks.playground.task import Playground
+from jedax.types import Float, Int, Shaped
 
 FEET, WAY, RETURN = "feet", "way", "return"
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
 
 from jedax.tasks.base import Task
 from jedax.tasks.functions.task import PlanarArm
 from jedax.tasks.maze.settings import distance_to_wall
 from jedax.tasks.maze.task import Maze
+from jedax.types import Float, Int
 
 _BATCH = 4096
 ARRIVED, COLLIDED, TIMED_OUT = "arrived", "collided", "time out"

@@ -9,12 +9,12 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
-import optax
 
+from jedax.imports import require
 from jedax.rl.networks import TwinCritic
 from jedax.rl.replay import ReplayBuffer
 from jedax.types import Array, Float, PRNGKeyArray, Transitions
@@ -49,8 +49,8 @@ class TD3State:
     actor: Float[Array, " params"]
     target_critic: Float[Array, "2 critic"]
     target_actor: Float[Array, " params"]
-    critic_optimizer: optax.OptState
-    actor_optimizer: optax.OptState
+    critic_optimizer: Any
+    actor_optimizer: Any
     loss: Float[Array, ""]
 
 
@@ -90,8 +90,8 @@ class TD3:
             actor=actor,
             target_critic=critic,
             target_actor=actor,
-            critic_optimizer=optax.adam(self.critic_rate).init(critic),
-            actor_optimizer=optax.adam(self.actor_rate).init(actor),
+            critic_optimizer=_adam(self.critic_rate).init(critic),
+            actor_optimizer=_adam(self.actor_rate).init(actor),
             loss=jnp.float32(0),
         )
 
@@ -184,16 +184,25 @@ class TD3:
         observations = buffer.sample(key, (steps, self.batch)).observations
         slopes = jax.vmap(jax.grad(self.actor_loss), in_axes=(0, None, None))
 
-        def climb(carry: tuple[Array, optax.OptState], seen: Array) -> tuple[tuple[Array, optax.OptState], None]:
+        def climb(carry: tuple[Array, Any], seen: Array) -> tuple[tuple[Array, Any], None]:
             genotypes, moments = carry
             return _descend(learning_rate, slopes(genotypes, state.critic, seen), genotypes, moments), None
 
-        return jax.lax.scan(climb, (parents, optax.adam(learning_rate).init(parents)), observations)[0][0]
+        return jax.lax.scan(climb, (parents, _adam(learning_rate).init(parents)), observations)[0][0]
 
 
 def _descend(
-    learning_rate: float, slope: Float[Array, "*shape"], point: Float[Array, "*shape"], moments: optax.OptState
-) -> tuple[Float[Array, "*shape"], optax.OptState]:
+    learning_rate: float, slope: Float[Array, "*shape"], point: Float[Array, "*shape"], moments: Any
+) -> tuple[Float[Array, "*shape"], Any]:
     """Return the point after one of Adam's steps downhill, and Adam's moments."""
-    step, moments = optax.adam(learning_rate).update(slope, moments)
+    step, moments = _adam(learning_rate).update(slope, moments)
     return point + jnp.asarray(step), moments
+
+
+def _adam(learning_rate: float) -> Any:
+    """Return the optimiser Adam.
+
+    Raises:
+        JedaxError: optax is not installed.
+    """
+    return require("optax", "pga-me", "method pga-me").adam(learning_rate)

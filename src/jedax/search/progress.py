@@ -1,20 +1,22 @@
-"""What a run shows while it goes on: a bar on a terminal, now and then a line elsewhere."""
+"""The progress of a run: one line that is redrawn on a terminal, elsewhere a new line now and then."""
 
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 import time
 from typing import Protocol, TextIO
 
 _SECONDS_BETWEEN_LINES = 10.0
+_BAR_WIDTH = 20
 
 
 class Progress(Protocol):
-    """Something that follows a run."""
+    """Follows a run."""
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
-        """Take note of where the run stands: evaluations per replica, the rest over all replicas; seconds left."""
+        """Receive evaluations per replica, their rate and the best fitness over all replicas, and the seconds left."""
         ...
 
     def note(self, message: str) -> None:
@@ -22,7 +24,7 @@ class Progress(Protocol):
         ...
 
     def close(self) -> None:
-        """Show nothing more."""
+        """End the display."""
         ...
 
 
@@ -30,70 +32,79 @@ class Silent:
     """Shows nothing."""
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
-        """Take note of where the run stands."""
+        """Do nothing."""
 
     def note(self, message: str) -> None:
-        """Take note of a message."""
+        """Do nothing."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
-class Lines:
-    """A plain line now and then, for logs and pipes."""
+class StatusLine:
+    """A line with a bar that is redrawn on a terminal; on other streams a new line at most every ten seconds.
+
+    Attributes:
+        stream: Where it is shown.
+    """
+
+    def __init__(self, stream: TextIO):
+        self.stream = stream
+        self._is_terminal = stream.isatty()
+        self._last = -_SECONDS_BETWEEN_LINES
+        self._text = ""
+
+    def show(self, share: float, text: str) -> None:
+        """Show the share that is done, 0 to 1, and a text."""
+        now = time.monotonic()
+        if not self._is_terminal:
+            if now - self._last >= _SECONDS_BETWEEN_LINES:
+                self._last = now
+                print(text, file=self.stream, flush=True)
+            return
+        filled = round(_BAR_WIDTH * min(max(share, 0.0), 1.0))
+        line = f"{share:4.0%} {'#' * filled}{'.' * (_BAR_WIDTH - filled)}  {text}"
+        self._text = line[: shutil.get_terminal_size().columns - 1]
+        self._redraw(self._text)
+
+    def note(self, message: str) -> None:
+        """Print a message above the line."""
+        if self._is_terminal:
+            self._redraw("")
+        print(message, file=self.stream, flush=True)
+        if self._is_terminal:
+            self._redraw(self._text)
+
+    def close(self) -> None:
+        """Leave the line as it is and continue below it."""
+        if self._is_terminal and self._text:
+            print(file=self.stream, flush=True)
+            self._text = ""
+
+    def _redraw(self, text: str) -> None:
+        self.stream.write(f"\r\x1b[K{text}")
+        self.stream.flush()
+
+
+class RunProgress:
+    """The progress of one run on a stream."""
 
     def __init__(self, budget: int, stream: TextIO):
-        self._budget, self._stream, self._last = budget, stream, -_SECONDS_BETWEEN_LINES
+        self._budget, self._line = budget, StatusLine(stream)
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
-        """Print a line if the last one is long ago."""
-        now = time.monotonic()
-        if now - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = now
-            self.note(f"{evaluations:,} of {self._budget:,} evaluations, {per_second:,.0f}/s, best {best:.2f}, "
-                      f"coverage {coverage:.1%}, {clock(left)} left")  # fmt: skip
+        """Show where the run stands."""
+        text = (f"{evaluations:,} of {self._budget:,} evaluations, {per_second:,.0f}/s, best {best:.2f}, "
+                f"coverage {coverage:.1%}, {clock(left)} left")  # fmt: skip
+        self._line.show(evaluations / self._budget, text)
 
     def note(self, message: str) -> None:
         """Print a message."""
-        print(message, file=self._stream, flush=True)
+        self._line.note(message)
 
     def close(self) -> None:
-        """Do nothing."""
-
-
-class Bar:
-    """A bar that stays on one line of a terminal."""
-
-    def __init__(self, budget: int, stream: TextIO):
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        self._bar = Progress(
-            TextColumn("{task.percentage:>3.0f} %"),
-            BarColumn(),
-            TextColumn("{task.fields[status]}"),
-            console=Console(file=stream),
-            auto_refresh=False,
-        )
-        self._budget = budget
-        self._task = self._bar.add_task("", total=budget, status="compiling")
-        self._bar.start()
-        self._bar.refresh()
-
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
-        """Redraw the bar."""
-        status = (f"{evaluations:,} evaluations  {per_second:,.0f}/s  best {best:.2f}  "
-                  f"coverage {coverage:.1%}  {clock(left)} left")  # fmt: skip
-        self._bar.update(self._task, completed=evaluations, status=status)
-        self._bar.refresh()
-
-    def note(self, message: str) -> None:
-        """Print a message above the bar."""
-        self._bar.console.print(message, markup=False, highlight=False)
-
-    def close(self) -> None:
-        """Leave the bar as it stands."""
-        self._bar.stop()
+        """End the display."""
+        self._line.close()
 
 
 def clock(seconds: float) -> str:
@@ -104,9 +115,5 @@ def clock(seconds: float) -> str:
 
 
 def make(budget: int, stream: TextIO | None = None) -> Progress:
-    """Return a bar where the stream (stderr by default) is a terminal, else lines."""
-    if stream is None:
-        stream = sys.stderr
-    if stream is None:  # a program without a console
-        stream = io.StringIO()
-    return Bar(budget, stream) if stream.isatty() else Lines(budget, stream)
+    """Return the progress display of a run; the stream is stderr by default."""
+    return RunProgress(budget, stream or sys.stderr or io.StringIO())  # stderr is None in programs without a console

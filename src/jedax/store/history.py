@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from jedax.errors import fail
 from jedax.methods.base import Method
 from jedax.store import files
 from jedax.store.packing import pack, unpack
+from jedax.types import Float
 
 FORMAT = 1
 FILE = "history.jsonl"

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Shaped
+
+from jedax.types import Float, Shaped
 
 
 @dataclass(frozen=True, eq=False)
