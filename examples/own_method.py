@@ -1,8 +1,7 @@
-"""A search method of one's own: hill climbers that start from elites, one for each of a few cells.
+"""A search method of one's own: hill climbers that restart from elites.
 
-Run it from any folder, with jedax installed:
+Run it with `python examples/own_method.py`, or in its folder:
 
-    python own_method.py
     jedax run maze-a --method own_method:Climbers --evaluations 50000
 """
 
@@ -53,6 +52,10 @@ class Climbers(jedax.Method):
         return state, insertion
 
 
+def main(evaluations=20_000, out=None):
+    run = jedax.run(Climbers, "arm", evaluations=evaluations, step=0.2, out=out)
+    print(f"best fitness {run.best().fitness:.3f}, {run.summary['coverage']:.0%} of the cells filled")
+
+
 if __name__ == "__main__":
-    run = jedax.run(Climbers, "arm", evaluations=20_000, step=0.2)
-    print(run, run.summary["coverage"])
+    main()
