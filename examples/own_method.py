@@ -1,8 +1,5 @@
-"""A search method of one's own: hill climbers that restart from elites.
-
-Run it with `python examples/own_method.py`, or in its folder:
-
-    jedax run maze-a --method own_method:Climbers --evaluations 50000
+"""A search method of one's own, hill climbers that restart from elites: `python examples/own_method.py`, or in its
+folder `jedax run maze-a --method own_method:Climbers --evaluations 50000`.
 """
 
 from dataclasses import dataclass
