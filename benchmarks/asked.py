@@ -3,7 +3,7 @@
     python benchmarks/asked.py [--peer PYTHON] [--repeats 2] [--seeds 3] [--kind stored]
 
 `--peer` is the interpreter of an environment with Kheperax; pyribs must be installed beside jedax. Each part stands
-alone, with more of it, in `maze_native.py`, `maze_a.py` and `jedax benchmark`.
+alone, with more of it, in `maze_native.py`, `maze_a.py` and `jedax doctor --speed`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def simulators(kind: str, repeats: int, peer: str | None) -> Iterator[Row]:
 
 def whole_runs(seeds: int) -> Iterator[Row]:
     """Yield rows on a million evaluations of maze A by `jedax run`, cold and with its programs compiled before."""
-    for method, asked in (("jedi", 100_000), ("jedi-paper", 40_000)):
+    for method, asked in (("jedi-uniform", 100_000), ("jedi", 40_000)):
         with tempfile.TemporaryDirectory() as cache:
             kept = os.environ.get("XDG_CACHE_HOME")
             os.environ["XDG_CACHE_HOME"] = cache
@@ -64,13 +64,13 @@ def whole_runs(seeds: int) -> Iterator[Row]:
         compiling = statistics.median(summary["phase_seconds"]["compile"] for summary in found)
         reached = f"{cold['phase_seconds']['compile']:.1f} s and {compiling:.2f} s"
         yield f"{method}: compilation, cold and warm", "6 s and 1.5 s", reached
-        if method == "jedi-paper":
+        if method == "jedi":
             searching = {"gp", "simulate+es", "io"}
             for of, phases in (("run", set(found[0]["phase_seconds"])), ("run's search alone", searching)):
                 times = [summary["phase_seconds"] for summary in found]
                 shares = sorted(each["gp"] / sum(each[phase] for phase in phases) for each in times)
                 reached = f"{statistics.median(shares):.0%} ({shares[0]:.0%} to {shares[-1]:.0%})"
-                yield f"GP and target choice, share of the jedi-paper {of}", "under 50 %", reached
+                yield f"GP and target choice, share of the jedi {of}", "under 50 %", reached
 
 
 def insertions(seconds: float) -> Iterator[Row]:

@@ -46,7 +46,7 @@ def main() -> None:
     entries = tuple(
         Entry(f"{method} {number}", method, None, {"step_size": 0.05 + 0.001 * number})
         for number in range(-(-arguments.cells // 2))
-        for method in ("jedi-paper", "cma-me")
+        for method in ("jedi", "cma-me")
     )[: arguments.cells]
     with tempfile.TemporaryDirectory() as out:
         bench(Grid("", ("maze-a",), entries, 4, arguments.evaluations), out, progress=watch)

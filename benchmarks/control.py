@@ -47,7 +47,7 @@ def timed(function, *arguments):
 
 def measure(name, preset, steps, generations, rounds):
     task = make(name) if steps is None else make(name, steps=steps)
-    algorithm = make_method(method_defaults("jedi", name, preset), task)
+    algorithm = make_method(method_defaults("jedi-uniform", name, preset), task)
     programs, roots = programs_for(algorithm, task, 1), replica_roots(0, 1)
     state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
     state = programs.start_loop(roots, state, 0.0)

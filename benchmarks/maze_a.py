@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-METHODS = ("jedi", "jedi-paper")
+METHODS = ("jedi-uniform", "jedi")
 
 
 def run(method: str, evaluations: int, seed: int, arguments: list[str]) -> dict:

@@ -22,7 +22,7 @@ from jedax.bench.bench import bench
 from jedax.bench.grids import Entry, Grid
 
 _LINES = 20
-_METHODS = ("jedi-paper", "cma-me", "map-elites", "es")
+_METHODS = ("jedi", "cma-me", "map-elites", "es")
 
 
 def resident() -> float:
@@ -36,7 +36,7 @@ def one_run(evaluations: int) -> list[tuple[float, float]]:
     seen: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         jedax.run(
-            "jedi-paper", "maze-a", evaluations=evaluations, out=Path(folder) / "run", report_every=100,
+            "jedi", "maze-a", evaluations=evaluations, out=Path(folder) / "run", report_every=100,
             checkpoint_seconds=1.0, callbacks=[lambda report: seen.append((report.evaluations, resident()))],
         )  # fmt: skip
     return seen

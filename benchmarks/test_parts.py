@@ -5,7 +5,7 @@
     python -m pytest -n 0 benchmarks --benchmark-compare             # after, beside the last saved
 
 Each part works in a compiled loop or in one compiled call, as in a search; nothing is asserted. What the machine comes
-to for users, and beside other packages, says `jedax benchmark`.
+to for users, and beside other packages, says `jedax doctor --speed`.
 """
 
 from __future__ import annotations

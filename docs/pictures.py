@@ -1,6 +1,6 @@
 """Draw the README's picture from a run: path of the best robot, evaluations of each cell, GP mean.
 
-jedax run maze-a --method jedi && python docs/pictures.py runs/maze-a-jedi-seed0
+jedax run maze-a --method jedi-uniform && python docs/pictures.py runs/maze-a-jedi-uniform-seed0
 """
 
 import sys

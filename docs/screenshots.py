@@ -1,6 +1,6 @@
 """Take the README's pictures of a report: on a screen, and on a phone in dark colours. Needs chromium.
 
-jedax run maze-b --method jedi --evaluations 200000 --out r && jedax report r && python docs/screenshots.py r
+jedax run maze-b --method jedi-uniform --evaluations 200000 --out r && jedax report r && python docs/screenshots.py r
 """
 
 import sys

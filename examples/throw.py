@@ -2,7 +2,7 @@
 
     python examples/throw.py
 
-or with every option of the command: cd examples && jedax run throw:Throw --method jedi-paper
+or with every option of the command: cd examples && jedax run throw:Throw --method jedi
 """
 
 import jax

@@ -23,7 +23,7 @@ from jedax.report.comparisons import curves, styles
 from jedax.report.pictures import write_picture
 
 OURS = Entry("jedi-x", "jedi-x")
-OTHERS = tuple(Entry(method, method) for method in ("jedi", "map-elites", "cma-mae"))
+OTHERS = tuple(Entry(method, method) for method in ("jedi-uniform", "map-elites", "cma-mae"))
 ABLATIONS = (
     Entry("no variation", "jedi-x", None, {"variation_share": 0.0}),
     Entry("variation alone", "jedi-x", None, {"variation_share": 1.0}),

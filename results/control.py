@@ -15,7 +15,7 @@ from keeping import HERE, cross, fill_in, keep, parser, run
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import CONTROL, Grid, grid_named, parse_entry
 
-METHODS = ("jedi-x", "jedi", "jedi-paper", "es", "map-elites", "cma-mae", "pga-me")
+METHODS = ("jedi-x", "jedi-uniform", "jedi", "es", "map-elites", "cma-mae", "pga-me")
 COMPARED_CLOSELY = ("jedi-x", "es")
 SEEDS, MORE_SEEDS = 3, 10
 EVALUATIONS = 4096

@@ -30,12 +30,12 @@ from jedax.store.files import write_atomic
 HERE = Path(__file__).parent / "maze-a"
 # Method, alpha, targets.
 CONFIGURATIONS = [
-    ("jedi", "decay", "uniform"),
-    ("jedi", 0.3, "uniform"),
-    ("jedi-paper", "decay", "pareto"),
-    ("jedi-paper", 0.3, "pareto"),
-    ("jedi", "decay", "gp-ucb"),
-    ("jedi", "decay", "gp-bucb"),
+    ("jedi-uniform", "decay", "uniform"),
+    ("jedi-uniform", 0.3, "uniform"),
+    ("jedi", "decay", "pareto"),
+    ("jedi", 0.3, "pareto"),
+    ("jedi-uniform", "decay", "gp-ucb"),
+    ("jedi-uniform", "decay", "gp-bucb"),
 ]
 PAPER = {"decay": -117, 0.3: -120}  # the paper's medians over its seeds, table of final fitness
 NEVER = -250  # fitness of arriving at the last step: what is lower has not arrived
@@ -121,7 +121,7 @@ def write_tables(rows: list[Row]) -> None:
     for configuration in CONFIGURATIONS:
         fitness = [row.fitness for row in of(rows, configuration)]
         method, alpha, targets = configuration
-        paper = PAPER[alpha] if method == "jedi-paper" else ""
+        paper = PAPER[alpha] if method == "jedi" else ""
         lines.append(
             f"| {method} | {alpha} | {targets} | {' | '.join(f'{f:.0f}' for f in fitness)} | {np.median(fitness):.1f} "
             f"| {sum(f >= NEVER for f in fitness)} of {len(fitness)} | {paper} |"
@@ -155,7 +155,7 @@ def draw_convergence(rows: list[Row]) -> None:
 
 
 def draw_failure(rows: list[Row]) -> None:
-    """Draw the end of the first run of `jedi-paper` that did not arrive."""
+    """Draw the end of the first run of `jedi` that did not arrive."""
     row = next(row for row in of(rows, CONFIGURATIONS[2]) if row.fitness < NEVER)
     run = row.run
     figure, axes = plt.subplots(1, 4, figsize=(18, 4.4), layout="constrained")
@@ -165,7 +165,7 @@ def draw_failure(rows: list[Row]) -> None:
     plots.targets(axes[2], run, 0)
     plots.cell_values(axes[3], run, run.gp_std[0], "GP standard deviation", cmap="cividis")
     plots.targets(axes[3], run, 0)
-    figure.suptitle(f"jedi-paper, alpha decay, seed {row.seed}")
+    figure.suptitle(f"jedi, alpha decay, seed {row.seed}")
     figure.savefig(HERE / "jedi-paper-stuck.png", dpi=100)
     plt.close(figure)
 

@@ -25,8 +25,8 @@ from jedax.store.files import write_atomic
 FOLDERS = {"paper-mazes": "paper-mazes", "ablation-alpha": "ablations/alpha", "ablation-targets": "ablations/targets"}
 # Median final best fitness in the paper: Table 1, and the table of additional baselines for CMA-ME Opt.
 PAPER = {
-    "jedi-paper tuned": (-120, -177, -180, -194),
-    "jedi-paper decay": (-117, -176, -186, -189),
+    "jedi tuned": (-120, -177, -180, -194),
+    "jedi decay": (-117, -176, -186, -189),
     "es": (-281, -319, -262, -319),
     "es-restart": (-280, -320, -262, -319),
     "map-elites": (-136, -202, -206, -210),
