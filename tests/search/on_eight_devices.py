@@ -65,11 +65,11 @@ def resumed(folder):
     """Return the checksum of a search that goes on, after each chunk, on another number of devices."""
     settings = RunConfig(evaluations=BUDGET, devices=8, max_seconds=1e-6)
     config = FullConfig(task="maze-a", task_config=MAZE.config, method="jedi", method_config=ODD, run=settings)
-    run = api.start(config, out=folder, figures=False)
+    run = api.start(config, out=folder)
     used = [8]
     while (status := json.loads((folder / "summary.json").read_text())["status"]) == "time":
         used.append(1 if used[-1] == 8 else 8)
-        run = jedax.resume(folder, devices=used[-1], figures=False)
+        run = jedax.resume(folder, devices=used[-1], draw=None)
     log = (folder / "log.txt").read_text()
     return {"digest": digest(run.repertoire), "used": used, "status": status, "log": log,
             "environment": json.loads((folder / "environment.json").read_text())["devices_used"],

@@ -36,9 +36,9 @@ def main():
     settings = {"evaluations": 310, "replicas": 2, "seed": 4, "report_every": 15}
     run = RunConfig(**settings, devices="all", max_seconds=1e-6)
     config = FullConfig(task="arm", task_config=task.config, method="jedi", method_config=METHOD, run=run)
-    together = api.start(config, out=folder, figures=False)
+    together = api.start(config, out=folder)
     while together.summary["status"] == "time":
-        together = api.resume(folder, figures=False)
+        together = api.resume(folder)
     alone = jedax.run(METHOD, task, **settings)
     best = [run.summary["max_fitness"] for run in (together, alone)]
     told = json.dumps({"path": str(together.path), "digest": found(together), "best": best})

@@ -287,7 +287,7 @@ def test_failures_by_kind_are_resumed(tmp_path, small):
     whole = jedax.run(small, task, **settings)
     with pytest.raises(KeyError, match="killed"):
         jedax.run(small, task, out=path, checkpoint_seconds=0, callbacks=[kill], **settings)
-    resumed = jedax.resume(path, task=task, figures=False)
+    resumed = jedax.resume(path, task=task, draw=None)
     assert resumed.summary["failures"] == whole.summary["failures"]
     assert sum(whole.summary["failures"].values()) == whole.summary["num_failed"]
     assert min(whole.summary["failures"].values()) > 0
