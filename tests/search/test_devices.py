@@ -186,7 +186,7 @@ def test_two_processes_search_together(tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", ["jedi-paper", "pga-me"])
+@pytest.mark.parametrize("method", ["jedi", "pga-me"])
 def test_methods_that_learn_do_so_on_several_devices(method):
     """The Gaussian process of each replica is its own; what PGA-ME learns from are the steps of the whole batch."""
     one, four = on_devices(

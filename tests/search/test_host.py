@@ -104,6 +104,17 @@ def test_ctrl_c_gives_up_a_generation_and_nothing_else(tmp_path, method, whole, 
     assert_same_run(jedax.resume(path, draw=None), whole)
 
 
+def test_workers_do_not_import_jax(here):
+    (here / "spy.py").write_text(
+        "import sys\n\nimport numpy as np\n\n\ndef spy(genotypes):\n"
+        "    heavy = {'jax', 'scipy', 'matplotlib', 'pandas', 'pydantic'} & set(sys.modules)\n"
+        "    return np.full(len(genotypes), len(heavy)), genotypes[:, :2]\n\n\n"
+        "spy.num_params, spy.descriptor_lows, spy.descriptor_highs = 2, (-1, -1), (1, 1)\n"
+    )
+    run = jedax.run("map-elites", "spy:spy", evaluations=8, offspring=8, cells=16, workers=1)
+    assert run.best().fitness == 0
+
+
 def test_failures_are_counted_logged_and_never_stored(tmp_path):
     task = make(f"{WORK}:partly", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1), initial_std=2)
     run = jedax.run("map-elites", task, evaluations=32, offspring=8, cells=64, workers=2, out=tmp_path / "run")

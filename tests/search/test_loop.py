@@ -179,7 +179,7 @@ def test_blas_has_one_thread_while_it_searches(small, arm):
     ("method", "task", "message"),
     [
         ("jedi", 5, "task: expected a name or a Task, got 5"),
-        (5, "arm", "method: expected a name or parameters such as a JediConfig"),
+        (5, "arm", r"method: expected a name, settings such as a JediConfig, or a class derived .* got 5"),
     ],
 )
 def test_arguments_of_another_kind(method, task, message):
@@ -321,9 +321,7 @@ def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
     config = small.replace(targets="gp-bucb", gp=gp)
     method = JEDi(config, arm)
     run = jedax.run(config.replace(targets="uniform"), arm, evaluations=8 * 12)
-    state = method.init(
-        jax.random.key(0), jnp.zeros((8, 4)), arm.evaluate_batch(jax.random.key(0), jnp.zeros((8, 4)))
-    )
+    state = method.init(jax.random.key(0), jnp.zeros((8, 4)), arm.evaluate_batch(jax.random.key(0), jnp.zeros((8, 4))))
     state = dataclasses.replace(state, repertoire=jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), run.repertoire))
     key = jax.random.key(1)
     learnt, at = method.fit_model(state)
@@ -401,24 +399,39 @@ def test_one_loop_by_hand(small, arm):
 
 def test_parameters_of_method_and_run_by_name(arm):
     given = {"population": 4, "pool": 2, "cells": 64, "generations": 5, "alpha": 0.3, "targets": "uniform"}
-    run = jedax.run("jedi-paper", arm, evaluations=16, report_every=1, **given)
-    assert run.config.method == "jedi-paper"
+    run = jedax.run("jedi", arm, evaluations=16, report_every=1, **given)
+    assert run.config.method == "jedi"
     assert {name: getattr(run.config.method_config, name) for name in given} == given
     assert run.config.run.report_every == 1
     assert [row["evaluations"] for row in run.rows] == [8, 16]
-    with pytest.raises(jedax.JedaxError, match=r"^parameter: unknown name 'alhpa'; did you mean 'alpha'"):
+    with pytest.raises(jedax.JedaxError, match=r"^setting: unknown name 'alhpa'; did you mean 'alpha'"):
         jedax.run("jedi", arm, alhpa=0.3)
 
 
 def test_parameters_of_other_methods_are_refused(arm):
-    with pytest.raises(jedax.JedaxError, match="parameter: expected one that jedi-x has, got alpha, which is for jedi"):
+    with pytest.raises(jedax.JedaxError, match="setting: expected one that jedi-x has, got alpha, which belongs to"):
         jedax.run("jedi-x", arm, alpha=0.3)
 
 
-def test_where_no_method_is_named_parameters_tell(arm):
+def test_jedi_x_is_the_default_and_an_earlier_name_still_works(arm):
     given = {"population": 4, "pool": 2, "cells": 64, "evaluations": 16}
     assert jedax.run(task=arm, **given).config.method == "jedi-x"
-    assert jedax.run(task=arm, alpha=0.3, **given).config.method_config.alpha == 0.3
+    assert jedax.run("jedi-paper", arm, **given).config.method == "jedi"
+    with pytest.raises(jedax.JedaxError, match="got alpha, which belongs to jedi, jedi-uniform; leave it out"):
+        jedax.run(task=arm, alpha=0.3, **given)
+
+
+def test_settings_of_a_derived_class(small, arm, once):
+    class OwnConfig(jedax.JediConfig):
+        """JEDi with another default, made by a user."""
+
+        generations: int = 5
+
+    config = OwnConfig(**{name: value for name, value in small if name != "generations"})
+    run = jedax.run(config, arm, evaluations=BUDGET, seed=5)
+    assert run.config.method == "jedi-uniform"
+    assert type(run.config.method_config) is OwnConfig
+    assert_same_bits(run.repertoire, once.repertoire)
 
 
 class Good(Task):
@@ -435,7 +448,7 @@ class Good(Task):
 
 def test_a_task_needs_no_more_than_that(small, tmp_path):
     run = jedax.run(small, Good(), evaluations=16, out=tmp_path / "run")
-    assert repr(run).startswith("Run(jedi on custom:good, 16 evaluations, best fitness ")
+    assert repr(run).startswith("Run(jedi-uniform on custom:good, 16 evaluations, best fitness ")
 
 
 @pytest.mark.parametrize(
@@ -480,8 +493,10 @@ def test_few_choices_of_targets_are_said(small, arm, tmp_path, generations, said
     notes = Notes()
     budget = 8 * (1 + generations)
     jedax.run(small, arm, evaluations=budget, progress=notes, out=tmp_path / "run")
-    hint = (f"JEDi chooses targets 9 times only: for more, lower --generations (5) or --population (4), or raise "
-            f"--evaluations ({budget:,}).")  # fmt: skip
+    hint = (
+        "JEDi chooses targets only 9 times with this budget; for more, lower --generations (5) or --population (4), or "
+        "raise --evaluations."
+    )
     assert notes.said == [hint] * said
     assert (hint in (tmp_path / "run" / "log.txt").read_text()) == said
 

@@ -22,8 +22,9 @@ from jedax.store.files import read_facts, read_tensors
 from jedax.tasks import PlanarArm
 
 ARGUMENTS = [
-    "run", "arm", "--joints", "5", "--evaluations", "64000", "--population", "4", "--pool", "2", "--generations", "7",
-    "--cells", "64", "--seed", "11", "--report-every", "500", "--checkpoint-seconds", "0.05", "--gp-max-steps", "4",
+    "run", "arm", "--method", "jedi-uniform", "--joints", "5", "--evaluations", "64000", "--population", "4", "--pool",
+    "2", "--generations", "7", "--cells", "64", "--seed", "11", "--report-every", "500", "--checkpoint-seconds", "0.05",
+    "--gp-max-steps", "4",
 ]  # fmt: skip
 
 

@@ -223,7 +223,7 @@ class TestOptimizer:
 def test_samples_of_a_task_without_noise_are_remarked_on(arm):
     notes = Notes()
     jedax.run("map-elites", arm, evaluations=16, progress=notes, samples_per_evaluation=2, **MAPS)
-    assert notes.said == ["Nothing in arm is random: the 2 samples of a solution agree."]
+    assert notes.said == ["arm is deterministic: all 2 samples of a solution are equal."]
 
 
 def test_samples_of_replicas_are_those_of_their_seeds():
