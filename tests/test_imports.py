@@ -1,11 +1,12 @@
-"""Objects by name."""
+"""Objects by name, and what is imported when."""
 
+import subprocess
 import sys
 
 import pytest
 
 from jedax.errors import JedaxError
-from jedax.imports import load_object, require
+from jedax.imports import entry_points, load_object, object_name, require
 
 
 def test_modules_in_the_current_directory_are_found(tmp_path, monkeypatch):
@@ -49,3 +50,43 @@ def test_modules_that_are_broken(tmp_path, monkeypatch, code, message):
 def test_a_missing_extra_is_said():
     with pytest.raises(JedaxError, match=r"gym:X: expected the package gymnasum, .*pip install 'jedax\[gym\]'"):
         require("gymnasum", "gym", "gym:X")
+
+
+class Outer:
+    class Inner:
+        pass
+
+
+def test_names_of_objects_import_them_again():
+    for known in (Outer, Outer.Inner, test_what_is_not_there):
+        assert load_object(object_name(known), "object") is known
+    assert object_name(Outer.Inner) == f"{__name__}:Outer.Inner"
+    assert object_name(Outer()) == "custom:Outer"
+
+    class Local:
+        pass
+
+    assert object_name(Local).startswith("custom:test_names_of_objects")
+
+
+def test_objects_of_the_main_module_cannot_be_imported_again():
+    program = "from jedax.imports import object_name\nclass Mine: pass\nprint(object_name(Mine))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "custom:Mine\n"
+
+
+def test_entry_points_of_installed_packages(tmp_path, monkeypatch):
+    (tmp_path / "mine-1.dist-info").mkdir()
+    (tmp_path / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text("[jedax.tests]\nseven = math:floor\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert entry_points("jedax.tests")["seven"].load()(7.5) == 7
+
+
+def test_importing_the_package_is_light():
+    """No JAX, no figures, no extra, for the package and for what worker processes load."""
+    heavy = ["jax", "jaxlib", "matplotlib", "pandas", "scipy", "optax", "evosax", "brax", "gymnasium", "ray", "plotly"]
+    for module in ("jedax", "jedax.tasks", "jedax.search.workers.serving", "jedax.cli"):
+        program = f"import sys, {module}; print(*sorted(set({heavy}) & set(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout == "\n", module

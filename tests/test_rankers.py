@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ribs.emitters import rankers as ribs_rankers
 
-from jedax.rankers import RANKERS, Outcome, weighted_target, weighted_target_fitness_score
+from jedax.errors import JedaxError
+from jedax.rankers import (
+    RANKERS,
+    Outcome,
+    check_ranker,
+    ranker_named,
+    weighted_target,
+    weighted_target_fitness_score,
+)
 from jedax.types import Evaluation, Insertion
 
 score_of = jax.jit(weighted_target_fitness_score)
@@ -152,12 +160,46 @@ class TestInvariants:
             np.testing.assert_allclose(pool[row], score(fitness[row], descriptors[row], targets[row]), atol=1e-6)
 
 
+def closest(outcome):
+    """A ranker of a user's."""
+    return -jnp.abs(outcome.evaluation.descriptor - outcome.aim).sum(axis=1)
+
+
+class TestNames:
+    def test_names_modules_and_functions(self):
+        assert [ranker_named(name) for name in RANKERS] == list(RANKERS.values())
+        assert ranker_named(closest) is ranker_named(f"{__name__}:closest") is closest
+        for ranker in ("2imp", closest, f"{__name__}:closest", "custom:gone"):
+            assert check_ranker(ranker) is ranker
+
+    @pytest.mark.parametrize(
+        ("ranker", "message"),
+        [
+            ("2im", r"^ranker: unknown name '2im'; did you mean '2imp'"),
+            ("threshold", r"^ranker: unknown name 'threshold'; choose one of 2imp, imp, obj, rd"),
+            (f"{__name__}:far", r"^ranker: expected 'far' in .*test_rankers, got none"),
+            (
+                f"{__name__}:TARGET",
+                r"^ranker: expected one of 2imp, imp, obj, rd, or a function of an Outcome, got",
+            ),
+            (3, r"^ranker: expected one of 2imp, .*, got 3"),
+        ],
+    )
+    def test_what_is_no_ranker(self, ranker, message):
+        with pytest.raises(JedaxError, match=message):
+            check_ranker(ranker)
+
+    def test_an_object_of_an_earlier_run_is_missed_when_it_is_needed(self):
+        with pytest.raises(JedaxError, match=r"^ranker: expected an object that can be imported .*, got custom:gone"):
+            ranker_named("custom:gone")
+
+
 class TestAgainstPyribs:
     PEERS = {
-        "imp": ribs_rankers.TwoStageImprovementRanker,
-        "opt": ribs_rankers.ObjectiveRanker,
-        "rnd": ribs_rankers.RandomDirectionRanker,
-        "threshold": ribs_rankers.ImprovementRanker,
+        "2imp": ribs_rankers.TwoStageImprovementRanker,
+        "imp": ribs_rankers.ImprovementRanker,
+        "obj": ribs_rankers.ObjectiveRanker,
+        "rd": ribs_rankers.RandomDirectionRanker,
     }
 
     @pytest.mark.parametrize("name", RANKERS)
@@ -169,7 +211,7 @@ class TestAgainstPyribs:
         descriptors = random.normal(size=(16, 2)).astype(np.float32)
         direction = random.normal(size=2).astype(np.float32)
         peer = self.PEERS[name]()
-        if name == "rnd":
+        if name == "rd":
             peer.target_measure_dir = direction
         wanted, _ = peer.rank(
             None, None, {"objective": fitness, "measures": descriptors}, {"status": status, "value": improvement}

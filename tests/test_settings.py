@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field, ValidationError, model_validator
 
 from jedax.errors import JedaxError, fail
-from jedax.settings import Config
+from jedax.settings import Config, Reference, resolve
 
 
 class Example(Config):
@@ -15,6 +15,7 @@ class Example(Config):
     weight: Literal["auto"] | Annotated[float, Field(ge=0, le=1)] = "auto"
     points: tuple[tuple[float, float], ...] = ()
     place: str
+    rule: Reference = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -42,7 +43,7 @@ def test_frozen():
         ({"wieght": 4}, "parameter: unknown name 'wieght'; did you mean 'weight'?"),
         (
             {"zzzz": 4},
-            "parameter: unknown name 'zzzz'; choose one of count, mode, place, points, weight.",
+            "parameter: unknown name 'zzzz'; choose one of count, mode, place, points, rule, weight.",
         ),
         (
             {"count": 0},
@@ -98,3 +99,41 @@ class TestReplace:
     def test_is_checked_like_the_original(self, changes, message):
         with pytest.raises(JedaxError, match=message):
             Example(place="here").replace(**changes)
+
+
+class Rule:
+    """A class of a user's."""
+
+
+RULE = Rule()
+
+
+class TestReference:
+    @pytest.mark.parametrize(
+        ("value", "name"),
+        [
+            (None, None),
+            ("imp", "imp"),
+            ("mine:Rule", "mine:Rule"),
+            (Rule, f"{__name__}:Rule"),
+            (RULE, f"{__name__}:RULE"),
+            (
+                TestReplace.test_is_checked_like_the_original,
+                f"{__name__}:TestReplace.test_is_checked_like_the_original",
+            ),
+            (Rule(), "custom:Rule"),
+            (lambda: None, "custom:TestReference.<lambda>"),
+        ],
+    )
+    def test_files_keep_the_name(self, value, name):
+        example = Example(place="here", rule=value)
+        assert example.rule is value
+        assert example.model_dump(mode="json")["rule"] == name
+
+    def test_resolve(self):
+        assert resolve("rule", f"{__name__}:RULE") is resolve("rule", RULE) is RULE
+        assert resolve("rule", None) is None
+        with pytest.raises(JedaxError, match=r"^rule: expected an object that can be imported .*, got custom:Rule"):
+            resolve("rule", "custom:Rule")
+        with pytest.raises(JedaxError, match=r"^rule: expected 'Nothing' in .*test_settings, got none"):
+            resolve("rule", f"{__name__}:Nothing")

@@ -115,4 +115,4 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(homes[name]), name)
 
-    return getattribute, lambda: sorted(homes)
+    return getattribute, lambda: sorted(sys.modules[package].__all__)

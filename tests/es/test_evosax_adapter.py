@@ -193,7 +193,7 @@ def test_elite_ratio_reaches_evosax():
         strategy = EvosaxStrategy(name="SimpleES", population=16, elite_ratio=ratio)
         weights = _build(strategy, PARAMS).params.weights
         np.testing.assert_allclose(weights, np.repeat([1 / elites, 0], [elites, 16 - elites]), rtol=1e-6)
-    assert _build(EvosaxStrategy(name="LGA", population=16), PARAMS).method.elite_ratio == 1
+    assert _build(EvosaxStrategy(name="LGA", population=16), PARAMS).algorithm.elite_ratio == 1
     undefined = EvosaxStrategy(name="CMA_ES", population=16, elite_ratio=1.0)
     with pytest.raises(JedaxError, match=r"^elite_ratio: expected .* CMA_ES"):
         undefined.init(jax.random.key(0), CENTRE)

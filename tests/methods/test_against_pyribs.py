@@ -9,7 +9,7 @@ from ribs.schedulers import Scheduler
 from scipy.stats import mannwhitneyu
 
 import jedax
-from jedax.methods.registry import method_defaults
+from jedax.methods.registry import method_defaults, methods
 from jedax.repertoire.cells import make_cells
 from jedax.tasks import PlanarArm
 
@@ -72,7 +72,7 @@ def evaluate():
 def test_scores_lie_within_the_spread_of_the_peer(method, evaluate):
     theirs = [peer(method, seed, evaluate, jax.jit(jax.vmap(TASK.init))) for seed in range(SEEDS)]
     settings = {"iso_sigma": 0.1, "line_sigma": 0.2} if method == "map-elites" else {}
-    name, preset = (method, None) if method in METHODS else ("cma-me", method)
+    name, preset = (method, None) if method in methods() else ("cma-me", method)
     config = method_defaults(name, "arm", preset).replace(cells=CELLS, **settings)
     ours = jedax.run(config, TASK, evaluations=64 * (GENERATIONS + 1), replicas=SEEDS).rows[-SEEDS:]
     wanted, found = ({name: np.array([run[name] for run in runs]) for name in theirs[0]} for runs in (theirs, ours))

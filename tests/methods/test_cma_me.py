@@ -17,34 +17,34 @@ SMALL = CMAMEConfig(population=6, pool=3, cells=64)
 BATCH = 18
 
 
-def begin(algorithm, task, seed=0):
+def begin(method, task, seed=0):
     keys = jax.random.split(jax.random.key(seed), BATCH)
     genotypes = jax.vmap(task.init)(keys)
-    return algorithm.init(jax.random.key(seed + 1), genotypes, task.evaluate_batch(keys[0], genotypes))
+    return method.init(jax.random.key(seed + 1), genotypes, task.evaluate_batch(keys[0], genotypes))
 
 
-@pytest.mark.parametrize("ranker", ["imp", "opt", "rnd"])
+@pytest.mark.parametrize("ranker", ["2imp", "obj", "rd"])
 def test_one_generation_by_hand(arm, ranker):
-    algorithm = CMAME.build(SMALL.replace(ranker=ranker), arm)
-    before = begin(algorithm, arm)
-    genotypes, state = algorithm.ask(jax.random.key(5), before)
+    method = CMAME(SMALL.replace(ranker=ranker), arm)
+    before = begin(method, arm)
+    genotypes, state = method.ask(jax.random.key(5), before)
     evaluation = arm.evaluate_batch(jax.random.key(0), genotypes)
     key = jax.random.key(6)
-    after, insertion = algorithm.tell(key, state, genotypes, evaluation)
-    strategy = algorithm.pool.strategy
+    after, insertion = method.tell(key, state, genotypes, evaluation)
+    strategy = method.pool.strategy
     tell_keys = jax.random.split(jax.random.split(key, 4)[0], 3)
-    cell = np.asarray(algorithm.cells.assign(evaluation.descriptor))
+    cell = np.asarray(method.cells.assign(evaluation.descriptor))
     for emitter in range(3):
         mine = slice(6 * emitter, 6 * emitter + 6)
         fitness, home = np.asarray(evaluation.fitness)[mine], cell[mine]
         was_filled = np.asarray(before.repertoire.filled)[home]
         held = np.asarray(before.repertoire.fitness)[home]
-        if ranker == "imp":
+        if ranker == "2imp":
             # (2, fitness) fills a cell, (1, gain) beats it, (0, loss) does neither.
             gain = np.where(was_filled, fitness - held, fitness)
             status = np.where(was_filled, gain > 0, 2)
             order = sorted(range(6), key=lambda i: (status[i], gain[i]), reverse=True)
-        elif ranker == "opt":
+        elif ranker == "obj":
             order = np.argsort(-fitness)
         else:
             order = np.argsort(-(np.asarray(evaluation.descriptor)[mine] @ np.asarray(before.directions[emitter])))
@@ -61,20 +61,20 @@ def test_one_generation_by_hand(arm, ranker):
 
 
 def test_an_emitter_without_a_gain_starts_afresh_from_an_elite(arm):
-    algorithm = CMAME.build(SMALL, arm)
-    state = begin(algorithm, arm)
+    method = CMAME(SMALL, arm)
+    state = begin(method, arm)
     for number in range(3):  # let the strategies learn something
-        genotypes, state = algorithm.ask(jax.random.key(number), state)
-        state, _ = algorithm.tell(
+        genotypes, state = method.ask(jax.random.key(number), state)
+        state, _ = method.tell(
             jax.random.key(number), state, genotypes, arm.evaluate_batch(jax.random.key(0), genotypes)
         )
     restarts = int(state.num_restarts)
-    genotypes, state = algorithm.ask(jax.random.key(9), state)
+    genotypes, state = method.ask(jax.random.key(9), state)
     # Emitter 0 finds better solutions, 1 and 2 nothing at all.
     home = state.repertoire.descriptors[jnp.argmax(state.repertoire.filled)]
     fitness = jnp.concatenate([100 + jnp.arange(6.0), jnp.full(12, -1e6) + jnp.arange(12.0)])
     evaluation = Evaluation(fitness, jnp.tile(home, (BATCH, 1)))
-    after, insertion = algorithm.tell(jax.random.key(10), state, genotypes, evaluation)
+    after, insertion = method.tell(jax.random.key(10), state, genotypes, evaluation)
     assert (np.asarray(insertion.status).reshape(3, 6) > 0).any(axis=1).tolist() == [True, False, False]
     assert int(after.num_restarts) == restarts + 2
     elites = np.asarray(after.repertoire.genotypes)[np.asarray(after.repertoire.filled)]
@@ -89,46 +89,46 @@ def test_an_emitter_without_a_gain_starts_afresh_from_an_elite(arm):
 
 
 def test_an_emitter_whose_fitness_has_converged_starts_afresh(arm):
-    algorithm = CMAME.build(SMALL, arm)
-    state = begin(algorithm, arm)
-    genotypes, state = algorithm.ask(jax.random.key(9), state)
+    method = CMAME(SMALL, arm)
+    state = begin(method, arm)
+    genotypes, state = method.ask(jax.random.key(9), state)
     home = state.repertoire.descriptors[jnp.argmax(state.repertoire.filled)]
     evaluation = Evaluation(jnp.repeat(jnp.float32([100, 101, 102]), 6), jnp.tile(home, (BATCH, 1)))
-    assert int(algorithm.tell(jax.random.key(10), state, genotypes, evaluation)[0].num_restarts) == 3
-    never = dataclasses.replace(algorithm, config=SMALL.replace(restart_tolerance=None))
+    assert int(method.tell(jax.random.key(10), state, genotypes, evaluation)[0].num_restarts) == 3
+    never = dataclasses.replace(method, config=SMALL.replace(restart_tolerance=None))
     assert int(never.tell(jax.random.key(10), state, genotypes, evaluation)[0].num_restarts) == 0
 
 
 def test_learning_rate_zero_ranks_by_fitness(arm):
     """CMA-MAE whose thresholds never rise sees in every cell the same threshold."""
-    algorithm = CMAME.build(SMALL.replace(ranker="threshold", learning_rate=0.0, threshold_min="task"), arm)
-    state = begin(algorithm, arm)
+    method = CMAME(SMALL.replace(ranker="imp", learning_rate=0.0, threshold_min="task"), arm)
+    state = begin(method, arm)
     for number in range(4):
-        genotypes, state = algorithm.ask(jax.random.key(number), state)
+        genotypes, state = method.ask(jax.random.key(number), state)
         evaluation = arm.evaluate_batch(jax.random.key(0), genotypes)
-        state, insertion = algorithm.tell(jax.random.key(number), state, genotypes, evaluation)
+        state, insertion = method.tell(jax.random.key(number), state, genotypes, evaluation)
         outcome = Outcome(evaluation, insertion, jnp.zeros(2), jnp.float32(0))
         np.testing.assert_array_equal(
-            np.argsort(-algorithm.ranker(outcome), stable=True), np.argsort(-RANKERS["opt"](outcome), stable=True)
+            np.argsort(-method.ranker(outcome), stable=True), np.argsort(-RANKERS["obj"](outcome), stable=True)
         )
     assert int(state.num_restarts) == 0
 
 
-def test_learning_rate_one_without_a_least_threshold_is_cma_me(arm):
+def test_a_hard_repertoire_and_its_ranker_make_cma_mae_cma_me(arm):
     settings = {"evaluations": 18 * 12, "cells": 64, "population": 6, "pool": 3}
-    mae = jedax.run("cma-mae", arm, learning_rate=1.0, threshold_min="-inf", **settings)
+    mae = jedax.run("cma-mae", arm, learning_rate=1.0, threshold_min="-inf", ranker="2imp", **settings)
     me = jedax.run("cma-me", arm, **settings)
     for name in ("genotypes", "fitness", "counts", "thresholds"):
         np.testing.assert_array_equal(getattr(mae.repertoire, name), getattr(me.repertoire, name))
 
 
 def test_lowest_threshold_is_that_of_the_task(arm):
-    algorithm = CMAME.build(method_defaults("cma-mae", "arm"), arm)
-    assert algorithm.acceptance.start == arm.qd_offset
-    assert algorithm.acceptance.learning_rate == 0.1
-    assert CMAME.build(method_defaults("cma-mae", "arm").replace(threshold_min=-7.0), arm).acceptance.start == -7
+    method = CMAME(method_defaults("cma-mae", "arm"), arm)
+    assert method.acceptance.start == arm.qd_offset
+    assert method.acceptance.learning_rate == 0.1
+    assert CMAME(method_defaults("cma-mae", "arm").replace(threshold_min=-7.0), arm).acceptance.start == -7
 
 
 def test_a_low_learning_rate_needs_a_threshold():
-    with pytest.raises(jedax.JedaxError, match="learning_rate: expected 1 where empty cells have the threshold -inf"):
+    with pytest.raises(jedax.JedaxError, match="learning_rate: expected 1 where the threshold of empty cells is -inf"):
         CMAMEConfig.build({"learning_rate": 0.5})

@@ -20,40 +20,40 @@ def evaluate(task, genotypes):
 
 @pytest.mark.parametrize("name", ["sep-cma-es", "lm-ma-es", "evosax:SNES"])
 def test_is_the_strategy_alone(arm, name):
-    algorithm = ES.build(SMALL.replace(es=name), arm)
-    strategy = algorithm.strategy
+    method = ES(SMALL.replace(es=name), arm)
+    strategy = method.strategy
     start = arm.init(jax.random.key(1))[None]
-    state = algorithm.init(jax.random.key(2), start, evaluate(arm, start))
+    state = method.init(jax.random.key(2), start, evaluate(arm, start))
     own = strategy.init(jax.random.key(2), start[0])
-    assert int(algorithm.evaluations(state)) == 1
+    assert int(method.evaluations(state)) == 1
     for number in range(3):
         ask_key, tell_key = jax.random.split(jax.random.key(number))
-        genotypes, state = algorithm.ask(ask_key, state)
+        genotypes, state = method.ask(ask_key, state)
         mine, own = strategy.ask(ask_key, own)
         np.testing.assert_array_equal(genotypes, mine)
         evaluation = evaluate(arm, genotypes)
-        state, _ = algorithm.tell(tell_key, state, genotypes, evaluation)
+        state, _ = method.tell(tell_key, state, genotypes, evaluation)
         own = strategy.tell(jax.random.split(tell_key, 3)[0], own, mine, evaluation.fitness)
     np.testing.assert_allclose(strategy.mean(state.strategy), strategy.mean(own), rtol=1e-6)
-    assert int(algorithm.evaluations(state)) == 25
+    assert int(method.evaluations(state)) == 25
     assert int(state.repertoire.counts.sum()) == 25
 
 
 def test_restarts_afresh_where_fitness_has_converged(arm):
-    algorithm = ES.build(SMALL.replace(restart_tolerance=0.5), arm)
+    method = ES(SMALL.replace(restart_tolerance=0.5), arm)
     start = arm.init(jax.random.key(1))[None]
-    state = algorithm.init(jax.random.key(2), start, evaluate(arm, start))
+    state = method.init(jax.random.key(2), start, evaluate(arm, start))
     key = jax.random.key(7)
-    genotypes, state = algorithm.ask(jax.random.key(3), state)
+    genotypes, state = method.ask(jax.random.key(3), state)
     spread = Evaluation(jnp.arange(8.0), jnp.zeros((8, 2)))
-    going_on, _ = algorithm.tell(key, state, genotypes, spread)
+    going_on, _ = method.tell(key, state, genotypes, spread)
     assert int(going_on.num_restarts) == 0
     assert not (going_on.strategy.mean == state.strategy.mean).all()
     flat = Evaluation(jnp.full(8, 3.0) + 0.05 * jnp.arange(8), jnp.zeros((8, 2)))
-    anew, _ = algorithm.tell(key, dataclasses.replace(state, generation=jnp.int32(9)), genotypes, flat)
+    anew, _ = method.tell(key, dataclasses.replace(state, generation=jnp.int32(9)), genotypes, flat)
     assert int(anew.num_restarts) == 1
     expected = arm.init(jax.random.split(key, 3)[1])
-    fresh = algorithm.strategy.init(key, expected)
+    fresh = method.strategy.init(key, expected)
     for ours, wanted in zip(jax.tree.leaves(anew.strategy), jax.tree.leaves(fresh), strict=True):
         np.testing.assert_allclose(ours, wanted, rtol=1e-6)
     assert int(anew.generation) == 10

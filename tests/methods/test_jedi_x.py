@@ -21,10 +21,10 @@ BATCH = 18
 @pytest.fixture(scope="module")
 def search(arm):
     """The method and its state after an initial batch."""
-    algorithm = JEDiX.build(SMALL, arm)
+    method = JEDiX(SMALL, arm)
     keys = jax.random.split(jax.random.key(0), BATCH)
     genotypes = jax.vmap(arm.init)(keys)
-    return algorithm, algorithm.init(jax.random.key(1), genotypes, arm.evaluate_batch(keys[0], genotypes))
+    return method, method.init(jax.random.key(1), genotypes, arm.evaluate_batch(keys[0], genotypes))
 
 
 def evaluation_of(fitness):
@@ -32,11 +32,11 @@ def evaluation_of(fitness):
     return Evaluation(jnp.float32(fitness), jnp.full((len(fitness), 2), 0.01))
 
 
-def of_kind(algorithm, kind):
+def of_kind(method, kind):
     """Return the method with nothing but generations of one kind."""
     shares = {POOL: (0.0, 0.0), SCOUTS: (0.0, 1.0), VARIATION: (1.0, 0.0)}
     varied, scouts = shares[kind]
-    return with_settings(algorithm, variation_share=varied, scout_share=scouts)
+    return with_settings(method, variation_share=varied, scout_share=scouts)
 
 
 def all_waited(state):
@@ -44,8 +44,8 @@ def all_waited(state):
     return dataclasses.replace(state, waited=jnp.full_like(state.waited, SMALL.patience))
 
 
-def with_settings(algorithm, **changes):
-    return dataclasses.replace(algorithm, config=algorithm.config.replace(**changes))
+def with_settings(method, **changes):
+    return dataclasses.replace(method, config=method.config.replace(**changes))
 
 
 def elites(state):
@@ -83,8 +83,8 @@ def assert_sampled(genotypes, states, number):
 
 
 def test_a_generation_of_the_pool(search):
-    algorithm, state = search
-    genotypes, after = algorithm.ask(jax.random.key(5), state)
+    method, state = search
+    genotypes, after = method.ask(jax.random.key(5), state)
     assert int(after.kind) == POOL
     assert_sampled(genotypes, state.pool, 3)
     assert_same_bits(after.scouts, state.scouts)
@@ -92,8 +92,8 @@ def test_a_generation_of_the_pool(search):
 
 
 def test_a_generation_of_scouts(search):
-    algorithm, state = of_kind(search[0], SCOUTS), all_waited(search[1])
-    genotypes, after = algorithm.ask(jax.random.key(5), state)
+    method, state = of_kind(search[0], SCOUTS), all_waited(search[1])
+    genotypes, after = method.ask(jax.random.key(5), state)
     assert int(after.kind) == SCOUTS
     assert_sampled(genotypes, state.scouts, 2)
     assert_same_bits(after.pool, state.pool)
@@ -101,8 +101,8 @@ def test_a_generation_of_scouts(search):
 
 def test_variation_in_all_directions(search):
     """No offspring lies nearer to all elites, or farther from the nearest, than its scale allows."""
-    algorithm, state = with_settings(of_kind(search[0], VARIATION), line_share=0.0), search[1]
-    genotypes, after = algorithm.ask(jax.random.key(5), state)
+    method, state = with_settings(of_kind(search[0], VARIATION), line_share=0.0), search[1]
+    genotypes, after = method.ask(jax.random.key(5), state)
     assert int(after.kind) == VARIATION
     low, high = np.float64(SMALL.variation) * float(state.spread)
     distance = np.linalg.norm(np.asarray(genotypes)[:, None] - elites(state), axis=-1).min(axis=1)
@@ -112,8 +112,8 @@ def test_variation_in_all_directions(search):
 
 def test_variation_along_lines(search):
     """Every offspring lies within its noise of a line through two elites."""
-    algorithm, state = with_settings(of_kind(search[0], VARIATION), line_share=1.0, intermediate_share=0.0), search[1]
-    genotypes, _ = algorithm.ask(jax.random.key(5), state)
+    method, state = with_settings(of_kind(search[0], VARIATION), line_share=1.0, intermediate_share=0.0), search[1]
+    genotypes, _ = method.ask(jax.random.key(5), state)
     known = np.float64(elites(state))
     noise = SMALL.line[0] * float(state.spread) * np.sqrt(known.shape[1])
 
@@ -131,14 +131,14 @@ def test_variation_along_lines(search):
 def test_the_shares_of_lines_and_intermediate_steps(search):
     """Of two elites that share half of their parameters: what leaves those alone recombines, on their line or not."""
     shares = {"line_share": 0.6, "intermediate_share": 0.3}
-    algorithm, state = with_settings(search[0], line=(1e-6, 0.5), **shares), search[1]
+    method, state = with_settings(search[0], line=(1e-6, 0.5), **shares), search[1]
     first, second = elites(state)[:2]
     alike = np.arange(len(first)) < len(first) // 2
     second = np.where(alike, first, second)
     state = with_elites(state, first, second)
     assert int(state.repertoire.filled.sum()) == 2
     keys = jax.random.split(jax.random.key(0), 100)
-    off = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)).reshape(-1, len(first)) - first
+    off = np.asarray(jax.vmap(method.vary, (0, None))(keys, state)).reshape(-1, len(first)) - first
     recombined = (np.abs(off[:, alike]) < 1e-3).all(axis=1)
     way = (second - first) / np.linalg.norm(second - first)
     on_line = np.linalg.norm(off - (off @ way)[:, None] * way, axis=1) < 1e-3
@@ -152,11 +152,11 @@ def test_the_shares_of_lines_and_intermediate_steps(search):
 
 def test_every_offspring_has_a_scale_of_its_own(search):
     """Of one elite that is its own partner: what is not recombined differs from it by noise of a log-uniform scale."""
-    algorithm, state = with_settings(search[0], line=(1e-6, 0.5), line_share=0.4), search[1]
+    method, state = with_settings(search[0], line=(1e-6, 0.5), line_share=0.4), search[1]
     elite = elites(state)[0]
     state = with_elites(state, elite)
     keys = jax.random.split(jax.random.key(0), 100)
-    off = np.asarray(jax.vmap(algorithm.vary, (0, None))(keys, state)) - elite
+    off = np.asarray(jax.vmap(method.vary, (0, None))(keys, state)) - elite
     scale = np.sqrt(np.square(off).mean(axis=-1)) / float(state.spread)
     around = scale > 1e-3
     assert around.mean() == pytest.approx(0.6, abs=0.05)
@@ -169,9 +169,9 @@ def test_every_offspring_has_a_scale_of_its_own(search):
 
 
 def test_varied_elites_are_added_and_teach_the_es_nothing(search):
-    algorithm, state = of_kind(search[0], VARIATION), search[1]
-    genotypes, state = algorithm.ask(jax.random.key(5), state)
-    after, _ = algorithm.tell(jax.random.key(6), state, genotypes, evaluation_of(np.full(BATCH, 100.0)))
+    method, state = of_kind(search[0], VARIATION), search[1]
+    genotypes, state = method.ask(jax.random.key(5), state)
+    after, _ = method.tell(jax.random.key(6), state, genotypes, evaluation_of(np.full(BATCH, 100.0)))
     assert_same_bits((after.pool, after.scouts), (state.pool, state.scouts))
     assert (after.waited.tolist(), after.idle.tolist()) == ([0, 0, 0], [0, 0])
     assert after.best.tolist() == [-np.inf] * 3
@@ -192,23 +192,23 @@ def test_varied_elites_are_added_and_teach_the_es_nothing(search):
 )
 def test_the_longer_the_es_wait_the_likelier_exploration_is(search, waited, varied, expected):
     """Of a patience of 2 each; 4,000 draws tell a share to about 1 %."""
-    algorithm = with_settings(search[0], variation_share=varied, scout_share=0.4)
+    method = with_settings(search[0], variation_share=varied, scout_share=0.4)
     state = dataclasses.replace(search[1], waited=jnp.array(waited))
-    np.testing.assert_allclose(algorithm.shares(state), expected, atol=1e-6)
+    np.testing.assert_allclose(method.shares(state), expected, atol=1e-6)
     keys = jax.random.split(jax.random.key(0), 4000)
-    kinds = np.asarray(jax.vmap(algorithm.choose_kind, (0, None))(keys, state))
+    kinds = np.asarray(jax.vmap(method.choose_kind, (0, None))(keys, state))
     np.testing.assert_allclose(np.bincount(kinds, minlength=3) / 4000, expected, atol=0.03)
 
 
 def test_every_es_learns_its_own_fitness(search):
-    algorithm, state = search
-    genotypes, state = algorithm.ask(jax.random.key(5), state)
+    method, state = search
+    genotypes, state = method.ask(jax.random.key(5), state)
     fitness = np.random.default_rng(0).normal(size=BATCH)
-    after, _ = algorithm.tell(jax.random.key(6), state, genotypes, evaluation_of(fitness))
+    after, _ = method.tell(jax.random.key(6), state, genotypes, evaluation_of(fitness))
     for number in range(3):
         mine = slice(6 * number, 6 * number + 6)
         own = jax.tree.map(lambda leaf, n=number: leaf[n], state.pool)
-        own = algorithm.pool.strategy.tell(jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine]))
+        own = method.pool.strategy.tell(jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine]))
         np.testing.assert_allclose(after.pool.mean[number], own.mean, rtol=1e-5, atol=1e-6)
         known = float(state.repertoire.best_fitness) if number == 0 else -np.inf
         assert float(after.best[number]) == pytest.approx(max(fitness[mine].max(), known))
@@ -223,13 +223,13 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
 
     Above all that is known the first goes on; where better is known its own gains do not count.
     """
-    algorithm, state = of_kind(search[0], POOL), search[1]
+    method, state = of_kind(search[0], POOL), search[1]
     waited = []
     for generation in range(3):
-        genotypes, state = algorithm.ask(jax.random.key(generation), state)
+        genotypes, state = method.ask(jax.random.key(generation), state)
         fitness = np.full(BATCH, level)
         fitness[:6] += generation
-        before, (state, _) = state, algorithm.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
+        before, (state, _) = state, method.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
         waited.append(state.waited.tolist())
     assert [first for first, *_ in waited] == waits
     assert [rest for _, *rest in waited] == [[0, 0], [1, 1], [0, 0]]
@@ -248,21 +248,19 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
 
 def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(search):
     """Two scouts: the first improves its cell each time, the other finds nothing. The patience is 2."""
-    algorithm, state = of_kind(search[0], SCOUTS), all_waited(search[1])
+    method, state = of_kind(search[0], SCOUTS), all_waited(search[1])
     idle, before = [], state
     for generation in range(2):
-        genotypes, state = algorithm.ask(jax.random.key(generation), state)
+        genotypes, state = method.ask(jax.random.key(generation), state)
         fitness = np.random.default_rng(generation).normal(size=BATCH) - 1000
         fitness[:9] = np.arange(9) + 10 * generation + 10
-        asked, (state, _) = state, algorithm.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
+        asked, (state, _) = state, method.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
         idle.append(state.idle.tolist())
         if generation == 0:
             for number in range(2):
                 mine = slice(9 * number, 9 * number + 9)
                 own = jax.tree.map(lambda leaf, n=number: leaf[n], asked.scouts)
-                own = algorithm.scouts.strategy.tell(
-                    jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine])
-                )
+                own = method.scouts.strategy.tell(jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine]))
                 np.testing.assert_allclose(state.scouts.mean[number], own.mean, rtol=1e-5, atol=1e-6)
     assert idle == [[0, 1], [0, 0]]
     assert (elites(state) == np.asarray(state.scouts.mean[1])).all(axis=1).any()
@@ -273,12 +271,12 @@ def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(s
 
 
 def test_elites_to_start_at(search):
-    algorithm, state = search
+    method, state = search
     repertoire = state.repertoire
     fittest = np.argsort(-np.asarray(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf)))[:4]
     seen = set()
     for number in range(30):
-        chosen = np.asarray(algorithm.choose_elites(jax.random.key(number), repertoire))
+        chosen = np.asarray(method.choose_elites(jax.random.key(number), repertoire))
         places = [next(p for p, c in enumerate(fittest) if np.array_equal(repertoire.genotypes[c], g)) for g in chosen]
         assert places[0] == 0
         seen |= set(places[1:])
@@ -286,11 +284,11 @@ def test_elites_to_start_at(search):
 
 
 def test_fewer_cells_filled_than_elites(search):
-    algorithm, state = search
+    method, state = search
     genotypes = state.repertoire.genotypes[:BATCH]
-    one = algorithm.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.arange(BATCH)))
+    one = method.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.arange(BATCH)))
     np.testing.assert_array_equal(one.pool.mean, np.tile(np.asarray(genotypes[-1] + 0.5), (3, 1)))
-    none = algorithm.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.full(BATCH, np.nan)))
+    none = method.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.full(BATCH, np.nan)))
     np.testing.assert_array_equal(none.pool.mean, np.tile(np.asarray(genotypes[0] + 0.5), (3, 1)))
     np.testing.assert_array_equal(none.scouts.mean, np.tile(np.asarray(genotypes[0] + 0.5), (2, 1)))
 
@@ -314,14 +312,14 @@ class Alike(Wide):
 
 @pytest.mark.parametrize(("task", "expected"), [(Wide(), 3.0), (Alike(), 1.0)])
 def test_the_unit_of_variation_is_the_spread_of_random_genotypes(task, expected):
-    algorithm = JEDiX.build(SMALL, task)
+    method = JEDiX(SMALL, task)
     genotypes = jnp.zeros((BATCH, 400))
-    state = algorithm.init(jax.random.key(1), genotypes, evaluation_of(np.zeros(BATCH)))
+    state = method.init(jax.random.key(1), genotypes, evaluation_of(np.zeros(BATCH)))
     assert float(state.spread) == pytest.approx(expected, rel=0.02)
 
 
 def test_bounds_the_wrong_way_round():
-    with pytest.raises(jedax.JedaxError, match=r"variation: expected a low bound under a high one, got \(2.0, 1.0\)"):
+    with pytest.raises(jedax.JedaxError, match=r"variation: expected a low bound below a high one, got \(2.0, 1.0\)"):
         SMALL.replace(variation=(2.0, 1.0))
 
 
@@ -335,7 +333,7 @@ def test_a_share_that_is_none(wrong):
 
 @pytest.mark.parametrize("scouts", [4, 18])
 def test_scouts_that_do_not_fit_a_generation(scouts):
-    with pytest.raises(jedax.JedaxError, match=rf"scouts: expected a divisor of a generation's 18 .*got {scouts}"):
+    with pytest.raises(jedax.JedaxError, match=rf"scouts: expected a divisor of the 18 solutions .*got {scouts}"):
         SMALL.replace(scouts=scouts)
 
 

@@ -3,8 +3,23 @@
 import pytest
 
 from jedax.errors import JedaxError
-from jedax.methods.jedi import JediConfig
-from jedax.methods.registry import CONTROL_TASKS, METHODS, default_method, method_defaults, preset_budget
+from jedax.methods.cma_me import CMAMEConfig
+from jedax.methods.es import ESConfig
+from jedax.methods.jedi import JEDi, JediConfig
+from jedax.methods.map_elites import MapElitesConfig
+from jedax.methods.pga_me import PGAMEConfig
+from jedax.methods.registry import (
+    ALIASES,
+    DEFAULT_METHOD,
+    check_settings,
+    entry_of_settings,
+    make_method,
+    method_defaults,
+    method_named,
+    methods,
+)
+from jedax.store.config import defaults_for
+from jedax.tasks import Maze
 from jedax.tasks.registry import TASKS
 
 
@@ -38,7 +53,7 @@ class TestJediConfig:
             ({"es": "sep-cmaes"}, r"^es: unknown name 'sep-cmaes'; did you mean 'sep-cma-es'"),
             (
                 {"gp_noise_bounds": (2, 1)},
-                r"^gp_noise_bounds: expected a low bound under a high one, got \(2\.0, 1\.0\); swap",
+                r"^gp_noise_bounds: expected a low bound below a high one, got \(2\.0, 1\.0\); swap",
             ),
             ({"gp_signal_bounds": (3, 2)}, r"^gp_signal_bounds: .*; swap"),
             (
@@ -58,30 +73,74 @@ class TestJediConfig:
             JediConfig.build(values)
 
 
-class TestDefaultMethod:
-    def test_is_jedi_x(self):
-        assert default_method() == default_method(["population", "patience", "nonsense"], "cpu") == "jedi-x"
+CONTROL_TASKS = ("halfcheetah", "walker2d", "ant-maze")
+SMALL_BUDGETS = {
+    "halfcheetah": 4096, "walker2d": 8192, "ant-maze": 8192, "hopper": 8192, "ant": 4096, "humanoid": 4096,
+}  # fmt: skip
 
-    @pytest.mark.parametrize("parameter", ["alpha", "generations", "targets", "gp_refit"])
-    def test_parameters_that_jedi_alone_has_mean_jedi(self, parameter):
-        assert default_method(["population", parameter]) == "jedi"
 
-    @pytest.mark.parametrize("preset", ["tuned", "decay"])
-    def test_presets_that_jedi_alone_has_mean_jedi(self, preset):
-        assert default_method(preset=preset) == "jedi"
+class TestRegistry:
+    def test_names(self):
+        """The default comes first, then the methods that comparisons test others against."""
+        assert list(methods())[:3] == [DEFAULT_METHOD, "jedi", "jedi-uniform"] == ["jedi-x", "jedi", "jedi-uniform"]
+        assert sorted(methods())[:4] == ["cma-mae", "cma-me", "es", "es-restart"]
+        assert sorted(methods())[-2:] == ["map-elites", "pga-me"]
+
+    def test_an_earlier_name_is_an_alias(self):
+        assert ALIASES == {"jedi-paper": "jedi"}
+        assert method_named("jedi-paper") is method_named("jedi") is method_named(JEDi)
+
+    @pytest.mark.parametrize("method", methods())
+    def test_variants_are_the_same_class_with_other_defaults(self, method):
+        entry = methods()[method]
+        assert entry.name == method
+        assert isinstance(entry.config, entry.method.Config)
+        assert entry.method.name == method or method in entry.method.variants
+        assert entry.summary.endswith(".")
+
+    @pytest.mark.parametrize(
+        ("config", "name"),
+        [
+            (JediConfig(), "jedi"),
+            (JediConfig(alpha=0.3, pool=2), "jedi"),
+            (JediConfig(targets="gp-ucb"), "jedi"),
+            (JediConfig(targets="uniform", cells=64), "jedi-uniform"),
+            (ESConfig(), "es"),
+            (ESConfig(restart_tolerance=1e-3), "es-restart"),
+            (ESConfig(restart_tolerance=1e-4), "es-restart"),
+            (CMAMEConfig(ranker="rd"), "cma-me"),
+            (CMAMEConfig(ranker="imp", threshold_min="task", learning_rate=0.01), "cma-mae"),
+            (MapElitesConfig(), "map-elites"),
+            (PGAMEConfig(), "pga-me"),
+        ],
+    )
+    def test_settings_belong_to_the_method_with_the_nearest_defaults(self, config, name):
+        assert entry_of_settings(config).name == name
+        assert isinstance(make_method(config, Maze()), methods()[name].method)
+
+    @pytest.mark.parametrize(
+        ("method", "given", "owners"),
+        [
+            ("jedi-x", "alpha", "jedi, jedi-uniform"),
+            ("jedi", "patience", "jedi-x"),
+            ("es", "learning_rate", "cma-me, cma-mae"),
+        ],
+    )
+    def test_settings_of_other_methods_name_their_owners(self, method, given, owners):
+        message = rf"^setting: expected one that {method} has, got {given}, which belongs to {owners}; leave it out, or"
+        with pytest.raises(JedaxError, match=message):
+            check_settings(method, ["cells", given])
+        check_settings(method, ["cells", "nobody_has_this"])
 
 
 class TestDefaultsOfMethods:
     def test_jedi(self):
-        assert method_defaults("jedi", "maze-a") == JediConfig()
-        assert method_defaults("jedi", "anything at all").targets == "uniform"
+        assert method_defaults("jedi", "maze-a") == method_defaults("jedi-paper", "maze-a") == JediConfig()
+        assert method_defaults("jedi-uniform", "anything at all") == JediConfig(targets="uniform")
+        config = JediConfig()
+        assert (config.targets, config.alpha, config.gp) == ("pareto", "decay", "weighted")
 
-    def test_to_the_letter_of_the_paper(self):
-        config = method_defaults("jedi-paper", "maze-a")
-        assert config == JediConfig(targets="pareto")
-        assert (config.alpha, config.gp) == ("decay", "weighted")
-
-    @pytest.mark.parametrize("method", ["jedi", "jedi-paper"])
+    @pytest.mark.parametrize("method", ["jedi", "jedi-uniform"])
     @pytest.mark.parametrize(
         ("task", "alpha"), [("maze-a", 0.3), ("maze-b", 0.3), ("maze-c", 0.5), ("maze-quad-b", 0.7)]
     )
@@ -92,7 +151,7 @@ class TestDefaultsOfMethods:
 
     @pytest.mark.parametrize("task", ["sphere", "arm", "", "mine.yaml"])
     def test_tuned_for_another_task(self, task):
-        message = rf"^preset: expected a task .*maze-a, maze-b, maze-c, maze-quad-b.*got 'tuned' for '{task}'; take"
+        message = rf"^preset: expected a task .*maze-a, maze-b, maze-c, maze-quad-b.*got 'tuned' for '{task}'; choose"
         with pytest.raises(JedaxError, match=message):
             method_defaults("jedi", task, "tuned")
 
@@ -102,39 +161,37 @@ class TestDefaultsOfMethods:
         with pytest.raises(JedaxError, match=r"^preset: unknown name 'tund'; did you mean 'tuned'\?$"):
             method_defaults("jedi", "maze-a", "tund")
 
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", methods())
     @pytest.mark.parametrize("task", TASKS)
     def test_every_method_has_defaults_for_every_task(self, method, task):
-        assert type(method_defaults(method, task)) is type(METHODS[method].config)
-        assert METHODS[method].summary.endswith(".")
+        assert type(method_defaults(method, task)) is type(methods()[method].config)
 
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", methods())
     def test_preset_for_a_cpu(self, method):
-        config = method_defaults(method, "walker2d", "cpu")
-        assert config.batch == 64
-        assert preset_budget(method, "walker2d", "cpu") == 8192
-        assert preset_budget(method, "walker2d", None) is None
-        assert preset_budget("jedi", "walker2d", "decay") is None
-        with pytest.raises(JedaxError, match=r"^preset: expected a task that it is for \(half.*'cpu' for 'maze-a'"):
-            method_defaults(method, "maze-a", "cpu")
+        assert defaults_for(method, "walker2d", "cpu")[0].batch == 64
+        for task, budget in SMALL_BUDGETS.items():
+            assert defaults_for(method, task, "cpu")[1] == budget
+        assert defaults_for(method, "walker2d") == (method_defaults(method, "walker2d", large_policies=True), None)
+        with pytest.raises(JedaxError, match=r"^preset: expected a task that it applies to .*'cpu' for 'maze-a'"):
+            defaults_for(method, "maze-a", "cpu")
 
-    @pytest.mark.parametrize("method", ["jedi", "jedi-paper"])
+    @pytest.mark.parametrize("method", ["jedi", "jedi-uniform"])
     @pytest.mark.parametrize("task", CONTROL_TASKS)
     def test_ten_loops_fit_a_cpu(self, method, task):
-        config = method_defaults(method, task, "cpu")
+        config, budget = defaults_for(method, task, "cpu")
         assert config.es == "lm-ma-es"
-        assert (preset_budget(method, task, "cpu") - config.batch) // config.batch >= 10 * config.generations
+        assert (budget - config.batch) // config.batch >= 10 * config.generations
 
     @pytest.mark.parametrize(
         ("task", "alpha", "generations"), [("halfcheetah", 0.5, 100), ("walker2d", 0.3, 1000), ("ant-maze", 0.0, 1000)]
     )
     def test_control_tasks_are_the_papers(self, task, alpha, generations):
-        config = method_defaults("jedi-paper", task, "tuned")
+        config, _ = defaults_for("jedi", task, "tuned")
         assert (config.alpha, config.generations) == (alpha, generations)
         assert (config.population, config.pool, config.es) == (256, 4, "lm-ma-es")
         assert (config.step_size, config.elite_ratio, config.cells) == (0.05, 0.5, 1024)
         assert TASKS[task].config().hidden == (256, 256)
 
     def test_presets(self):
-        assert list(METHODS["jedi"].presets) == ["decay", "tuned", "cpu"]
+        assert list(methods()["jedi"].presets) == ["decay", "tuned", "cpu"]
         assert method_defaults("jedi", "maze-c", "decay") == method_defaults("jedi", "maze-c")

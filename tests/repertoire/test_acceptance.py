@@ -1,6 +1,7 @@
 """Hard and soft acceptance against pyribs' CVTArchive: statuses, improvements, elites, thresholds, cell by cell."""
 
 import math
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -121,3 +122,28 @@ def test_samples_are_uniform_over_filled_cells():
 def test_samples_of_an_empty_repertoire_are_its_stand_in():
     repertoire = Repertoire.empty(CELLS, jnp.full(3, 9.0))
     np.testing.assert_array_equal(repertoire.sample(jax.random.key(0), 2), np.full((2, 3), 9.0))
+
+
+@dataclass(frozen=True)
+class Best(Acceptance):
+    """A rule of a user's: the threshold is a share of the best fitness ever accepted."""
+
+    share: float = 0.5
+
+    def move(self, thresholds, number, total, best):
+        return jnp.maximum(thresholds, self.share * best)
+
+
+def test_another_rule_moves_thresholds_its_own_way():
+    rule = Best(start=LOWEST)
+    assert not rule.is_hard
+    assert not Best().is_hard  # its thresholds are not the fitness of what is stored
+    repertoire = Repertoire.empty(CELLS, jnp.zeros(3), rule)
+    descriptors = jnp.zeros((2, 2)) + CELLS.centroids[4]
+    for fitness, threshold, stored in (([8.0, 2.0], 4.0, 8.0), ([3.0, 5.0], 4.0, 5.0), ([-1.0, 20.0], 10.0, 20.0)):
+        repertoire, insertion = add(repertoire, jnp.zeros((2, 3)), jnp.float32(fitness), descriptors, rule)
+        assert float(repertoire.thresholds[4]) == threshold
+        assert float(repertoire.fitness[4]) == stored
+    assert insertion.status.tolist() == [0, 1]
+    assert insertion.improvement.tolist() == [-5.0, 16.0]
+    assert set(np.delete(np.asarray(repertoire.thresholds), 4).tolist()) == {LOWEST}

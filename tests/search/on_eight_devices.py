@@ -14,7 +14,6 @@ import numpy as np
 
 import jedax
 from jedax.methods.jedi import JEDi
-from jedax.repertoire.cells import make_cells
 from jedax.search import api
 from jedax.search.compiled import replica_roots
 from jedax.search.devices import describe, mesh_for
@@ -25,7 +24,7 @@ from jedax.tasks import Maze, PlanarArm
 from jedax.tasks.maze.settings import MazeConfig
 
 # Ten genotypes a generation: eight devices take two each, and the last three have nothing to do.
-ODD = jedax.JediConfig(population=5, pool=2, generations=10, cells=64, gp_max_steps=5)
+ODD = jedax.JediConfig(population=5, pool=2, generations=10, cells=64, targets="uniform", gp_max_steps=5)
 MAZE = Maze(MazeConfig(steps=30))
 NOISY_MAZE = Maze(MAZE.config.replace(wheel_noise=0.002))
 BUDGET = 10 * 40
@@ -52,10 +51,10 @@ def meshes():
 def donated():
     """Return whether programs on several devices use up the repertoire they are given, and where the new one lies."""
     task = PlanarArm(joints=4)
-    programs = programs_for(JEDi(ODD, make_cells(task.descriptor_bounds, 64)), task, 4, "all")
+    programs = programs_for(JEDi(ODD, task), task, 4, "all")
     roots = replica_roots(0, 4)
     state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
-    after, *_ = programs.advance(roots, programs.start_loop(roots, state, 0.0), 2)
+    after, *_ = programs.advance(roots, programs.begin_loop(roots, state, 0.0)[0], 2)
     genotypes = after.repertoire.genotypes
     parts = sorted((shard.index[0].start, shard.data.shape[0]) for shard in genotypes.addressable_shards)
     return {"used": all(leaf.is_deleted() for leaf in jax.tree.leaves(state.repertoire)), "parts": parts}
@@ -64,12 +63,12 @@ def donated():
 def resumed(folder):
     """Return the checksum of a search that goes on, after each chunk, on another number of devices."""
     settings = RunConfig(evaluations=BUDGET, devices=8, max_seconds=1e-6)
-    config = FullConfig(task="maze-a", task_config=MAZE.config, method="jedi", method_config=ODD, run=settings)
-    run = api.start(config, out=folder, figures=False)
+    config = FullConfig(task="maze-a", task_config=MAZE.config, method="jedi-uniform", method_config=ODD, run=settings)
+    run = api.start(config, out=folder)
     used = [8]
     while (status := json.loads((folder / "summary.json").read_text())["status"]) == "time":
         used.append(1 if used[-1] == 8 else 8)
-        run = jedax.resume(folder, devices=used[-1], figures=False)
+        run = jedax.resume(folder, devices=used[-1], draw=None)
     log = (folder / "log.txt").read_text()
     return {"digest": digest(run.repertoire), "used": used, "status": status, "log": log,
             "environment": json.loads((folder / "environment.json").read_text())["devices_used"],

@@ -19,7 +19,7 @@ from jedax.search import api
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks import PlanarArm
 
-METHOD = jedax.JediConfig(population=5, pool=2, generations=10, cells=64, gp_max_steps=5)
+METHOD = jedax.JediConfig(population=5, pool=2, generations=10, cells=64, targets="uniform", gp_max_steps=5)
 
 
 def found(run):
@@ -35,10 +35,10 @@ def main():
     task = PlanarArm(joints=4)
     settings = {"evaluations": 310, "replicas": 2, "seed": 4, "report_every": 15}
     run = RunConfig(**settings, devices="all", max_seconds=1e-6)
-    config = FullConfig(task="arm", task_config=task.config, method="jedi", method_config=METHOD, run=run)
-    together = api.start(config, out=folder, figures=False)
+    config = FullConfig(task="arm", task_config=task.config, method="jedi-uniform", method_config=METHOD, run=run)
+    together = api.start(config, out=folder)
     while together.summary["status"] == "time":
-        together = api.resume(folder, figures=False)
+        together = api.resume(folder)
     alone = jedax.run(METHOD, task, **settings)
     best = [run.summary["max_fitness"] for run in (together, alone)]
     told = json.dumps({"path": str(together.path), "digest": found(together), "best": best})

@@ -16,11 +16,11 @@ from tests.conftest import assert_same_bits
 
 import jedax
 from jedax.errors import JedaxError
+from jedax.methods.registry import make_method
 from jedax.search import devices
 from jedax.search.compiled import replica_roots
 from jedax.search.programs import programs_for
 from jedax.store.config import FullConfig, RunConfig
-from jedax.store.run import make_method
 from jedax.tasks import Maze, make
 from jedax.tasks.maze.settings import MazeConfig
 
@@ -97,9 +97,9 @@ def test_the_run_directory_says_which_devices_were_used(eight):
 
 def test_one_device_means_a_program_that_knows_no_other(arm, small):
     """Whatever asks for one device shares the programs of a run that asks for nothing, and these are not spread."""
-    algorithm = make_method(small, arm)
-    programs = programs_for(algorithm, arm, 2)
-    assert programs is programs_for(algorithm, arm, 2, 1) is programs_for(algorithm, arm, 2, "all")
+    method = make_method(small, arm)
+    programs = programs_for(method, arm, 2)
+    assert programs is programs_for(method, arm, 2, 1) is programs_for(method, arm, 2, "all")
     assert programs.mesh is None
     assert devices.describe(None) == {"replicas": 1, "population": 1}
     roots = replica_roots(0, 2)
@@ -147,12 +147,12 @@ def test_devices_that_are_not_there_are_refused(small, arm, value, message, tmp_
 
 def test_a_task_in_worker_processes_takes_one_device(small):
     task = make("tests.search.workers.work:sphere", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1))
-    algorithm = make_method(small, task)
-    assert programs_for(algorithm, task, 1, "all").mesh is None
+    method = make_method(small, task)
+    assert programs_for(method, task, 1, "all").mesh is None
     with pytest.raises(
         JedaxError, match=r"devices: expected 1 for tests.search.workers.work:sphere, .* --workers instead"
     ):
-        programs_for(algorithm, task, 1, 2)
+        programs_for(method, task, 1, 2)
 
 
 def test_settings_differ_by_devices_but_checkpoints_do_not():
@@ -186,7 +186,7 @@ def test_two_processes_search_together(tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("method", ["jedi-paper", "pga-me"])
+@pytest.mark.parametrize("method", ["jedi", "pga-me"])
 def test_methods_that_learn_do_so_on_several_devices(method):
     """The Gaussian process of each replica is its own; what PGA-ME learns from are the steps of the whole batch."""
     one, four = on_devices(

@@ -14,7 +14,6 @@ from jedax.gp import condition, posterior, predict
 from jedax.methods.jedi import JEDi, alpha_at
 from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import Repertoire
-from jedax.repertoire.cells import make_cells
 from jedax.search import loop as search_module
 from jedax.search.compiled import Programs
 from jedax.search.programs import programs_for
@@ -70,7 +69,7 @@ def test_chunks_of_any_length_give_the_same_bits(small, arm, once, monkeypatch):
 
 
 def test_second_run_compiles_nothing(small, arm, once):
-    programs = programs_for(JEDi(small, once.cells), arm, 1)
+    programs = programs_for(JEDi(small, arm), arm, 1)
     seconds, count = programs.compile_seconds, len(programs._compiled)
     assert count > 0
     jedax.run(small, type(arm)(joints=4), evaluations=BUDGET, seed=9)
@@ -177,15 +176,15 @@ def test_blas_has_one_thread_while_it_searches(small, arm):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "task", "message"),
+    ("method", "task", "message"),
     [
         ("jedi", 5, "task: expected a name or a Task, got 5"),
-        (5, "arm", "algorithm: expected a name or parameters such as a JediConfig"),
+        (5, "arm", r"method: expected a name, settings such as a JediConfig, or a class derived .* got 5"),
     ],
 )
-def test_arguments_of_another_kind(algorithm, task, message):
+def test_arguments_of_another_kind(method, task, message):
     with pytest.raises(jedax.JedaxError, match=message):
-        jedax.run(algorithm, task)
+        jedax.run(method, task)
 
 
 def test_more_start_genotypes_than_a_batch_are_refused(small, arm):
@@ -268,11 +267,11 @@ def test_targets_by_the_gp_run(small, arm, targets):
 def test_a_gp_that_does_not_guide_is_learnt_once_at_the_end(small, arm, monkeypatch):
     calls = []
 
-    def learn_gp(self, state, *, original=Programs.fit_model):
+    def fit_model(self, state, *, original=Programs.fit_model):
         calls.append(int(state.generation[0]))
         return original(self, state)
 
-    monkeypatch.setattr(Programs, "learn_gp", learn_gp)
+    monkeypatch.setattr(Programs, "fit_model", fit_model)
     run = jedax.run(small, arm, evaluations=8 * 12, report_every=1)
     assert calls == [11]
     assert not any(name.startswith("gp_") for row in run.rows for name in row)
@@ -293,10 +292,10 @@ def test_hyperparameters_are_fitted_where_enough_is_new(small, arm, once, refit,
 
     The fitness is noisy, or the process were so nearly singular that how a compiler rounds would show.
     """
-    algorithm = JEDi.build(small.replace(targets="pareto", gp_refit=refit), arm)
+    method = JEDi(small.replace(targets="pareto", gp_refit=refit), arm)
     given = jax.random.uniform(jax.random.key(0), (8, 4), minval=-1)
-    state = algorithm.init(jax.random.key(0), given, arm.evaluate_batch(jax.random.key(0), given))
-    centroids = jnp.asarray(algorithm.cells.centroids)
+    state = method.init(jax.random.key(0), given, arm.evaluate_batch(jax.random.key(0), given))
+    centroids = jnp.asarray(method.cells.centroids)
     repertoire = dataclasses.replace(
         state.repertoire,
         fitness=-jnp.sum(centroids**2, axis=1) + 0.1 * jax.random.normal(jax.random.key(1), (64,)),
@@ -305,11 +304,11 @@ def test_hyperparameters_are_fitted_where_enough_is_new(small, arm, once, refit,
         improved_at=jnp.where(jnp.arange(64) < newer, 11, 10),
     )
     state = dataclasses.replace(state, repertoire=repertoire, gp_fitted_at=jnp.int32(10))
-    learnt, at = jax.jit(algorithm.fit_model)(state)
+    learnt, at = jax.jit(method.fit_model)(state)
     assert (learnt.gp.log_length_scale != state.gp.log_length_scale) == fits
     assert learnt.gp_fitted_at == (8 if fits else 10)  # evaluations of the initial batch
-    known = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(repertoire))
-    mean = predict(known, algorithm.cells.to_unit_box(centroids)).mean
+    known = condition(method.gp_settings, learnt.gp, method.gp_data(repertoire))
+    mean = predict(known, method.cells.to_unit_box(centroids)).mean
     np.testing.assert_allclose(at.mean, mean, atol=1e-3)
     assert np.corrcoef(mean, repertoire.fitness)[0, 1] > 0.9
 
@@ -320,72 +319,69 @@ def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
     from jedax.targets import choose_bucb
 
     config = small.replace(targets="gp-bucb", gp=gp)
-    algorithm = JEDi.build(config, arm)
+    method = JEDi(config, arm)
     run = jedax.run(config.replace(targets="uniform"), arm, evaluations=8 * 12)
-    state = algorithm.init(
-        jax.random.key(0), jnp.zeros((8, 4)), arm.evaluate_batch(jax.random.key(0), jnp.zeros((8, 4)))
-    )
+    state = method.init(jax.random.key(0), jnp.zeros((8, 4)), arm.evaluate_batch(jax.random.key(0), jnp.zeros((8, 4))))
     state = dataclasses.replace(state, repertoire=jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), run.repertoire))
     key = jax.random.key(1)
-    learnt, at = algorithm.fit_model(state)
-    fitted = condition(algorithm.gp_settings, learnt.gp, algorithm.gp_data(state.repertoire))
-    targets = algorithm.choose_targets(key, at)
-    at = posterior(fitted, algorithm.cells.to_unit_box(jnp.asarray(algorithm.cells.centroids)))
+    learnt, at = method.fit_model(state)
+    fitted = condition(method.gp_settings, learnt.gp, method.gp_data(state.repertoire))
+    targets = method.choose_targets(key, at)
+    at = posterior(fitted, method.cells.to_unit_box(jnp.asarray(method.cells.centroids)))
     expected = choose_bucb(key, at, fitted.noise_variance / share, config.pool, beta=config.ucb_beta)
-    np.testing.assert_array_equal(targets, algorithm.cells.centroids[np.asarray(expected)])
+    np.testing.assert_array_equal(targets, method.cells.centroids[np.asarray(expected)])
 
 
 def test_a_pool_of_one_is_that_es_alone_and_then_the_gp(small, arm):
     """A loop equals running the ES by itself on its score, keeping all it tried, and learning the GP from that."""
-    algorithm = JEDi.build(small.replace(pool=1, targets="pareto", alpha=0.6), arm)
-    keys = jax.random.split(jax.random.key(8), 4 + algorithm.generations_per_loop)
+    method = JEDi(small.replace(pool=1, targets="pareto", alpha=0.6), arm)
+    keys = jax.random.split(jax.random.key(8), 4 + method.generations_per_loop)
     first = jax.vmap(arm.init)(jax.random.split(keys[0], 4))
-    state = algorithm.init(keys[1], first, arm.evaluate_batch(keys[2], first))
-    state = algorithm.start_loop(keys[3], state, jnp.float32(0))
+    state = method.init(keys[1], first, arm.evaluate_batch(keys[2], first))
+    state = method.start_loop(keys[3], state, jnp.float32(0))
     (target,) = state.targets
-    strategy, tried = algorithm.pool.strategy, [first]
+    strategy, tried = method.pool.strategy, [first]
     nearest = np.linalg.norm(arm.evaluate_batch(keys[2], first).descriptor - target, axis=1).argmin()
     alone = strategy.init(keys[0], first[nearest])
     for key in keys[4:]:
         ask_key, tell_key = jax.random.split(key)
-        genotypes, state = algorithm.ask(ask_key, state)
-        state, _ = algorithm.tell(tell_key, state, genotypes, arm.evaluate_batch(key, genotypes))
+        genotypes, state = method.ask(ask_key, state)
+        state, _ = method.tell(tell_key, state, genotypes, arm.evaluate_batch(key, genotypes))
         mine, alone = strategy.ask(jax.random.split(ask_key, 1)[0], alone)
         scores = weighted_target_fitness_score(arm.evaluate_batch(key, mine), target, jnp.float32(0.6))
         alone = strategy.tell(jax.random.split(tell_key, 1)[0], alone, mine, scores)
         tried.append(mine)
     np.testing.assert_allclose(strategy.mean(alone), strategy.mean(state.pool)[0], rtol=1e-4, atol=1e-5)
     everything = jnp.concatenate(tried)
-    repertoire, _ = Repertoire.empty(algorithm.cells, first[0]).add(
-        algorithm.cells, everything, arm.evaluate_batch(keys[0], everything), jnp.int32(len(everything))
+    repertoire, _ = Repertoire.empty(method.cells, first[0]).add(
+        method.cells, everything, arm.evaluate_batch(keys[0], everything), jnp.int32(len(everything))
     )
     np.testing.assert_allclose(state.repertoire.fitness, repertoire.fitness, rtol=1e-3, atol=1e-5)
     np.testing.assert_array_equal(state.repertoire.counts, repertoire.counts)
-    assert algorithm.is_loop_start(int(state.generation))
-    ours, _ = algorithm.fit_model(state)
-    wanted, _ = algorithm.fit_model(dataclasses.replace(state, repertoire=repertoire))
+    assert method.is_loop_start(int(state.generation))
+    ours, _ = method.fit_model(state)
+    wanted, _ = method.fit_model(dataclasses.replace(state, repertoire=repertoire))
     for name in ("signal", "length_scale", "noise"):
         ratio = float(getattr(ours.gp, name) / getattr(wanted.gp, name))
         assert 0.9 < ratio < 1.1, name
 
 
 def test_one_loop_by_hand(small, arm):
-    """A loop of the algorithm, written out with the blocks, one ES after the other."""
-    cells = make_cells(arm.descriptor_bounds, 64)
-    algorithm = JEDi(small.replace(alpha=0.4), cells)
+    """A loop of the method, written out with the blocks, one ES after the other."""
+    method = JEDi(small.replace(alpha=0.4), arm)
     keys = jax.random.split(jax.random.key(3), 9)
     genotypes = jax.vmap(arm.init)(jax.random.split(keys[0], 8))
-    state = algorithm.init(keys[1], genotypes, arm.evaluate_batch(keys[2], genotypes))
-    state = algorithm.start_loop(keys[3], state, jnp.float32(0))
-    strategy, emitters = algorithm.pool.strategy, []
+    state = method.init(keys[1], genotypes, arm.evaluate_batch(keys[2], genotypes))
+    state = method.start_loop(keys[3], state, jnp.float32(0))
+    strategy, emitters = method.pool.strategy, []
     for target in state.targets:
         distance = np.linalg.norm(np.asarray(state.repertoire.descriptors) - target, axis=1)
         distance[~np.asarray(state.repertoire.filled)] = np.inf
         emitters.append(strategy.init(keys[0], state.repertoire.genotypes[int(distance.argmin())]))
     for ask_key, tell_key in zip(keys[4:6], keys[6:8], strict=True):
-        genotypes, state = algorithm.ask(ask_key, state)
+        genotypes, state = method.ask(ask_key, state)
         evaluation = arm.evaluate_batch(tell_key, genotypes)
-        state, info = algorithm.tell(tell_key, state, genotypes, evaluation)
+        state, info = method.tell(tell_key, state, genotypes, evaluation)
         assert info.stored.shape == (8,)
         for number, key in enumerate(jax.random.split(ask_key, 2)):
             mine, emitters[number] = strategy.ask(key, emitters[number])
@@ -403,24 +399,39 @@ def test_one_loop_by_hand(small, arm):
 
 def test_parameters_of_method_and_run_by_name(arm):
     given = {"population": 4, "pool": 2, "cells": 64, "generations": 5, "alpha": 0.3, "targets": "uniform"}
-    run = jedax.run("jedi-paper", arm, evaluations=16, report_every=1, **given)
-    assert run.config.method == "jedi-paper"
+    run = jedax.run("jedi", arm, evaluations=16, report_every=1, **given)
+    assert run.config.method == "jedi"
     assert {name: getattr(run.config.method_config, name) for name in given} == given
     assert run.config.run.report_every == 1
     assert [row["evaluations"] for row in run.rows] == [8, 16]
-    with pytest.raises(jedax.JedaxError, match=r"^parameter: unknown name 'alhpa'; did you mean 'alpha'"):
+    with pytest.raises(jedax.JedaxError, match=r"^setting: unknown name 'alhpa'; did you mean 'alpha'"):
         jedax.run("jedi", arm, alhpa=0.3)
 
 
 def test_parameters_of_other_methods_are_refused(arm):
-    with pytest.raises(jedax.JedaxError, match="parameter: expected one that jedi-x has, got alpha, which is for jedi"):
+    with pytest.raises(jedax.JedaxError, match="setting: expected one that jedi-x has, got alpha, which belongs to"):
         jedax.run("jedi-x", arm, alpha=0.3)
 
 
-def test_where_no_method_is_named_parameters_tell(arm):
+def test_jedi_x_is_the_default_and_an_earlier_name_still_works(arm):
     given = {"population": 4, "pool": 2, "cells": 64, "evaluations": 16}
     assert jedax.run(task=arm, **given).config.method == "jedi-x"
-    assert jedax.run(task=arm, alpha=0.3, **given).config.method_config.alpha == 0.3
+    assert jedax.run("jedi-paper", arm, **given).config.method == "jedi"
+    with pytest.raises(jedax.JedaxError, match="got alpha, which belongs to jedi, jedi-uniform; leave it out"):
+        jedax.run(task=arm, alpha=0.3, **given)
+
+
+def test_settings_of_a_derived_class(small, arm, once):
+    class OwnConfig(jedax.JediConfig):
+        """JEDi with another default, made by a user."""
+
+        generations: int = 5
+
+    config = OwnConfig(**{name: value for name, value in small if name != "generations"})
+    run = jedax.run(config, arm, evaluations=BUDGET, seed=5)
+    assert run.config.method == "jedi-uniform"
+    assert type(run.config.method_config) is OwnConfig
+    assert_same_bits(run.repertoire, once.repertoire)
 
 
 class Good(Task):
@@ -437,7 +448,7 @@ class Good(Task):
 
 def test_a_task_needs_no_more_than_that(small, tmp_path):
     run = jedax.run(small, Good(), evaluations=16, out=tmp_path / "run")
-    assert repr(run).startswith("Run(jedi on custom:good, 16 evaluations, best fitness ")
+    assert repr(run).startswith("Run(jedi-uniform on custom:good, 16 evaluations, best fitness ")
 
 
 @pytest.mark.parametrize(
@@ -482,8 +493,10 @@ def test_few_choices_of_targets_are_said(small, arm, tmp_path, generations, said
     notes = Notes()
     budget = 8 * (1 + generations)
     jedax.run(small, arm, evaluations=budget, progress=notes, out=tmp_path / "run")
-    hint = (f"JEDi chooses targets 9 times only: for more, lower --generations (5) or --population (4), or raise "
-            f"--evaluations ({budget:,}).")  # fmt: skip
+    hint = (
+        "JEDi chooses targets only 9 times with this budget; for more, lower --generations (5) or --population (4), or "
+        "raise --evaluations."
+    )
     assert notes.said == [hint] * said
     assert (hint in (tmp_path / "run" / "log.txt").read_text()) == said
 

@@ -1,10 +1,13 @@
 """Ask and tell from outside."""
 
+import jax
 import numpy as np
 import pytest
 from tests.conftest import assert_same_bits
+from tests.search.workers.work import sphere
 
 import jedax
+from jedax.tasks import make as make_task
 
 BOUNDS = ([-1.0, -1.0], [1.0, 1.0])
 SMALL = {"population": 4, "pool": 2, "cells": 64}
@@ -95,8 +98,30 @@ def test_every_method_can_be_fed_from_outside(tmp_path, method, parameters):
     assert_same_bits(optimizer.repertoire, again.repertoire)
 
 
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("jedi-x", {"population": 4, "pool": 2, "patience": 2, "scouts": 2}),
+        ("jedi", {"population": 4, "pool": 2, "generations": 5, "gp_max_steps": 4}),
+        ("es-restart", {"population": 8}),
+        ("map-elites", {"offspring": 8}),
+        ("cma-me", {"population": 4, "pool": 2}),
+    ],
+)
+def test_finds_what_a_run_finds_whose_task_is_a_function(method, settings):
+    task = make_task("tests.search.workers.work:sphere", initial_std=0.7)
+    settings = {"evaluations": 8 * 16, "seed": 3, "cells": 64, **settings}
+    given = np.full((1, 3), 0.5, np.float32)
+    run = jedax.run(method, task, workers=1, start_genotypes=given, **settings)
+    optimizer = jedax.Optimizer(3, BOUNDS, method=method, initial_std=0.7, initial=given, **settings)
+    while not optimizer.done:
+        optimizer.tell(*sphere(optimizer.ask()))
+    assert optimizer.evaluations == run.summary["evaluations"]
+    assert_same_bits(optimizer.repertoire, jax.tree.map(lambda leaf: leaf[0], run.repertoire))
+
+
 def test_methods_that_need_more_than_fitness_and_descriptors_are_refused():
-    with pytest.raises(jedax.JedaxError, match="method: expected one that needs fitness and descriptors alone"):
+    with pytest.raises(jedax.JedaxError, match=r"task outside: expected for pga-me, a .*Task whose genotypes are"):
         jedax.Optimizer(6, BOUNDS, evaluations=100, method="pga-me")
 
 
@@ -122,7 +147,9 @@ def test_save_and_load_go_on_with_the_same_bits(tmp_path, generations, out):
 
 
 def test_gp_targets_by_ask_and_tell():
-    assert drive(make(targets="pareto", gp_max_steps=4), 12).evaluations == 96
+    optimizer = drive(make(method="jedi", generations=5, gp_max_steps=4), 12)
+    assert optimizer.evaluations == 96
+    assert int(optimizer._state.gp_fitted_at[0]) == 88
 
 
 def test_failures_are_counted():
@@ -181,15 +208,22 @@ def test_wrong_shapes_change_nothing(fitness, descriptors, message):
     [
         ({"population": 1}, "population: expected greater than or equal to 2"),
         ({"method": "jedi", "alpa": 0.3}, "parameter: unknown name 'alpa'; did you mean 'alpha'"),
-        ({"alpha": 0.3, "patience": 5}, "parameter: expected one that jedi has, got patience, which is for jedi-x"),
+        ({"alpha": 0.3}, "setting: expected one that jedi-x has, got alpha, which belongs to jedi, jedi-uniform"),
+        (
+            {"method": "jedi", "patience": 5},
+            "setting: expected one that jedi has, got patience, which belongs to jedi-x",
+        ),
         ({"method": "jedy"}, "method: unknown name 'jedy'; did you mean 'jedi'"),
         ({"descriptor_bounds": ([0.0, 1.0], [1.0, 1.0])}, "descriptor_bounds: expected"),
         ({"num_params": 0}, "num_params: expected a whole number of at least 1"),
         ({"evaluations": -1}, "evaluations: expected"),
-        ({"evaluations": 7}, r"evaluations: expected a whole number of at least 8 \(a generation\), got 7"),
+        ({"evaluations": 7}, r"evaluations: expected at least 8 \(one generation\), got 7"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ({"seed": "a"}, "seed: expected a whole number of at least 0, got 'a'"),
-        ({"method": 3}, "method: expected a name or parameters such as a JediConfig, got 3"),
+        (
+            {"method": 3},
+            "method: expected a name, settings such as a JediConfig, or a class derived from jedax.Method, got 3",
+        ),
         ({"initial_std": -1}, "initial_std: expected a finite number of at least 0, got -1"),
         ({"initial_std": np.nan}, "initial_std: expected a finite number of at least 0, got nan"),
         ({"descriptor_bounds": 5}, "descriptor_bounds: expected"),

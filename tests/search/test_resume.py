@@ -22,8 +22,9 @@ from jedax.store.files import read_facts, read_tensors
 from jedax.tasks import PlanarArm
 
 ARGUMENTS = [
-    "run", "arm", "--joints", "5", "--evaluations", "64000", "--population", "4", "--pool", "2", "--generations", "7",
-    "--cells", "64", "--seed", "11", "--report-every", "500", "--checkpoint-seconds", "0.05", "--gp-max-steps", "4",
+    "run", "arm", "--method", "jedi-uniform", "--joints", "5", "--evaluations", "64000", "--population", "4", "--pool",
+    "2", "--generations", "7", "--cells", "64", "--seed", "11", "--report-every", "500", "--checkpoint-seconds", "0.05",
+    "--gp-max-steps", "4",
 ]  # fmt: skip
 
 
@@ -287,7 +288,7 @@ def test_failures_by_kind_are_resumed(tmp_path, small):
     whole = jedax.run(small, task, **settings)
     with pytest.raises(KeyError, match="killed"):
         jedax.run(small, task, out=path, checkpoint_seconds=0, callbacks=[kill], **settings)
-    resumed = jedax.resume(path, task=task, figures=False)
+    resumed = jedax.resume(path, task=task, draw=None)
     assert resumed.summary["failures"] == whole.summary["failures"]
     assert sum(whole.summary["failures"].values()) == whole.summary["num_failed"]
     assert min(whole.summary["failures"].values()) > 0

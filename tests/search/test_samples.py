@@ -100,7 +100,7 @@ def test_a_run_with_samples_goes_on_with_the_same_bits(tmp_path):
     for _ in range(20):
         if part.summary["status"] == "finished":
             break
-        part = jedax.resume(tmp_path / "r", task=Noisy(spread=0.2), figures=False)
+        part = jedax.resume(tmp_path / "r", task=Noisy(spread=0.2), draw=None)
     assert part.summary["evaluations"] == 288
     assert_same_bits(whole.repertoire, part.repertoire)
     assert without_seconds(whole.rows) == without_seconds(part.rows)
@@ -114,12 +114,12 @@ class TestGP:
         evaluation = task.evaluate_batch(jax.random.key(1), genotypes)
         predictions = {}
         for samples in (1, 5):
-            algorithm = make_method(small.replace(samples_per_evaluation=samples), task)
-            state = algorithm.init(jax.random.key(2), genotypes, evaluation)
-            data = algorithm.gp_data(state.repertoire)
-            assert int(data.counts[data.mask].sum()) == 8 * samples == int(algorithm.evaluations(state))
-            start = algorithm.gp_settings.initial_hyperparameters()
-            gp = condition(algorithm.gp_settings, start, data)
+            method = make_method(small.replace(samples_per_evaluation=samples), task)
+            state = method.init(jax.random.key(2), genotypes, evaluation)
+            data = method.gp_data(state.repertoire)
+            assert int(data.counts[data.mask].sum()) == 8 * samples == int(method.evaluations(state))
+            start = method.gp_settings.initial_hyperparameters()
+            gp = condition(method.gp_settings, start, data)
             predictions[samples] = predict(gp, data.x[:8]), _by_hand(start, data)
         for prediction, (mean, variance) in predictions.values():
             rows = int(data.mask.sum())
@@ -128,12 +128,12 @@ class TestGP:
         assert (predictions[5][0].variance[:rows] < 0.5 * predictions[1][0].variance[:rows]).all()
 
     def test_the_gp_is_fitted_anew_only_where_something_is_new(self, small):
-        algorithm = make_method(small.replace(samples_per_evaluation=5, targets="pareto"), Noisy())
+        method = make_method(small.replace(samples_per_evaluation=5, targets="pareto"), Noisy())
         genotypes = jax.random.normal(jax.random.key(0), (8, 2))
-        state = algorithm.init(jax.random.key(2), genotypes, Noisy().evaluate_batch(jax.random.key(1), genotypes))
-        once, _ = jax.jit(algorithm.fit_model)(state)
+        state = method.init(jax.random.key(2), genotypes, Noisy().evaluate_batch(jax.random.key(1), genotypes))
+        once, _ = jax.jit(method.fit_model)(state)
         assert int(once.gp_fitted_at) == 40 == int(once.repertoire.improved_at.max())
-        again, _ = jax.jit(algorithm.fit_model)(once)
+        again, _ = jax.jit(method.fit_model)(once)
         assert_same_bits(once.gp, again.gp)
 
 
@@ -223,7 +223,7 @@ class TestOptimizer:
 def test_samples_of_a_task_without_noise_are_remarked_on(arm):
     notes = Notes()
     jedax.run("map-elites", arm, evaluations=16, progress=notes, samples_per_evaluation=2, **MAPS)
-    assert notes.said == ["Nothing in arm is random: the 2 samples of a solution agree."]
+    assert notes.said == ["arm is deterministic: all 2 samples of a solution are equal."]
 
 
 def test_samples_of_replicas_are_those_of_their_seeds():

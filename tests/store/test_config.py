@@ -1,16 +1,17 @@
 """The file that keeps all settings of a run: there and back, and what is refused."""
 
-import subprocess
-import sys
+import hashlib
 
 import pytest
 import yaml
 
 from jedax.errors import JedaxError
-from jedax.methods.jedi import JediConfig
+from jedax.methods.cma_me import CMAMEConfig
+from jedax.methods.jedi import JEDi, JediConfig
 from jedax.methods.jedi_x import JediXConfig
-from jedax.methods.registry import method_defaults
-from jedax.store.config import FullConfig, RunConfig
+from jedax.methods.registry import method_defaults, methods
+from jedax.store.config import FullConfig, RunConfig, UnknownSettings, method_of
+from jedax.tasks import make
 from jedax.tasks.functions.settings import FunctionConfig
 from jedax.tasks.maze.settings import MazeConfig
 from jedax.tasks.registry import TASKS
@@ -21,7 +22,7 @@ def parse(text):
 
 
 class TestRoundTrip:
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", methods())
     @pytest.mark.parametrize("task", TASKS)
     def test_defaults(self, task, method):
         config = FullConfig(
@@ -40,7 +41,7 @@ class TestRoundTrip:
         config = FullConfig(
             task="maze-b",
             task_config=TASKS["maze-b"].config().replace(hidden=(4, 4), laser_noise=1e-7, walls=()),
-            method="jedi-paper",
+            method="jedi",
             method_config=JediConfig(alpha=1 / 3, es="lm-ma-es", cells=64, gp_noise_floor=1e-9),
             run=RunConfig(
                 evaluations=2**31 - 1, seed=2**32 - 1, replicas=3, stop_fitness=-250.0, max_seconds=1.5,
@@ -69,7 +70,7 @@ class TestRoundTrip:
         assert set(values["task_config"]) == set(MazeConfig.model_fields)
         assert set(values["method_config"]) == set(JediXConfig.model_fields)
         assert set(values["run"]) == set(RunConfig.model_fields)
-        assert values["format"] == 1
+        assert values["format"] == 2
 
 
 class TestPartial:
@@ -86,13 +87,9 @@ class TestPartial:
         own = "task: maze-c\ntask_config: {steps: 99}"
         assert FullConfig.parse(own, "c.yaml", "maze-c") == parse(own)
 
-    def test_a_parameter_that_jedi_alone_has_means_jedi(self):
-        config = parse("task: maze-c\nmethod_config: {alpha: 0.5}\n")
-        assert (config.method, config.method_config) == ("jedi", JediConfig(alpha=0.5))
-
     def test_what_is_left_out_keeps_the_default_of_its_task_and_method(self):
         config = parse(
-            "task: maze-quad-b\nmethod: jedi-paper\ntask_config: {steps: 100}\n"
+            "task: maze-quad-b\nmethod: jedi\ntask_config: {steps: 100}\n"
             "method_config: {alpha: 0.5}\nrun: {replicas: 2}\n"
         )
         assert config.task_config == TASKS["maze-quad-b"].config().replace(steps=100)
@@ -121,25 +118,34 @@ class TestRefused:
             ("- task", r"^run/config\.yaml: expected settings with the key 'task'.*got list"),
             ("method: jedi", r"^run/config\.yaml: expected settings with the key 'task'"),
             (
-                "task: sphere\nformat: 2",
-                r"^run/config\.yaml: format: expected the number 1, got 2; read it with the version",
+                "task: sphere\nformat: 3",
+                r"^run/config\.yaml: format: expected a number up to 2, got 3; read it with the version",
             ),
             (
                 "task: sphere\nmethod: es\nmethod_config: {alpha: 0.3}",
-                r"^run/config\.yaml: parameter: expected one that es has, got alpha, which is for jedi, jedi-paper;",
+                r"^run/config\.yaml: setting: expected one that es has, got alpha, which belongs to jedi, jedi-un",
             ),
             ("task: sphree", r"^run/config\.yaml: task: unknown name 'sphree'; did you mean 'sphere'\?$"),
             ("task: nofile.yaml", r"^nofile\.yaml: expected a readable maze file"),
             (
-                "task: sphere\nmethod: jedi-papr",
-                r"^run/config\.yaml: method: unknown name 'jedi-papr'; did you mean 'jedi-paper'",
+                "task: sphere\nmethod: jedi-unform",
+                r"^run/config\.yaml: method: unknown name 'jedi-unform'; did you mean 'jedi-uniform'",
+            ),
+            (
+                "task: sphere\nmethod_config: {alpha: 0.3}",
+                r"^run/config\.yaml: setting: expected one that jedi-x has, got alpha, which belongs to jedi, jedi-un",
+            ),
+            (
+                "task: sphere\nmethod: no_such_module:Mine",
+                r"^run/config\.yaml: method: expected a module no_such_module that can be imported",
             ),
             (
                 "task: sphere\nruns: {}",
                 r"^run/config\.yaml: parameter: unknown name 'runs'; did you mean 'run'\?$",
             ),
             ("task: sphere\nrun: 7", r"^run/config\.yaml: run: expected parameters and values, got 7; mend"),
-            ("task: sphere\nformat: '1'", r"format: expected the number 1, got '1'; read"),
+            ("task: sphere\nformat: '1'", r"format: expected a number up to 2, got '1'; read"),
+            ("task: sphere\nformat: true", r"format: expected a number up to 2, got True; read"),
             ("task: sphere\n7: 1", r"^run/config\.yaml: expected names as keys, got .*'7'"),
             ("task: sphere\nrun: {7: 1}", r"^run/config\.yaml: run: expected parameters and values, got {7: 1}"),
             ("task: sphere\nmethod_config: {7: 1}", r"method_config: expected parameters and values, got {7: 1}"),
@@ -164,7 +170,7 @@ class TestRefused:
                 "task: sphere\nrun: {evaluations: many}",
                 r"^run/config\.yaml: evaluations: .*got 'many'; .*1000000\.$",
             ),
-            ("task: sphere\nmethod_config: {alpha: 2}", r"^run/config\.yaml: alpha: .*'decay'.*got 2"),
+            ("task: sphere\nmethod: jedi\nmethod_config: {alpha: 2}", r"^run/config\.yaml: alpha: .*'decay'.*got 2"),
             ("task: sphere\ntask_config: {walls: []}", r"^run/config\.yaml: parameter: unknown name 'walls'"),
             (
                 "task: maze-a\ntask_config: {target: [2, 2]}",
@@ -202,18 +208,70 @@ class TestRefused:
             RunConfig.build(values)
 
 
-def test_settings_import_neither_jax_nor_numpy():
-    program = """
-import sys
-import jedax.store.config
-from jedax.methods.registry import methods
-from jedax.store.config import FullConfig
-from jedax.tasks.registry import TASKS
-for method in METHODS:
-    for task in TASKS:
-        config = FullConfig.parse(f"task: {task}\\nmethod: {method}", where="here")
-        assert FullConfig.parse(config.dump(), where="here") == config
-heavy = {"jax", "jaxlib", "numpy", "scipy", "optax", "evosax", "matplotlib", "pandas"} & set(sys.modules)
-assert not heavy, heavy
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+class TestFormat1:
+    """In format 1, `jedi` was the method with uniform targets and rankers had other names."""
+
+    @pytest.mark.parametrize(
+        ("method", "given", "name", "expected"),
+        [
+            ("jedi", "", "jedi-uniform", JediConfig(targets="uniform")),
+            ("jedi", "targets: pareto, alpha: 0.3", "jedi-uniform", JediConfig(targets="pareto", alpha=0.3)),
+            ("jedi-paper", "", "jedi", JediConfig()),
+            ("jedi-paper", "targets: gp-ucb", "jedi", JediConfig(targets="gp-ucb")),
+            ("jedi-x", "pool: 4", "jedi-x", JediXConfig(pool=4)),
+            ("cma-me", "ranker: imp", "cma-me", CMAMEConfig(ranker="2imp")),
+            ("cma-me", "ranker: opt", "cma-me", CMAMEConfig(ranker="obj")),
+            ("cma-me", "ranker: rnd", "cma-me", CMAMEConfig(ranker="rd")),
+            ("cma-me", "ranker: threshold, threshold_min: -inf", "cma-me", CMAMEConfig(ranker="2imp")),
+            (
+                "cma-mae",
+                "ranker: threshold, threshold_min: task, learning_rate: 0.1",
+                "cma-mae",
+                CMAMEConfig(ranker="imp", threshold_min="task", learning_rate=0.1),
+            ),
+        ],
+    )
+    def test_is_read_under_the_present_names(self, method, given, name, expected):
+        config = parse(f"format: 1\ntask: maze-a\nmethod: {method}\nmethod_config: {{{given}}}")
+        assert (config.format, config.method, config.method_config) == (2, name, expected)
+        assert parse(config.dump()) == config
+
+    @pytest.mark.parametrize(
+        ("label", "expected"),
+        [("", ""), ("jedi", "jedi-uniform"), ("jedi-paper tuned", "jedi tuned"), ("cma-me opt", "cma-me opt")],
+    )
+    def test_labels(self, label, expected):
+        assert parse(f"format: 1\ntask: maze-a\nlabel: {label}").label == expected
+
+    def test_the_checksum_is_that_of_the_file(self):
+        """A search that an earlier version began goes on with its checkpoints."""
+        written = FullConfig(task="arm", task_config=TASKS["arm"].config(), method="jedi", method_config=JediConfig())
+        text = written.dump().replace("format: 2", "format: 1")
+        config = parse(text)
+        assert config.method == "jedi-uniform"
+        run_without_devices = text.replace("  devices: 1\n", "")
+        assert config.digest() == hashlib.sha256(run_without_devices.encode()).hexdigest()
+        assert config.digest() != parse(config.dump()).digest()
+        assert parse(text.replace("devices: 1", "devices: all")).digest() == config.digest()
+        assert parse(text.replace("seed: 0", "seed: 1")).digest() != config.digest()
+
+
+class TestMethodsFromOutside:
+    TEXT = "task: arm\nmethod: no_such_module:Mine\nmethod_config: {cells: 16, mine: [1, 2]}"
+
+    def test_settings_of_a_class_that_is_missing_are_kept(self):
+        config = FullConfig.parse(self.TEXT, where="here", strict=False)
+        assert isinstance(config.method_config, UnknownSettings)
+        assert config.method_config.model_dump() == {"cells": 16, "mine": [1, 2]}
+        assert FullConfig.parse(config.dump(), where="here", strict=False) == config
+        with pytest.raises(JedaxError, match=r"The run was made with the class no_such_module:Mine, defined in m"):
+            method_of(config, None, origin=", defined in mine.py")
+
+    def test_a_custom_method_must_be_given(self):
+        config = parse(self.TEXT.replace("no_such_module:Mine", "custom:Mine"))
+        with pytest.raises(JedaxError, match=r"^method: expected the class Mine, defined in m.py, got none; pass"):
+            method_of(config, None, origin=", defined in m.py")
+        with pytest.raises(JedaxError, match=r"^method: parameter: unknown name 'mine'"):
+            method_of(config, TASKS["arm"], JEDi)
+        config = parse("task: arm\nmethod: custom:Mine\nmethod_config: {alpha: 0.3}")
+        assert method_of(config, make("arm"), JEDi) == JEDi(JediConfig(alpha=0.3), make("arm"))

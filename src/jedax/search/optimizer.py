@@ -129,6 +129,7 @@ class Optimizer:
         self._name, self._seed, self._budget, self.minimise = entry.name, int(seed), int(evaluations), minimise
         self._task = OutsideTask(int(num_params), (lows, highs), float(initial_std))
         self._method = entry.method(self.config, self._task)
+        _ = self._method.acceptance  # a threshold that is not known is refused here, before anything is evaluated
         if evaluations < self._method.evaluations_per_generation:
             expected = f"at least {self._method.evaluations_per_generation} (one generation)"
             raise fail("evaluations", expected=expected, received=evaluations, remedy="raise it")

@@ -92,6 +92,10 @@ class FullConfig(Config):
 
     _written: dict[str, Any] | None = PrivateAttr(default=None)
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether all settings are equal, whichever file they come from."""
+        return isinstance(other, FullConfig) and dict(self) == dict(other)
+
     def dump(self) -> str:
         """Return the settings as YAML."""
         return _as_yaml(self.model_dump(mode="json"))
