@@ -30,9 +30,7 @@ def open_pool(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> WorkerPool:
     """Return the workers that a run's settings ask for; close them after use."""
-    return engine.open_pool(
-        task.work, settings.workers, settings.evaluation_timeout, note=note, should_stop=should_stop
-    )
+    return engine.open_pool(task.work, settings.workers, settings.evaluation_timeout, note, should_stop)
 
 
 def evaluate_samples(

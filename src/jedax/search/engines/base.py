@@ -75,16 +75,16 @@ class Engine(abc.ABC):
     def describe(self) -> dict[str, Any]:
         """Return the machine of this process, for `environment.json`."""
 
-    def open_pool(self, work: Work, size: int | None, seconds: float, **hooks: Any) -> WorkerPool:
-        """Return a pool of workers for one search; close it after use.
-
-        Args:
-            work: What they evaluate.
-            size: The largest number of workers; None: `num_workers`.
-            seconds: As in `WorkerPool`.
-            hooks: `note` and `should_stop` of `WorkerPool`.
-        """
-        return WorkerPool(work, size or self.num_workers(), seconds, self.start_worker, **hooks)
+    def open_pool(
+        self,
+        work: Work,
+        size: int | None,
+        seconds: float,
+        note: Callable[[str], None] = lambda message: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> WorkerPool:
+        """Return a pool of workers for one search, see `WorkerPool`; close it after use. Default size: `num_workers`."""
+        return WorkerPool(work, size or self.num_workers(), seconds, self.start_worker, note, should_stop)
 
     def close(self) -> None:  # noqa: B027, an engine may have nothing to release
         """Release the engine's processes and connections."""
