@@ -83,7 +83,7 @@ class Engine(abc.ABC):
         note: Callable[[str], None] = lambda message: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> WorkerPool:
-        """Return a pool of workers for one search, see `WorkerPool`; close it after use. Default size: `num_workers`."""
+        """Return a pool of workers for one search, by default `num_workers` of them; close it after use."""
         return WorkerPool(work, size or self.num_workers(), seconds, self.start_worker, note, should_stop)
 
     def close(self) -> None:  # noqa: B027, an engine may have nothing to release
