@@ -81,7 +81,7 @@ def test_resumed_runs_equal_whole_ones(tmp_path, method, whole, nap):
     jedax.run(method, TASK, out=path, checkpoint_seconds=0, max_seconds=1e-3, **SETTINGS)
     evaluations = []
     while jedax.load(path).summary["status"] == "time":
-        evaluations.append(jedax.resume(path, figures=False).summary["evaluations"])
+        evaluations.append(jedax.resume(path).summary["evaluations"])
     assert evaluations == sorted(set(evaluations))
     assert len(evaluations) > 3
     assert_same_run(jedax.load(path), whole)
@@ -101,7 +101,7 @@ def test_ctrl_c_gives_up_a_generation_and_nothing_else(tmp_path, method, whole, 
     assert jedax.load(path).summary["status"] == "interrupted"
     assert [row["evaluations"] for row in RunDirectory(path).read_metrics()] == [8, 8, 48, 48]
     nap.unlink()
-    assert_same_run(jedax.resume(path, figures=False), whole)
+    assert_same_run(jedax.resume(path), whole)
 
 
 def test_failures_are_counted_logged_and_never_stored(tmp_path):

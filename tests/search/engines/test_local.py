@@ -85,13 +85,13 @@ def test_a_run_records_its_node_and_where_it_was_resumed(tmp_path, monkeypatch):
     config = FullConfig(task="arm", task_config=task_entry("arm").config(), method="map-elites", method_config=method,
                         run=RunConfig(evaluations=80, max_seconds=1e-9))  # fmt: skip
     path = tmp_path / "run"
-    api.start(config, out=path, figures=False)
-    jedax.resume(path, figures=False)
+    api.start(config, out=path)
+    jedax.resume(path)
     facts = json.loads((path / "environment.json").read_text())
     assert (facts["engine"], facts["node"]) == ("local", platform.node())
     assert "resumed_on" not in facts
     monkeypatch.setattr(platform, "node", lambda: "elsewhere")
-    jedax.resume(path, figures=False)
+    jedax.resume(path)
     facts = json.loads((path / "environment.json").read_text())
     assert facts["node"] != "elsewhere"
     assert facts["resumed_on"] == [{"engine": "local", "node": "elsewhere"}]

@@ -78,7 +78,7 @@ def test_files_of_an_unfinished_run_go_to_the_node(engine, tmp_path):
                        **TINY).config  # fmt: skip
     path = tmp_path / "ray/arm/map-elites/seeds-0-1"
     jedax.search.api.start(config.replace(label=method.label, run=config.run.replace(max_seconds=None)), out=path,
-                         figures=False, callbacks=[lambda report: report.evaluations >= 24])  # fmt: skip
+                         callbacks=[lambda report: report.evaluations >= 24])  # fmt: skip
     summary = json.loads((path / "summary.json").read_text())
     (path / "summary.json").write_text(json.dumps(summary | {"status": "interrupted"}))
     for manifest in path.glob("checkpoint/*/manifest.json"):
