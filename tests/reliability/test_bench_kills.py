@@ -1,4 +1,4 @@
-"""A bench whose workers, or whose own process, are killed ends with the results of one that was left alone."""
+"""A bench whose workers, or whose own process, are killed ends with the results of an undisturbed bench."""
 
 import os
 import random

@@ -66,7 +66,7 @@ def test_by_name():
     [
         ("rya", {}, r"engine: unknown name 'rya'; did you mean 'ray'\?"),
         ("local", {"address": "auto"}, r"address: expected an engine of several machines, got the engine local; add"),
-        ("local", {"cpus_per_cell": 2.0}, r"cpus-per-cell: expected an engine of several machines"),
+        ("local", {"cpus_per_trial": 2.0}, r"cpus-per-trial: expected an engine of several machines"),
     ],
 )
 def test_mistakes(name, settings, message):

@@ -162,10 +162,10 @@ BY_WORKERS = Job("", Path("x"), "", {}, uses_workers=True)
     [
         ([SMALL], {}, IN_JAX, 1, 0),
         ([SMALL, BIG], {}, IN_JAX, 1, 1),
-        ([SMALL, BIG], {"gpus_per_cell": 0.0, "cpus_per_cell": 2.0}, IN_JAX, 2, 0),
-        ([BIG], {"gpus_per_cell": 0.25, "cpus_per_cell": 0.5}, IN_JAX, 0.5, 0.25),
-        ([BIG], {"cpus_per_cell": 4.0}, BY_WORKERS, 0, 0),
-        ([BIG], {"gpus_per_cell": 0.5}, BY_WORKERS, 0, 0.5),
+        ([SMALL, BIG], {"gpus_per_trial": 0.0, "cpus_per_trial": 2.0}, IN_JAX, 2, 0),
+        ([BIG], {"gpus_per_trial": 0.25, "cpus_per_trial": 0.5}, IN_JAX, 0.5, 0.25),
+        ([BIG], {"cpus_per_trial": 4.0}, BY_WORKERS, 0, 0),
+        ([BIG], {"gpus_per_trial": 0.5}, BY_WORKERS, 0, 0.5),
     ],
 )
 def test_resources_of_a_job(nodes, settings, job, cores, gpus):
@@ -174,9 +174,9 @@ def test_resources_of_a_job(nodes, settings, job, cores, gpus):
 
 def test_memory_of_a_job_is_that_of_the_fullest_node():
     assert cluster_of(BIG, SMALL).memory() == 2e9
-    assert cluster_of(BIG, SMALL, cpus_per_cell=4.0).memory() == 8e9
-    assert cluster_of(BIG, cpus_per_cell=1.0, gpus_per_cell=1.0).memory() == 16e9
-    assert cluster_of(BIG, SMALL, cpus_per_cell=0.0).memory() == 16e9
+    assert cluster_of(BIG, SMALL, cpus_per_trial=4.0).memory() == 8e9
+    assert cluster_of(BIG, cpus_per_trial=1.0, gpus_per_trial=1.0).memory() == 16e9
+    assert cluster_of(BIG, SMALL, cpus_per_trial=0.0).memory() == 16e9
     assert cluster_of({"CPU": 4.0}).memory() is None
     assert cluster_of(BIG, SMALL).num_cores() == 36
 
@@ -191,9 +191,9 @@ def test_environment_of_a_job_limits_its_memory_on_a_gpu():
     ("settings", "message"),
     [
         ({"address": "ray://head:10001"}, r"address: expected host:port.*got ray://head:10001; give the command on"),
-        ({"cpus_per_cell": -1.0}, r"cpus-per-cell: expected 0, a fraction of one, or a whole number, got -1"),
-        ({"gpus_per_cell": 1.5}, r"gpus-per-cell: .*got 1.5"),
-        ({"gpus_per_cell": float("nan")}, r"gpus-per-cell: .*got nan"),
+        ({"cpus_per_trial": -1.0}, r"cpus-per-trial: expected 0, a fraction of one, or a whole number, got -1"),
+        ({"gpus_per_trial": 1.5}, r"gpus-per-trial: .*got 1.5"),
+        ({"gpus_per_trial": float("nan")}, r"gpus-per-trial: .*got nan"),
     ],
 )
 def test_bad_settings(settings, message):
@@ -203,8 +203,8 @@ def test_bad_settings(settings, message):
 
 def test_what_no_node_has_is_refused(engine, tmp_path):
     assert engine.ray.is_initialized()
-    with pytest.raises(jedax.JedaxError, match=r"gpus-per-cell: expected no more than a node has, got 1 CPU, 64 GPU"):
-        bench(JAX, tmp_path / "out", engine=RayEngine(gpus_per_cell=64.0))
+    with pytest.raises(jedax.JedaxError, match=r"gpus-per-trial: expected no more than a node has, got 1 CPU, 64 GPU"):
+        bench(JAX, tmp_path / "out", engine=RayEngine(gpus_per_trial=64.0))
     assert not (tmp_path / "out").exists()
 
 

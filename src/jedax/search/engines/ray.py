@@ -43,8 +43,8 @@ class RayEngine(Engine):
     Args:
         address: `host:port` of a cluster, or "auto" for the cluster of this machine; None: the variable `RAY_ADDRESS`,
             else a cluster is started on this machine and ends with `close`.
-        cpus_per_cell: Cores of each job; may be a fraction.
-        gpus_per_cell: GPUs of each job; may be a fraction. None: one if the cluster has any, but none for jobs that
+        cpus_per_trial: Cores of each job; may be a fraction.
+        gpus_per_trial: GPUs of each job; may be a fraction. None: one if the cluster has any, but none for jobs that
             use workers.
         num_workers: Workers of a search that does not say how many; None: one for each core of the cluster.
         may_share: Whether nodes that see the files of this machine write to them directly.
@@ -57,13 +57,13 @@ class RayEngine(Engine):
     def __init__(
         self,
         address: str | None = None,
-        cpus_per_cell: float = 1.0,
-        gpus_per_cell: float | None = None,
+        cpus_per_trial: float = 1.0,
+        gpus_per_trial: float | None = None,
         num_workers: int | None = None,
         may_share: bool = True,
         settings: dict[str, Any] | None = None,
     ):
-        for name, value in (("cpus-per-cell", cpus_per_cell), ("gpus-per-cell", gpus_per_cell or 0.0)):
+        for name, value in (("cpus-per-trial", cpus_per_trial), ("gpus-per-trial", gpus_per_trial or 0.0)):
             if not 0 <= value < float("inf") or (value > 1 and value != int(value)):
                 expected = "0, a fraction of one, or a whole number"
                 raise fail(name, expected=expected, received=value, remedy="change it")
@@ -75,7 +75,7 @@ class RayEngine(Engine):
                 received=self.address,
                 remedy="give the command on a node of the cluster; see docs/guides/clusters.md",
             )
-        self.may_share, self._cpus, self._gpus = may_share, cpus_per_cell, gpus_per_cell
+        self.may_share, self._cpus, self._gpus = may_share, cpus_per_trial, gpus_per_trial
         self._num_workers, self._settings = num_workers, settings or {}
         self._ray: Any = None
         self._is_ours = False
@@ -99,7 +99,7 @@ class RayEngine(Engine):
         fits = any(all(node.get(name, 0.0) >= number for name, number in wanted.items()) for node in self.nodes())
         if self.address is None and not fits:  # other clusters may grow
             raise fail(
-                "cpus-per-cell, gpus-per-cell",
+                "cpus-per-trial, gpus-per-trial",
                 expected="no more than a node has",
                 received=", ".join(f"{number:g} {name}" for name, number in wanted.items()),
                 remedy="lower them",
