@@ -1,11 +1,10 @@
-"""Evaluations outside JAX with 1, 2 and 4 workers, local and on Ray: how many, and what each costs on top.
+"""Evaluations outside JAX with 1, 2 and 4 workers, local and on Ray: their rate, and the cost of the engine.
 
     python benchmarks/engines.py [--repeats 3] [--workers 1 2 4]
 
-Three kinds of evaluation: one that waits 5 ms, as for a simulator elsewhere, which needs no core; one that keeps a
-core busy for 5 ms; and one that does nothing, 4,096 at a time: all that it takes is the engine's. "One alone" is a
-batch of a single solution, there and back. The best of some repeats; Ray runs on this machine, with as many cores as
-there are workers at most.
+Three kinds of evaluation: one waits 5 ms without using a core; one keeps a core busy for 5 ms; one does nothing, 4,096
+at a time, so that all of its time is the engine's. "One alone" is the round trip of a batch of a single solution. Times
+are the best of several repeats. Ray runs on this machine, with as many cores as the largest number of workers.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from collections.abc import Callable
 import numpy as np
 
 from jedax.search.engines import Engine, make
-from jedax.search.workers.crew import Work
+from jedax.search.workers.pool import Work
 
 SECONDS = 0.005
 PARAMS = 66
 
 
 def work(kind: str) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """What workers do."""
+    """Return the evaluation function."""
 
     def evaluate(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if kind == "wait":
@@ -39,9 +38,9 @@ def work(kind: str) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
 
 def best_seconds(engine: Engine, kind: str, workers: int, number: int, repeats: int) -> float:
     genotypes = np.random.default_rng(0).normal(size=(number, PARAMS)).astype(np.float32)
-    pool = engine.open_pool(Work("engines:work", {"kind": kind}, 16), workers, 60.0, print, lambda: False)
+    pool = engine.open_pool(Work("engines:work", {"kind": kind}, 16), workers, 60.0, note=print)
     try:
-        # All workers have started, and it is known how long a chunk takes.
+        # Afterwards all workers have started, and the pool knows how long a chunk takes.
         for _ in range(3):
             pool.evaluate(genotypes[: 64 * workers] if number > 1 else genotypes)
         seconds = np.inf

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 import jedax
-from jedax.search.workers.pool import Pool
+from jedax.search.engines import LocalEngine
 from jedax.tasks import make
 from jedax.tasks.gym.episodes import quiet_mujoco
 from jedax.tasks.gym.networks import Networks
@@ -49,7 +49,7 @@ def compare(repeats: int, steps: int, number: int) -> None:
             fitness += rewards
         return fitness
 
-    pools = {f"{size} worker{'s' * (size > 1)}": Pool(task.work, size, 600) for size in (1, 2)}
+    pools = {f"{size} worker{'s' * (size > 1)}": LocalEngine().open_pool(task.work, size, 600) for size in (1, 2)}
     ways = {"SyncVectorEnv": plain} | {
         name: lambda pool=pool: pool.evaluate(genotypes)[0] for name, pool in pools.items()
     }

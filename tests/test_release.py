@@ -32,7 +32,7 @@ NAMES = {
     "jedax.methods": ["Method", "Problem", "make_method"],
     "jedax.cli": [],
     "jedax.config": [],
-    "jedax.search.engines": ["Engine", "Errand", "Failure", "LocalEngine", "NAMES", "make"],
+    "jedax.search.engines": ["Engine", "Failure", "Job", "LocalEngine", "NAMES", "make"],
     "jedax.es": [
         "EvosaxStrategy", "LMMAES", "SepCMAES", "Strategy", "check_strategy", "make_strategy", "strategy_names",
     ],
@@ -61,7 +61,7 @@ NAMES = {
         "Transitions",
     ],
     "jedax.search.workers": [],
-    "jedax.search.workers.pool": ["Pool", "Stopped", "Work"],
+    "jedax.search.workers.pool": ["FAILURES", "Stopped", "Work", "Worker", "WorkerPool"],
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A bench whose workers, or whose own process, are killed ends with the results of one that was left alone."""
+"""A bench whose workers, or whose own process, are killed ends with the results of an undisturbed bench."""
 
 import os
 import random
@@ -13,7 +13,7 @@ import pytest
 import jedax
 from jedax.bench.bench import bench
 from jedax.bench.grids import Grid, parse_entry, slug
-from jedax.search.workers.pool import Pool
+from jedax.search.workers.pool import WorkerPool
 from jedax.store.directory import RunDirectory
 
 METHODS = ("map-elites,offspring=8,cells=16",)
@@ -43,7 +43,7 @@ def assert_same_results(out, other):
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "kills"), [(0, 5), pytest.param(1, 50, marks=pytest.mark.nightly)])
 def test_workers_that_are_killed(tmp_path, undisturbed, monkeypatch, seed, kills):
-    chance, evaluate, left = random.Random(seed), Pool.evaluate, [kills]
+    chance, evaluate, left = random.Random(seed), WorkerPool.evaluate, [kills]
 
     def evaluate_and_kill(pool, genotypes):
         if pool._workers and left[0] and chance.random() < kills / 20:
@@ -51,7 +51,7 @@ def test_workers_that_are_killed(tmp_path, undisturbed, monkeypatch, seed, kills
             os.kill(chance.choice(pool._workers).process.pid, signal.SIGKILL)
         return evaluate(pool, genotypes)
 
-    monkeypatch.setattr(Pool, "evaluate", evaluate_and_kill)
+    monkeypatch.setattr(WorkerPool, "evaluate", evaluate_and_kill)
     assert bench(GRID, tmp_path).failed == ()
     assert left[0] == 0
     assert_same_results(tmp_path, undisturbed)

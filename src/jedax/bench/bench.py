@@ -10,7 +10,8 @@ from jedax.bench.cells import Cell, Job, cells_of, error_file, left_to_do, parts
 from jedax.bench.grids import Grid
 from jedax.bench.progress import BenchProgress
 from jedax.errors import check_choice
-from jedax.search.engines import Engine, Errand, LocalEngine
+from jedax.search import engines
+from jedax.search.engines import Engine, LocalEngine
 from jedax.search.progress import Progress
 from jedax.search.tracking import Tracker
 from jedax.search.tracking import make as make_tracking
@@ -76,33 +77,33 @@ def bench(
         before += len(done)
     configs: dict[Path, FullConfig] = {}
 
-    def follow(errand: Errand) -> Progress:
-        return shown.run(errand.name, configs[errand.path])
+    def follow(job: engines.Job) -> Progress:
+        return shown.run(job.name, configs[job.path])
 
-    def errands():
+    def parts():
         for job in jobs:
             for part in parts_of(job, engine.memory()):
                 configs[part.path] = part.config
-                yield part.errand(figures, track)
+                yield part.job(figures, track)
 
     failed: list[tuple[Path, str]] = []
     elsewhere: list[Path] = []
     done = 0
     shown.begin(sum(job.config.run.evaluations * job.config.run.replicas for job in jobs), len(jobs), before)
     try:
-        for errand, failure in engine.carry_out(errands(), follow):
-            note = error_file(errand.path)
+        for job, failure in engine.run_jobs(parts(), follow):
+            note = error_file(job.path)
             if failure is None:
                 note.unlink(missing_ok=True)
                 done += 1
-            elif failure.is_elsewhere:
-                shown.note(f"{errand.name} is left to another process. {failure.message}")
-                elsewhere.append(errand.path)
+            elif failure.taken_by_another_process:
+                shown.note(f"{job.name} is left to another process. {failure.message}")
+                elsewhere.append(job.path)
             else:
                 note.parent.mkdir(parents=True, exist_ok=True)
                 write_atomic(note, f"{failure.message}\n\n{failure.details}")
-                shown.note(f"{errand.name} failed: {failure.message}")
-                failed.append((errand.path, failure.message))
+                shown.note(f"{job.name} failed: {failure.message}")
+                failed.append((job.path, failure.message))
     finally:
         shown.close()
     return Outcome(done, before, tuple(failed), tuple(elsewhere))

@@ -20,9 +20,9 @@ import numpy as np
 from jedax.bench.grids import Entry, Grid, slug
 from jedax.errors import JedaxError, fail
 from jedax.imports import load_object
-from jedax.search import api, environment, host
+from jedax.search import api, engines, environment, host
 from jedax.search.compiled import replica_roots
-from jedax.search.engines import Engine, Errand
+from jedax.search.engines import Engine
 from jedax.search.programs import forget_programs, programs_for
 from jedax.search.progress import Progress
 from jedax.search.tracking import Tracker
@@ -79,11 +79,11 @@ class Job:
     config: FullConfig
     path: Path
 
-    def errand(self, figures: str | None, track: Sequence[str | Tracker]) -> Errand:
-        """Return it as what an engine does."""
+    def job(self, figures: str | None, track: Sequence[str | Tracker]) -> engines.Job:
+        """Return the run as a job for an engine."""
         uses_workers = isinstance(results.task_of(self.config), HostTask)
         arguments = {"settings": self.config.dump(), "figures": figures, "track": tuple(track)}
-        return Errand(self.cell.name, self.path, f"{__name__}:run_cell", arguments, uses_workers)
+        return engines.Job(self.cell.name, self.path, f"{__name__}:run_cell", arguments, uses_workers)
 
 
 def cells_of(grid: Grid, folder: Path, engine: Engine) -> list[Cell]:

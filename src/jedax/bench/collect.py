@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jedax.bench.cells import is_finished, seeds_of
 from jedax.errors import fail
-from jedax.search.engines.transfer import pack, unpack
+from jedax.search.engines.transfer import read_files, write_files
 from jedax.store.config import FullConfig
 from jedax.store.directory import RunDirectory
 
@@ -68,7 +68,7 @@ def collect(sources: Sequence[str | Path], out: str | Path) -> Collected:
     _check_cells(found)
     new = [place for place in found if place not in held]
     for place in new:
-        unpack(pack(found[place]), out / place)
+        write_files(read_files(found[place]), out / place)
     return Collected(tuple(new), tuple(held), tuple(path for path in unfinished if _place(path) not in found))
 
 

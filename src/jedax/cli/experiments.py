@@ -27,10 +27,10 @@ _BENCH = {
         "Trackers of each run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...], ()
     ),
     **ENGINE,
-    "cpus_per_cell": Option(
+    "cpus_per_trial": Option(
         "With --engine ray: cores that a cell takes, one method on one task; default: 1.", float | None
     ),
-    "gpus_per_cell": Option("With --engine ray: GPUs of a cell; default: 1 where the cluster has GPUs.", float | None),
+    "gpus_per_trial": Option("With --engine ray: GPUs of a cell; default: 1 where the cluster has GPUs.", float | None),
     "cells": Option("Only these cells, each as its folder in --out, such as maze-a/jedi.", tuple[str, ...], ()),
     "print_cells": Option("Run nothing; print a command for each cell that is left, for a job array.", bool, False),
     "collect": Option(
@@ -78,10 +78,10 @@ def bench(arguments: list[str]) -> None:
         cells = chosen_cells(grid, Path(out), engines.LocalEngine(), only)
         _print_commands(words, out, [cell.place for cell in cells if left_to_do(cell, grid.seeds)[0]])
         return
-    per_cell = {name: values[name] for name in ("cpus_per_cell", "gpus_per_cell")}
+    per_trial = {name: values[name] for name in ("cpus_per_trial", "gpus_per_trial")}
     shown = BenchProgress(sys.stderr)
     try:
-        with engines.make(values["engine"], address=values["address"], **per_cell) as engine:
+        with engines.make(values["engine"], address=values["address"], **per_trial) as engine:
             outcome = run_bench(
                 grid, out, progress=shown, track=values["track"], engine=engine, only=only,
                 figures="jedax.report.figures:write_figures" if values["figures"] else None,

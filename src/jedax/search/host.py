@@ -14,7 +14,7 @@ import numpy as np
 from jedax.search import failures
 from jedax.search.compiled import StepPrograms
 from jedax.search.engines.base import Engine
-from jedax.search.workers.pool import Pool, Stopped
+from jedax.search.workers.pool import Stopped, WorkerPool
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks.base import Task
 from jedax.tasks.host import HostTask
@@ -28,13 +28,13 @@ def open_pool(
     settings: RunConfig,
     note: Callable[[str], None] = lambda message: None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Pool:
+) -> WorkerPool:
     """Return the workers that a run's settings ask for; close them after use."""
     return engine.open_pool(task.work, settings.workers, settings.evaluation_timeout, note, should_stop)
 
 
 def evaluate_samples(
-    task: HostTask, pool: Pool, genotypes: Float[np.ndarray, "batch params"], samples: range
+    task: HostTask, pool: WorkerPool, genotypes: Float[np.ndarray, "batch params"], samples: range
 ) -> Evaluation:
     """Return some samples of each genotype, with a leading axis for them.
 
@@ -87,7 +87,7 @@ class HostPrograms(StepPrograms):
     failure_kinds = failures.HOST_KINDS
     task: HostTask
 
-    _pool: Pool | None = None
+    _pool: WorkerPool | None = None
     _should_stop: Callable[[], bool]
 
     @contextmanager

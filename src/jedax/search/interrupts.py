@@ -1,4 +1,4 @@
-"""Being stopped from outside: Ctrl-C and SIGTERM let the work in hand finish."""
+"""Ctrl-C and SIGTERM: the work in progress finishes and is saved."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was stopped from outside, after all it had done was saved.
-
-    Attributes:
-        signal: The number of the signal that stopped it.
-    """
+    """A run was stopped by a signal, after all that it had done was saved; `signal` is its number."""
 
     def __init__(self, message: str, signal: int):
         super().__init__(message)
@@ -23,7 +19,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[list[int]]:
-    """Catch SIGINT and SIGTERM once: note the signal and let the work finish. The second one strikes."""
+    """Yield a list that receives the first SIGINT or SIGTERM; a second one has its usual effect."""
     caught: list[int] = []
     before: dict[int, Any] = {}
 
@@ -38,7 +34,7 @@ def interruptible() -> Iterator[list[int]]:
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             before[number] = signal.signal(number, handle)
-    except ValueError:  # not in the main thread: signals are somebody else's
+    except ValueError:  # only the main thread receives signals
         pass
     try:
         yield caught

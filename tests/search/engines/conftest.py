@@ -1,4 +1,4 @@
-"""Ray, with a secret that all tests of a process share, and processes that are not nicer than those of others."""
+"""Ray with one token for all tests of a process, and comparisons of benches."""
 
 import json
 import os
@@ -21,20 +21,20 @@ def ray_settings():
 
 @pytest.fixture(scope="session", autouse=True)
 def pids(tmp_path_factory):
-    """Where `tests.search.engines.work` leaves the numbers of its processes."""
+    """Return the directory where `tests.search.engines.work` leaves the numbers of its processes."""
     folder = tmp_path_factory.mktemp("pids")
     os.environ["JEDAX_TEST_PIDS"] = str(folder)
     return folder
 
 
 def layout(out):
-    """All files of a bench but for pictures; checkpoints are counted, for which there are depends on the clock."""
+    """Return the paths of all files of a bench but checkpoints, which depend on the clock."""
     found = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
     return {name for name in found if "/checkpoint/" not in name}
 
 
 def assert_same_bench(out, expected):
-    """Two benches left the same files, which hold the same results."""
+    """Assert that two benches wrote the same files with the same results."""
     assert layout(out) == layout(expected)
     configs = sorted(expected.rglob("config.yaml"))
     assert configs

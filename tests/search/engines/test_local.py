@@ -1,4 +1,4 @@
-"""This machine as an engine, and engines by their names."""
+"""The engine of this machine, and engines by name."""
 
 import json
 import platform
@@ -9,14 +9,14 @@ import pytest
 import jedax
 from jedax.methods.registry import method_defaults
 from jedax.search import api, engines
-from jedax.search.engines import Errand, LocalEngine
+from jedax.search.engines import Job, LocalEngine
 from jedax.search.progress import Silent
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks.registry import task_entry
 
 
 def write(path, progress, engine, text):
-    """Do an errand."""
+    """Run a job."""
     if text == "mistake":
         raise jedax.JedaxError("text: expected another, got this one; change it.")
     if text == "chance":
@@ -24,24 +24,24 @@ def write(path, progress, engine, text):
     path.write_text(f"{text} {type(engine).__name__}")
 
 
-def test_errands_one_by_one(tmp_path):
-    """Each is taken when the one before is done; those that fail stop no other."""
+def test_jobs_run_one_by_one(tmp_path):
+    """Each is taken when the one before has ended; a failure does not stop the others."""
     events = []
 
-    def errands():
+    def jobs():
         for text in ("a", "mistake", "chance", "b"):
             events.append(f"take {text}")
-            yield Errand(text, tmp_path / text, f"{__name__}:write", {"text": text})
+            yield Job(text, tmp_path / text, f"{__name__}:write", {"text": text})
 
-    def follow(errand):
-        events.append(f"begin {errand.name}")
+    def follow(job):
+        events.append(f"begin {job.name}")
         return Silent()
 
     sys.modules.setdefault(__name__, sys.modules[write.__module__])
     results = {}
-    for errand, failure in LocalEngine().carry_out(errands(), follow):
-        events.append(f"end {errand.name}")
-        results[errand.name] = failure and failure.message
+    for job, failure in LocalEngine().run_jobs(jobs(), follow):
+        events.append(f"end {job.name}")
+        results[job.name] = failure and failure.message
     assert events == [f"{what} {name}" for name in ("a", "mistake", "chance", "b") for what in ("take", "begin", "end")]
     assert results == {
         "a": None, "b": None, "mistake": "text: expected another, got this one; change it.",
@@ -50,7 +50,7 @@ def test_errands_one_by_one(tmp_path):
     assert (tmp_path / "b").read_text() == "b LocalEngine"
 
 
-def test_where_it_is():
+def test_describe():
     assert LocalEngine().describe() == {"engine": "local", "node": platform.node()}
 
 
@@ -66,7 +66,7 @@ def test_by_name():
     [
         ("rya", {}, r"engine: unknown name 'rya'; did you mean 'ray'\?"),
         ("local", {"address": "auto"}, r"address: expected an engine of several machines, got the engine local; add"),
-        ("local", {"cpus_per_cell": 2.0}, r"cpus-per-cell: expected an engine of several machines"),
+        ("local", {"cpus_per_trial": 2.0}, r"cpus-per-trial: expected an engine of several machines"),
     ],
 )
 def test_mistakes(name, settings, message):
@@ -74,24 +74,24 @@ def test_mistakes(name, settings, message):
         engines.make(name, **settings)
 
 
-def test_a_missing_extra_is_said(monkeypatch):
+def test_a_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(jedax.JedaxError, match=r"engine: expected the package ray.*pip install 'jedax\[ray\]'"):
         engines.make("ray").describe()
 
 
-def test_a_run_names_its_node_and_where_it_went_on(tmp_path, monkeypatch):
+def test_a_run_records_its_node_and_where_it_was_resumed(tmp_path, monkeypatch):
     method = method_defaults("map-elites", "arm").replace(offspring=8, cells=16)
     config = FullConfig(task="arm", task_config=task_entry("arm").config(), method="map-elites", method_config=method,
                         run=RunConfig(evaluations=80, max_seconds=1e-9))  # fmt: skip
     path = tmp_path / "run"
-    api.start(config, out=path, figures=False)
-    jedax.resume(path, figures=False)
+    api.start(config, out=path)
+    jedax.resume(path)
     facts = json.loads((path / "environment.json").read_text())
     assert (facts["engine"], facts["node"]) == ("local", platform.node())
     assert "resumed_on" not in facts
     monkeypatch.setattr(platform, "node", lambda: "elsewhere")
-    jedax.resume(path, figures=False)
+    jedax.resume(path)
     facts = json.loads((path / "environment.json").read_text())
     assert facts["node"] != "elsewhere"
     assert facts["resumed_on"] == [{"engine": "local", "node": "elsewhere"}]

@@ -1,4 +1,4 @@
-"""Benches and evaluations on Ray: the same results as on this machine, in the same places."""
+"""Benches and evaluations on Ray: the same results as on this machine, in the same directories."""
 
 import json
 import os
@@ -15,9 +15,8 @@ import jedax
 from jedax.bench.bench import bench
 from jedax.bench.grids import Entry, Grid
 from jedax.search import engines
-from jedax.search.engines import Errand
-from jedax.search.engines.ray import RayEngine
-from jedax.search.engines.ray_errands import _environment
+from jedax.search.engines import Job
+from jedax.search.engines.ray import RayEngine, _environment
 from jedax.search.workers.pool import Stopped, Work
 
 TINY = {"cells": 16, "offspring": 8}
@@ -31,7 +30,7 @@ def engine(ray_settings):
 
 
 def test_a_bench_on_ray_is_that_of_one_machine(engine, tmp_path):
-    """Its files come back over the wire; a cell that fails is recorded and stops no other."""
+    """Its files come back from the node; a job that fails is recorded and does not stop the others."""
     broken = Entry("broken", "map-elites", None, {"offspring": 100})  # more than the budget has room for
     grid = Grid("", ("arm",), (*JAX.entries, broken), seeds=2, evaluations=80)
     outcome = bench(grid, tmp_path / "ray", engine=engine)
@@ -52,7 +51,7 @@ def test_a_bench_on_ray_is_that_of_one_machine(engine, tmp_path):
 
 @pytest.mark.nightly
 def test_searches_outside_jax_on_ray(engine, tmp_path):
-    """Cells whose evaluations are tasks of their own, at once, on fewer cores than they would like."""
+    """Two searches with workers at a time, on fewer cores than they ask for."""
     entries = tuple(Entry(f"map-elites {n}", "map-elites", None, TINY | {"cells": n}) for n in (16, 64))
     grid = Grid("", ("tests.search.workers.work:measured",), entries, seeds=2, evaluations=80)
     assert bench(grid, tmp_path / "ray", engine=engine).failed == ()
@@ -66,20 +65,20 @@ def test_a_shared_directory_is_written_to_directly(ray_settings, engine, tmp_pat
     assert shared.ray is engine.ray
     assert bench(JAX, tmp_path / "ray", engine=shared).failed == ()
     shared.close()
-    assert engine.ray.is_initialized()  # it belongs to another
+    assert engine.ray.is_initialized()  # the other engine has started it
     bench(JAX, tmp_path / "local")
     assert_same_bench(tmp_path / "ray", tmp_path / "local")
     assert [name for name in layout(tmp_path / "ray") if "/." in name] == []
 
 
 @pytest.mark.nightly
-def test_what_was_cut_off_goes_to_the_node_and_on(engine, tmp_path):
+def test_files_of_an_unfinished_run_go_to_the_node(engine, tmp_path):
     method = Entry("map-elites", "map-elites", None, TINY)
     config = jedax.run("map-elites", "arm", evaluations=80, replicas=2, out=tmp_path / "r", max_seconds=1e-9,
                        **TINY).config  # fmt: skip
     path = tmp_path / "ray/arm/map-elites/seeds-0-1"
     jedax.search.api.start(config.replace(label=method.label, run=config.run.replace(max_seconds=None)), out=path,
-                         figures=False, callbacks=[lambda report: report.evaluations >= 24])  # fmt: skip
+                         callbacks=[lambda report: report.evaluations >= 24])  # fmt: skip
     summary = json.loads((path / "summary.json").read_text())
     (path / "summary.json").write_text(json.dumps(summary | {"status": "interrupted"}))
     for manifest in path.glob("checkpoint/*/manifest.json"):
@@ -92,14 +91,14 @@ def test_what_was_cut_off_goes_to_the_node_and_on(engine, tmp_path):
 
 @pytest.mark.nightly
 class TestWorkers:
-    """Actors do what processes do, whatever happens to them."""
+    """Actors behave as processes do."""
 
     GENOTYPES = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
 
     def pool(self, engine, chunk=3, seconds=60.0, factory="make", **settings):
         notes = []
         work = Work(f"tests.search.workers.work:{factory}", settings, chunk)
-        return engine.open_pool(work, 2, seconds, notes.append), notes
+        return engine.open_pool(work, 2, seconds, note=notes.append), notes
 
     def test_order(self, engine):
         pool, notes = self.pool(engine)
@@ -116,21 +115,21 @@ class TestWorkers:
             ("hang", "A worker took more than 3 s"),
         ],
     )
-    def test_what_goes_wrong_once_is_run_again(self, engine, tmp_path, how, reason):
+    def test_a_failure_is_retried(self, engine, tmp_path, how, reason):
         pool, notes = self.pool(engine, marker=str(tmp_path / "marker"), how=how, seconds=3.0, bad=-100.0)
         genotypes = self.GENOTYPES[:3]
         assert_same_bits(pool.evaluate(genotypes), [np.float32(values) for values in sphere(genotypes)])
         pool.close()
         assert notes == [f"{reason}; 3 evaluations will be run again."]
 
-    def test_mistakes_are_said(self, engine):
+    def test_mistakes(self, engine):
         pool, _ = self.pool(engine, factory="nothing_like_it")
         with pytest.raises(
             jedax.JedaxError, match=r"expected 'nothing_like_it' in tests.search.workers.work, got none"
         ):
             pool.evaluate(self.GENOTYPES)
 
-    def test_a_wish_to_stop(self, engine):
+    def test_should_stop(self, engine):
         pool, _ = self.pool(engine, how="hang", bad=-100.0)
         pool.should_stop = lambda: bool(pool._workers and pool._workers[0].chunks)
         with pytest.raises(Stopped):
@@ -146,7 +145,7 @@ class TestWorkers:
 
 
 def cluster_of(*nodes, **settings):
-    """An engine that believes in a cluster of such nodes."""
+    """Return an engine for a cluster that has these nodes."""
     engine = RayEngine("head:6379", **settings)
     engine.nodes = lambda: list(nodes)
     return engine
@@ -154,35 +153,35 @@ def cluster_of(*nodes, **settings):
 
 BIG = {"CPU": 32.0, "GPU": 4.0, "memory": 64e9}
 SMALL = {"CPU": 4.0, "memory": 16e9}
-IN_JAX = Errand("", Path("x"), "", {})
-BY_WORKERS = Errand("", Path("x"), "", {}, uses_workers=True)
+IN_JAX = Job("", Path("x"), "", {})
+BY_WORKERS = Job("", Path("x"), "", {}, uses_workers=True)
 
 
 @pytest.mark.parametrize(
-    ("nodes", "settings", "errand", "cores", "gpus"),
+    ("nodes", "settings", "job", "cores", "gpus"),
     [
         ([SMALL], {}, IN_JAX, 1, 0),
         ([SMALL, BIG], {}, IN_JAX, 1, 1),
-        ([SMALL, BIG], {"gpus_per_cell": 0.0, "cpus_per_cell": 2.0}, IN_JAX, 2, 0),
-        ([BIG], {"gpus_per_cell": 0.25, "cpus_per_cell": 0.5}, IN_JAX, 0.5, 0.25),
-        ([BIG], {"cpus_per_cell": 4.0}, BY_WORKERS, 0, 0),
-        ([BIG], {"gpus_per_cell": 0.5}, BY_WORKERS, 0, 0.5),
+        ([SMALL, BIG], {"gpus_per_trial": 0.0, "cpus_per_trial": 2.0}, IN_JAX, 2, 0),
+        ([BIG], {"gpus_per_trial": 0.25, "cpus_per_trial": 0.5}, IN_JAX, 0.5, 0.25),
+        ([BIG], {"cpus_per_trial": 4.0}, BY_WORKERS, 0, 0),
+        ([BIG], {"gpus_per_trial": 0.5}, BY_WORKERS, 0, 0.5),
     ],
 )
-def test_what_is_kept_free_for_a_cell(nodes, settings, errand, cores, gpus):
-    assert cluster_of(*nodes, **settings).resources(errand) == {"num_cpus": cores, "num_gpus": gpus}
+def test_resources_of_a_job(nodes, settings, job, cores, gpus):
+    assert cluster_of(*nodes, **settings).resources(job) == {"num_cpus": cores, "num_gpus": gpus}
 
 
-def test_memory_of_a_cell_is_that_of_the_fullest_node():
+def test_memory_of_a_job_is_that_of_the_fullest_node():
     assert cluster_of(BIG, SMALL).memory() == 2e9
-    assert cluster_of(BIG, SMALL, cpus_per_cell=4.0).memory() == 8e9
-    assert cluster_of(BIG, cpus_per_cell=1.0, gpus_per_cell=1.0).memory() == 16e9
-    assert cluster_of(BIG, SMALL, cpus_per_cell=0.0).memory() == 16e9
+    assert cluster_of(BIG, SMALL, cpus_per_trial=4.0).memory() == 8e9
+    assert cluster_of(BIG, cpus_per_trial=1.0, gpus_per_trial=1.0).memory() == 16e9
+    assert cluster_of(BIG, SMALL, cpus_per_trial=0.0).memory() == 16e9
     assert cluster_of({"CPU": 4.0}).memory() is None
     assert cluster_of(BIG, SMALL).num_cores() == 36
 
 
-def test_a_cell_without_a_gpu_leaves_it_alone_and_one_with_a_part_takes_no_more():
+def test_environment_of_a_job_limits_its_memory_on_a_gpu():
     assert _environment(0.0) == {"JAX_PLATFORMS": "cpu"}
     assert float(_environment(0.25)["XLA_PYTHON_CLIENT_MEM_FRACTION"]) * 4 <= 0.76
     assert _environment(1.0) == _environment(2.0) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.750"}
@@ -192,9 +191,9 @@ def test_a_cell_without_a_gpu_leaves_it_alone_and_one_with_a_part_takes_no_more(
     ("settings", "message"),
     [
         ({"address": "ray://head:10001"}, r"address: expected host:port.*got ray://head:10001; give the command on"),
-        ({"cpus_per_cell": -1.0}, r"cpus-per-cell: expected 0, a fraction of one, or a whole number, got -1"),
-        ({"gpus_per_cell": 1.5}, r"gpus-per-cell: .*got 1.5"),
-        ({"gpus_per_cell": float("nan")}, r"gpus-per-cell: .*got nan"),
+        ({"cpus_per_trial": -1.0}, r"cpus-per-trial: expected 0, a fraction of one, or a whole number, got -1"),
+        ({"gpus_per_trial": 1.5}, r"gpus-per-trial: .*got 1.5"),
+        ({"gpus_per_trial": float("nan")}, r"gpus-per-trial: .*got nan"),
     ],
 )
 def test_bad_settings(settings, message):
@@ -202,13 +201,13 @@ def test_bad_settings(settings, message):
         engines.make("ray", **settings)
 
 
-def test_what_no_node_has_is_refused(engine, tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "gpus_per_cell", 64.0)
-    with pytest.raises(jedax.JedaxError, match=r"gpus-per-cell: expected no more than a node has, got 1 CPU, 64 GPU"):
-        bench(JAX, tmp_path / "out", engine=engine)
+def test_what_no_node_has_is_refused(engine, tmp_path):
+    assert engine.ray.is_initialized()
+    with pytest.raises(jedax.JedaxError, match=r"gpus-per-trial: expected no more than a node has, got 1 CPU, 64 GPU"):
+        bench(JAX, tmp_path / "out", engine=RayEngine(gpus_per_trial=64.0))
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_is_reported_to_the_makers_of_ray(engine):
+def test_usage_reports_are_off(engine):
     assert engine.ray is not None
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"

@@ -1,4 +1,4 @@
-"""What is killed in the middle on two nodes: the bench ends all the same, with the results of an undisturbed one."""
+"""A bench on two nodes of which one, or a process, is killed ends with the results of an undisturbed bench."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def second_node(cluster):
 
 
 def until(condition, process=None):
-    """Wait for something, and return it."""
+    """Wait until a condition holds, and return its value."""
     limit = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert time.monotonic() < limit, "it never came"
@@ -71,7 +71,7 @@ def until(condition, process=None):
 
 
 def in_the_middle(out, number):
-    """Return the directories of cells that have reported a few times, if there are as many."""
+    """Return the directories of runs that have reported a few times, if there are so many."""
     found = [path.parent for path in out.rglob("metrics.csv") if len(path.read_text().splitlines()) > 3]
     return found if len(found) >= number and not list(out.rglob("summary.json")) else None
 
@@ -85,7 +85,7 @@ def node_of(path):
 
 
 def disturbed(cluster, out, strike, grid=GRID):
-    """Run a bench while `strike` waits in a thread for its moment; an error of it is ours."""
+    """Run a bench while `strike` waits in a thread for its moment; an error in the thread fails the test."""
     errors = []
 
     def watch():
@@ -138,7 +138,7 @@ def test_a_process(cluster, second_node, undisturbed, tmp_path, pids):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
 def test_the_driver(cluster, second_node, undisturbed, tmp_path, number, code):
-    """And Ctrl-C, which leaves what has begun as far as it had got; the same command goes on."""
+    """After SIGKILL or Ctrl-C the same command continues; after Ctrl-C all runs are saved."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "jedax", *COMMAND, "--address", cluster.address, "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -147,7 +147,7 @@ def test_the_driver(cluster, second_node, undisturbed, tmp_path, number, code):
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, errors
     if number == signal.SIGINT:
-        assert "Go on with the same command." in errors
+        assert "same command" in errors
         assert [json.loads((cell / "summary.json").read_text())["status"] for cell in cells] == ["interrupted"] * 2
     again = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
     assert again.returncode == 0, again.stderr
@@ -166,7 +166,7 @@ def session_of(pid):
 
 
 def test_ctrl_c_where_files_are_not_shared(cluster, second_node, undisturbed, tmp_path):
-    """What has begun comes back over the wire, and goes on."""
+    """The files of unfinished runs come back from the nodes, and the runs continue."""
     out = tmp_path / "out"
     with RayEngine(address=cluster.address, may_share=False) as engine:
         interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
@@ -188,7 +188,7 @@ def test_ctrl_c_where_files_are_not_shared(cluster, second_node, undisturbed, tm
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them")
 def test_ctrl_c_in_a_terminal_reaches_all_of_its_processes(ray_settings, tmp_path, pids):
-    """Those of the Ray that the command has started, too: what has begun is saved all the same, and none is left."""
+    """The processes of Ray receive it, too: all runs are saved all the same, and no process is left."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "jedax", *COMMAND, "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -203,7 +203,7 @@ def test_ctrl_c_in_a_terminal_reaches_all_of_its_processes(ray_settings, tmp_pat
 
 @pytest.mark.parametrize("victim", ["node", "process"])
 def test_an_evaluation(cluster, second_node, pids, tmp_path, victim):
-    """Of a search in this process, whose evaluations are on both nodes."""
+    """The search runs in this process, its evaluations on both nodes."""
     method = {"offspring": 64, "cells": 16, "evaluations": 64 * 150, "replicas": 1}
     task = "tests.search.engines.work:patient"
     expected = jedax.run("map-elites", task, **method)

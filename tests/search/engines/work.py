@@ -1,4 +1,4 @@
-"""Tasks that take their time, and tell which processes work on them."""
+"""Slow tasks that record the processes that evaluate them."""
 
 import os
 import time
@@ -14,7 +14,7 @@ def _mark(seconds):
 
 
 def patient(genotypes):
-    """On the host: 1 ms for each."""
+    """Evaluate in a worker, 1 ms each."""
     _mark(0.001 * len(genotypes))
     return -np.abs(genotypes).max(axis=1), np.clip(genotypes[:, :2], -1, 1)
 
@@ -25,7 +25,7 @@ patient.descriptor_highs = (1.0, 1.0)
 
 
 def __getattr__(name):
-    """`Slow`: in JAX, 2 ms for each. Evaluators on the host do without JAX."""
+    """Return `Slow`, evaluated in JAX, 2 ms each. Workers do not import JAX."""
     if name != "Slow":
         raise AttributeError(name)
     import jax

@@ -1,4 +1,4 @@
-"""Worker processes: the same results whatever happens to them, and NaN for what fails again and again."""
+"""Worker processes: the same results whatever happens to them, and NaN for solutions that fail at every attempt."""
 
 import os
 import re
@@ -13,8 +13,8 @@ import pytest
 from tests.search.workers.work import sphere
 
 from jedax.errors import JedaxError
-from jedax.search.workers.crew import Crew, Worker
-from jedax.search.workers.pool import Pool, Stopped, Work
+from jedax.search.engines import LocalEngine
+from jedax.search.workers.pool import Stopped, Work, Worker, WorkerPool
 
 GENOTYPES = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
 BAD = GENOTYPES.copy()
@@ -23,12 +23,13 @@ BAD[4, 0] = 9
 
 @pytest.fixture
 def pool():
-    """Make pools, and close them in the end."""
+    """Return a function that opens pools; close them after the test."""
     pools = []
 
     def make(size=2, seconds=60.0, chunk=3, factory="make", **settings):
         notes = []
-        pools.append(Pool(Work(f"tests.search.workers.work:{factory}", settings, chunk), size, seconds, notes.append))
+        work = Work(f"tests.search.workers.work:{factory}", settings, chunk)
+        pools.append(LocalEngine().open_pool(work, size, seconds, note=notes.append))
         return pools[-1], notes
 
     yield make
@@ -64,7 +65,7 @@ def test_results_in_the_order_of_the_batch(pool, size, chunk):
         ("hang", "A worker took more than 2 s"),
     ],
 )
-def test_what_goes_wrong_once_is_run_again(pool, tmp_path, how, reason):
+def test_a_failure_is_retried(pool, tmp_path, how, reason):
     made, notes = pool(marker=str(tmp_path / "marker"), how=how, seconds=2.0)
     assert_evaluated(made.evaluate(BAD), BAD)
     assert notes == [f"{reason}; 3 evaluations will be run again."]
@@ -74,7 +75,7 @@ def test_what_goes_wrong_once_is_run_again(pool, tmp_path, how, reason):
     ("how", "reason"),
     [("raise", "the evaluation raised ArithmeticError: out of reach"), ("exit", "a worker ended with exit code 7")],
 )
-def test_what_goes_wrong_again_and_again_fails_alone(pool, how, reason):
+def test_a_solution_that_fails_at_every_attempt_fails_alone(pool, how, reason):
     made, notes = pool(how=how)
     assert_evaluated(made.evaluate(BAD), BAD, failed=[4])
     assert notes[-1] == f"1 evaluation failed 3 times: {reason}."
@@ -82,83 +83,74 @@ def test_what_goes_wrong_again_and_again_fails_alone(pool, how, reason):
     assert_evaluated(made.evaluate(GENOTYPES), GENOTYPES)
 
 
-class Books(Crew):
-    """Workers on paper: they say when they are asked, and take a time that is written down."""
+class FakeWorker(Worker):
+    """Replies at once, and pretends that each chunk took `seconds`; it dies of the parameters in `deadly`."""
 
-    failed_starts = 3
+    max_failed_starts = 3
+    loads: list[list[int]]
 
-    def __init__(self, seconds, doomed=()):
-        self.seconds, self.doomed, self.loads, self.started = seconds, doomed, [], 0
+    def __init__(self, seconds, loads, deadly=()):
+        super().__init__(deadline=np.inf)
+        self.seconds, self.loads, self.deadly, self.replies = seconds, loads, deadly, [("ok", None)]
 
-    def start(self, work, seconds):
-        self.started += 1
-        return Clerk(self)
+    def send(self, inputs):
+        self.loads.append([len(genotypes) for (genotypes,) in inputs])
+        self.sent_at -= self.seconds * len(inputs)
+        is_dead = any(genotypes[0, 0] in self.deadly for (genotypes,) in inputs)
+        self.replies = None if is_dead else [("ok", sphere(genotypes)) for (genotypes,) in inputs]
 
-    def wait(self, workers, seconds):
+    @staticmethod
+    def wait(workers, seconds):
         return list(workers)
 
-
-class Clerk(Worker):
-    def __init__(self, books):
-        super().__init__(deadline=np.inf)
-        self.books, self.replies = books, [("ready",)]
-
-    def send(self, chunks):
-        self.books.loads.append([len(genotypes) for (genotypes,) in chunks])
-        self.sent -= self.books.seconds * len(chunks)
-        bad = any(genotypes[0, 0] in self.books.doomed for (genotypes,) in chunks)
-        self.replies = None if bad else [("done", sphere(genotypes)) for (genotypes,) in chunks]
-
-    def hear(self):
+    def receive(self):
         return self.replies
 
-    def last_words(self):
+    def exit_reason(self):
         return "a worker is gone"
 
     def close(self):
         pass
 
 
-def on_paper(books, genotypes, size=2, chunk=2):
-    notes = []
-    made = Pool(Work("", {}, chunk), size, 60.0, notes.append, crew=books)
-    return made.evaluate(genotypes), notes
+def evaluate_with_fakes(genotypes, seconds, deadly=()):
+    """Return results, the sizes of the chunks of each load, and notes."""
+    notes, loads = [], []
+    made = WorkerPool(Work("", {}, 2), 2, 60.0, lambda work, limit: FakeWorker(seconds, loads, deadly), notes.append)
+    return made.evaluate(genotypes), loads, notes
 
 
 def test_quick_chunks_are_sent_together():
-    """Half of a fair share at most, so that no worker is left with a lot when others are done."""
+    """At most half of a fair share, so that no worker finishes long after the others."""
     genotypes = np.random.default_rng(1).normal(size=(400, 3)).astype(np.float32)
-    books = Books(seconds=1e-4)
-    found, _ = on_paper(books, genotypes)
+    found, loads, _ = evaluate_with_fakes(genotypes, 1e-4)
     assert_evaluated(found, genotypes)
-    sizes = [len(load) for load in books.loads]
+    sizes = [len(load) for load in loads]
     assert sum(sizes) == 200
-    assert sizes[:2] == [1, 1]  # nothing is known of them yet
+    assert sizes[:2] == [1, 1]  # their time is not known yet
     assert 40 <= max(sizes) <= 50
     assert sizes[-1] == 1
     assert len(sizes) < 30
-    assert {length for load in books.loads for length in load} == {2}
+    assert {length for load in loads for length in load} == {2}
 
 
 @pytest.mark.parametrize(("seconds", "most"), [(1.0, 1), (0.01, 5)])
 def test_slow_chunks_are_not(seconds, most):
-    books = Books(seconds)
-    on_paper(books, np.zeros((400, 3), np.float32))
-    assert max(map(len, books.loads)) in (most - 1, most)
+    _, loads, _ = evaluate_with_fakes(np.zeros((400, 3), np.float32), seconds)
+    assert max(map(len, loads)) in (most - 1, most)
 
 
-def test_of_a_load_that_is_lost_each_chunk_comes_alone():
+def test_chunks_of_a_lost_load_are_sent_alone():
     genotypes = np.arange(600, dtype=np.float32).reshape(200, 3)
-    books = Books(1e-4, doomed=(genotypes[150, 0],))
-    found, notes = on_paper(books, genotypes)
+    found, loads, notes = evaluate_with_fakes(genotypes, 1e-4, deadly=(genotypes[150, 0],))
     assert_evaluated(found, genotypes, failed=[150])
     again = "evaluations will be run again."
     assert re.fullmatch(rf"A worker is gone; \d\d {again}", notes[0])
     assert notes[1:] == [f"A worker is gone; 2 {again}", "1 evaluation failed 3 times: a worker is gone."]
-    assert books.loads[-4:] == [[2], [1], [1], [1]]  # the good one of the two once more, and the bad one twice
+    assert loads[-4:] == [[2], [1], [1], [1]]  # the innocent solution once more, and the deadly one twice
 
 
-def test_nothing_but_failures(pool):
+def test_all_solutions_fail(pool):
     made, _ = pool(how="raise", bad=-100.0)
     fitness, descriptors = made.evaluate(GENOTYPES[:2])
     assert np.isnan(fitness).all()
@@ -166,7 +158,7 @@ def test_nothing_but_failures(pool):
     assert len(fitness) == len(descriptors) == 2
 
 
-def test_workers_that_do_not_start_are_said(pool):
+def test_workers_that_do_not_start(pool):
     made, _ = pool(factory="dies_at_start")
     with pytest.raises(JedaxError, match=r"workers: expected workers that start, got 3 that did not \(.*code 3"):
         made.evaluate(GENOTYPES)
@@ -175,7 +167,7 @@ def test_workers_that_do_not_start_are_said(pool):
         made.evaluate(GENOTYPES)
 
 
-def test_a_wish_to_stop_ends_the_workers(pool):
+def test_should_stop_ends_the_workers(pool):
     made, _ = pool(how="hang", bad=-100.0)
     made.should_stop = lambda: bool(made._workers and made._workers[0].chunks)
     began = time.monotonic()
@@ -204,12 +196,13 @@ def is_alive(pid):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes as Linux shows them")
 def test_workers_end_with_the_search_even_while_they_evaluate():
-    """The search is a script without a guard around its main part."""
+    """The search is a script without a main guard."""
     script = """
         import threading, time
         import numpy as np
-        from jedax.search.workers.pool import Pool, Work
-        pool = Pool(Work("tests.search.workers.work:make", {"how": "hang", "bad": -100.0}, 1), 1, 60)
+        from jedax.search.engines import LocalEngine
+        from jedax.search.workers.pool import Work
+        pool = LocalEngine().open_pool(Work("tests.search.workers.work:make", {"how": "hang", "bad": -100.0}, 1), 1, 60)
         threading.Thread(target=pool.evaluate, args=[np.zeros((1, 3), np.float32)], daemon=True).start()
         while not pool._workers or not pool._workers[0].chunks:
             time.sleep(0.01)

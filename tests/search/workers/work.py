@@ -1,4 +1,4 @@
-"""What workers do in the tests; a marker, the path of a file, tells the first try from later ones."""
+"""Evaluation functions of the tests. A marker, the path of a file, tells the first attempt from later ones."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def sphere(genotypes):
-    """All of it is exact in float32, wherever it is computed."""
+    """Return values that are exact in float32."""
     return -np.abs(genotypes).max(axis=1), np.clip(genotypes[:, :2], -1, 1)
 
 
@@ -19,7 +19,7 @@ sphere.descriptor_highs = (1.0, 1.0)
 
 
 def make(marker="", seconds=30.0, how="", bad=5.0):
-    """Return a sphere function that goes wrong where the first parameter of a genotype is `bad` or more."""
+    """Return a sphere function that fails if the first parameter of a genotype is `bad` or more."""
 
     def evaluate(genotypes):
         if (genotypes[:, 0] >= bad).any() and not (marker and Path(marker).exists()):
@@ -43,7 +43,7 @@ def dies_at_start():
 
 
 def naps(genotypes):
-    """Sleep as long as a file is there."""
+    """Sleep as long as a file exists."""
     while Path(os.environ["JEDAX_TEST_NAP"]).exists():
         time.sleep(0.05)
     return sphere(genotypes)
@@ -53,7 +53,7 @@ WAYS_TO_FAIL = ("nan", "infinite", "raised", "misshapen", "timed_out", "died")
 
 
 def fails_in_every_way(genotypes):
-    """The first parameter says how: 100 for the first of `WAYS_TO_FAIL`, 101 for the second, and so on."""
+    """Fail as the first parameter says: 100 for the first of `WAYS_TO_FAIL`, 101 for the second, and so on."""
     fitness, descriptors = sphere(genotypes)
     for row, first in enumerate(genotypes[:, 0]):
         how = dict(zip(range(100, 106), WAYS_TO_FAIL, strict=True)).get(int(first))
@@ -85,7 +85,7 @@ for name in ("num_params", "descriptor_lows", "descriptor_highs"):
 
 
 def measured(genotypes):
-    """Descriptors in units of their own, some of them not finite."""
+    """Return descriptors in units of their own, some of them not finite."""
     fitness, descriptors = sphere(genotypes)
     descriptors = 7 * genotypes[:, :2] + np.float32([100, -3])
     descriptors[0] = np.inf
@@ -100,7 +100,7 @@ def constant(genotypes):
 
 
 def partly(genotypes):
-    """Fails for good where the first parameter is positive and the second is, too."""
+    """Fail at every attempt if the first two parameters are positive."""
     if (genotypes[:, :2] > 0).all(axis=1).any():
         raise ArithmeticError("out of reach")
     return sphere(genotypes)
@@ -127,7 +127,7 @@ def scalar(genotypes):
 
 
 def lengths(episode):
-    """How long an episode was, and what was earned."""
+    """Return the length and the return of an episode."""
     assert len(episode.observations) == len(episode.actions) + 1 == len(episode.infos) + 1
     return [len(episode.rewards), sum(episode.rewards)]
 

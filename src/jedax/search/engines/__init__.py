@@ -1,29 +1,28 @@
-"""Where the work is done: on this machine, or on several. Nothing above knows which."""
+"""Where evaluations and jobs run: on this machine or on a Ray cluster. Results do not depend on the engine."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from jedax.errors import check_choice, fail
-from jedax.search.engines.base import Engine, Errand, Failure
+from jedax.search.engines.base import Engine, Failure, Job
 from jedax.search.engines.local import LocalEngine
 
-__all__ = ["NAMES", "Engine", "Errand", "Failure", "LocalEngine", "make"]
+__all__ = ["NAMES", "Engine", "Failure", "Job", "LocalEngine", "make"]
 
 NAMES = ("local", "ray")
-"""The engines there are."""
+"""The names of all engines."""
 
 
 def make(engine: str | Engine = "local", **settings: Any) -> Engine:
-    """Return an engine by its name; one that is an engine already as it is.
+    """Return the engine of that name; an engine is returned as it is.
 
     Args:
         engine: One of `NAMES`, or an engine.
-        settings: Of the engine: `address`, `cpus_per_cell` and `gpus_per_cell` of Ray, see
-            `jedax.search.engines.ray.RayEngine`; those that are None count as not given.
+        settings: Arguments of `jedax.search.engines.ray.RayEngine`; None: the default.
 
     Raises:
-        JedaxError: There is none of that name, it takes no such settings, or its extra is not installed.
+        JedaxError: The name is unknown, or the engine does not have that setting.
     """
     given = {name: value for name, value in settings.items() if value is not None}
     if isinstance(engine, Engine):

@@ -1,31 +1,31 @@
-"""What an engine is asked: workers for one search, and errands, each of which fills a directory."""
+"""The interface of an engine, and the jobs that it runs."""
 
 from __future__ import annotations
 
 import abc
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from jedax.search.workers.crew import Work
-from jedax.search.workers.pool import Pool
-
-if TYPE_CHECKING:
-    from jedax.search.progress import Progress
+from jedax.errors import JedaxError
+from jedax.imports import load_object
+from jedax.search.progress import Progress
+from jedax.search.workers.pool import Work, Worker, WorkerPool
+from jedax.store.lock import LockedError
 
 
 @dataclass(frozen=True)
-class Errand:
-    """Something that fills a directory, wherever it is done.
+class Job:
+    """A function that fills a directory.
 
     Attributes:
-        name: What messages call it.
-        path: The directory; it may hold what an earlier try had got to. Nothing else is written to.
-        function: `module:function`, called as `function(path, progress, engine, **arguments)`. It raises what goes
-            wrong, and goes on with what the directory holds.
-        arguments: By name, what can be sent to another machine.
-        uses_workers: Whether it has workers of the engine do most of it.
+        name: The name of the job in messages.
+        path: The directory. The function continues from what an earlier attempt left there.
+        function: `module:function`, called as `function(path, progress, engine, **arguments)`.
+        arguments: By name; they can be sent to another machine.
+        uses_workers: Whether the function leaves most of its work to workers of the engine.
     """
 
     name: str
@@ -37,71 +37,70 @@ class Errand:
 
 @dataclass(frozen=True)
 class Failure:
-    """How an errand failed.
-
-    Attributes:
-        message: In a sentence.
-        details: Where in the code.
-        is_elsewhere: Whether it was left to another process, which works on it or has done it meanwhile.
-    """
+    """Why a job failed: a sentence, the traceback, and whether another process works on the directory instead."""
 
     message: str
     details: str
-    is_elsewhere: bool = False
+    taken_by_another_process: bool = False
 
 
 class Engine(abc.ABC):
-    """Where the work of searches is done.
-
-    Use it in a `with` statement, or `close` it.
-    """
+    """Runs jobs and workers. Use it in a `with` statement, or call `close`."""
 
     @abc.abstractmethod
+    def run_jobs(self, jobs: Iterable[Job], follow: Callable[[Job], Progress]) -> Iterator[tuple[Job, Failure | None]]:
+        """Run jobs in any order; yield each job when it has ended, with its failure or None.
+
+        Args:
+            jobs: Taken one by one, when there is room for another job.
+            follow: Called when a job begins; returns what receives its progress.
+
+        Raises:
+            Interrupted: Ctrl-C or SIGTERM. All that the jobs had done is saved.
+        """
+
+    @abc.abstractmethod
+    def start_worker(self, work: Work, seconds: float) -> Worker:
+        """Start a worker without waiting for it; an evaluation may take so many seconds."""
+
+    @abc.abstractmethod
+    def num_workers(self) -> int:
+        """Return the number of workers of a search that does not say how many."""
+
+    @abc.abstractmethod
+    def memory(self) -> int | None:
+        """Return the free memory for a job in bytes; None: unknown."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return the machine of this process, for `environment.json`."""
+
     def open_pool(
         self,
         work: Work,
         size: int | None,
         seconds: float,
-        note: Callable[[str], None],
-        should_stop: Callable[[], bool],
-    ) -> Pool:
-        """Return workers that evaluate for one search; close them after use.
+        note: Callable[[str], None] = lambda message: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> WorkerPool:
+        """Return a pool of workers for one search, by default `num_workers` of them; close it after use."""
+        return WorkerPool(work, size or self.num_workers(), seconds, self.start_worker, note, should_stop)
 
-        Args:
-            work: What they do.
-            size: How many; None: as many as there are cores for them.
-            seconds: As in `jedax.search.workers.pool.Pool`.
-            note: As there.
-            should_stop: As there.
-        """
-
-    @abc.abstractmethod
-    def carry_out(
-        self, errands: Iterable[Errand], follow: Callable[[Errand], Progress]
-    ) -> Iterator[tuple[Errand, Failure | None]]:
-        """Do errands, in any order; yield each when it is done, and how it failed if it did.
-
-        Args:
-            errands: What to do; taken one by one, as there is room.
-            follow: Called when one begins; what it returns is told how far it is.
-
-        Raises:
-            Interrupted: Ctrl-C or SIGTERM, after all that was done was saved.
-        """
-
-    @abc.abstractmethod
-    def memory(self) -> int | None:
-        """Return the bytes that an errand may count on; None: unknown."""
-
-    @abc.abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Return where this process runs, for the records of a run."""
-
-    def close(self) -> None:  # noqa: B027, there may be nothing to let go
-        """Let go of what the engine holds."""
+    def close(self) -> None:  # noqa: B027, an engine may have nothing to release
+        """Release the engine's processes and connections."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *reason: object) -> None:
         self.close()
+
+
+def run_job(job: Job, progress: Progress, engine: Engine) -> Failure | None:
+    """Run a job in this process; return its failure or None."""
+    try:
+        load_object(job.function, "job")(job.path, progress, engine, **job.arguments)
+        return None
+    except Exception as error:
+        message = str(error) if isinstance(error, JedaxError) else f"{type(error).__name__}: {error}"
+        return Failure(message, traceback.format_exc(), isinstance(error, LockedError))

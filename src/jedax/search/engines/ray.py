@@ -1,60 +1,69 @@
-"""Several machines, by Ray: errands are tasks, workers are actors, on whatever nodes have room."""
+"""Several machines, with Ray: jobs are Ray tasks and workers are actors, on any node that has room."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import itertools
 import os
 import platform
 import secrets
 import sys
-import warnings
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
+from jedax._version import __version__
 from jedax.errors import fail
-from jedax.imports import require
-from jedax.search.engines.base import Engine, Errand, Failure
-from jedax.search.interrupts import interruptible
-from jedax.search.workers.crew import Work
-from jedax.search.workers.pool import Pool
+from jedax.search.engines.base import Engine, Failure, Job
+from jedax.search.engines.ray_connection import connect
+from jedax.search.engines.ray_node import JobRequest, JobResult, probe_of, run_on_node
+from jedax.search.engines.ray_workers import ActorWorker
+from jedax.search.engines.transfer import read_files, write_files
+from jedax.search.interrupts import Interrupted, interruptible
+from jedax.search.progress import Progress
+from jedax.search.workers.pool import Work
 
-if TYPE_CHECKING:
-    from jedax.search.progress import Progress
-
-# Ray's own ways of reaching the network; and since Ray listens on all of a machine's addresses, what is started here
-# answers nobody who does not know a secret.
-_SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0"}
-_SECRET = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+# Number of attempts before a job whose process or node is lost each time counts as failed.
+_ATTEMPTS = 5
+# Number of jobs that wait within Ray for resources, where an autoscaler sees them.
+_BACKLOG = 64
+_POLL_SECONDS = 0.5
+# How long stopped jobs may take to save what they have done.
+_STOP_SECONDS = 120.0
+# Share of a GPU's memory that JAX allocates.
+_SHARE_OF_GPU = 0.75
 
 
 class RayEngine(Engine):
-    """A Ray cluster: one that runs already, or one that is started on this machine and ends with `close`.
+    """Runs jobs and workers on a Ray cluster.
 
     Args:
-        address: `host:port` of a cluster, or "auto" for the one of this machine; None: what `RAY_ADDRESS` says, else
-            Ray is started here.
-        cpus_per_cell: Cores of each errand, which may be a fraction.
-        gpus_per_cell: GPUs of each errand, which may be a fraction; None: one where the cluster has any, but none for
-            errands that leave the work to workers.
+        address: `host:port` of a cluster, or "auto" for the cluster of this machine; None: the variable `RAY_ADDRESS`,
+            else a cluster is started on this machine and ends with `close`.
+        cpus_per_trial: Cores of each job; may be a fraction.
+        gpus_per_trial: GPUs of each job; may be a fraction. None: one if the cluster has any, but none for jobs that
+            use workers.
         num_workers: Workers of a search that does not say how many; None: one for each core of the cluster.
-        command: The command line to note down; None: that of this process.
-        may_share: Whether nodes that see the files of this one, under the same names, write to them directly.
-        settings: More for `ray.init`, where Ray is started here.
+        may_share: Whether nodes that see the files of this machine write to them directly.
+        settings: More arguments of `ray.init`, for a cluster that is started here.
 
     Raises:
-        JedaxError: A number or an address that does not fit.
+        JedaxError: A number or the address is not valid.
     """
 
     def __init__(
         self,
         address: str | None = None,
-        cpus_per_cell: float = 1.0,
-        gpus_per_cell: float | None = None,
+        cpus_per_trial: float = 1.0,
+        gpus_per_trial: float | None = None,
         num_workers: int | None = None,
-        command: str | None = None,
         may_share: bool = True,
         settings: dict[str, Any] | None = None,
     ):
-        for name, value in (("cpus-per-cell", cpus_per_cell), ("gpus-per-cell", gpus_per_cell or 0.0)):
+        for name, value in (("cpus-per-trial", cpus_per_trial), ("gpus-per-trial", gpus_per_trial or 0.0)):
             if not 0 <= value < float("inf") or (value > 1 and value != int(value)):
                 expected = "0, a fraction of one, or a whole number"
                 raise fail(name, expected=expected, received=value, remedy="change it")
@@ -66,128 +75,227 @@ class RayEngine(Engine):
                 received=self.address,
                 remedy="give the command on a node of the cluster; see docs/guides/clusters.md",
             )
-        self.cpus_per_cell, self.gpus_per_cell = cpus_per_cell, gpus_per_cell
-        self.num_workers, self.may_share = num_workers, may_share
-        self._command, self._settings = command, settings or {}
+        self.may_share, self._cpus, self._gpus = may_share, cpus_per_trial, gpus_per_trial
+        self._num_workers, self._settings = num_workers, settings or {}
         self._ray: Any = None
         self._is_ours = False
 
     @property
     def ray(self) -> Any:
-        """Ray, connected to the cluster.
-
-        Raises:
-            JedaxError: Ray is not installed, or the cluster does not answer.
-        """
+        """The module `ray`, connected to the cluster; see `connect`."""
         if self._ray is None:
-            loaded = sys.modules.get("ray")
-            self._is_ours = loaded is None or not loaded.is_initialized()
-            if self._is_ours:  # else it is somebody else's, or this process is one of Ray's
-                # A Ray that has been imported has made up its mind about secrets.
-                settings = _SETTINGS | (_SECRET if self.address is None and loaded is None else {})
-                os.environ.update({name: value for name, value in settings.items() if name not in os.environ})
-            ray = require("ray", "ray", "engine")
-            if self._is_ours:
-                self._connect(ray)
-            self._ray = ray
+            self._ray, self._is_ours = connect(self.address, self._settings)
         return self._ray
 
-    def _connect(self, ray: Any) -> None:
-        common: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-        try:
-            with warnings.catch_warnings():
-                # JAX warns of every fork; what Ray forks becomes another program at once.
-                warnings.filterwarnings("ignore", message=r".*os\.fork\(\)", category=RuntimeWarning)
-                if self.address is None:
-                    ray.init(address="local", include_dashboard=False, **common, **self._settings)
-                else:
-                    ray.init(address=self.address, **common)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise fail(
-                "address",
-                expected="a Ray cluster that answers",
-                received=f"{self.address or 'none started'} ({' '.join(str(error).split())})",
-                remedy="check it with: ray status --address ADDRESS",
-            ) from None
-
     def close(self) -> None:
-        """Leave the cluster; what was started here ends."""
+        """Disconnect from the cluster; a cluster that was started here ends."""
         if self._ray is not None and self._is_ours:
             self._ray.shutdown()
         self._ray, self._is_ours = None, False
 
-    def open_pool(
-        self,
-        work: Work,
-        size: int | None,
-        seconds: float,
-        note: Callable[[str], None] = lambda message: None,
-        should_stop: Callable[[], bool] = lambda: False,
-    ) -> Pool:
-        """Return actors, one for each core of the cluster unless `size` says otherwise; see `Engine.open_pool`."""
-        from jedax.search.engines.ray_workers import Actors
-
-        number = size or self.num_workers or self.num_cores()
-        return Pool(work, number, seconds, note, should_stop, Actors(self.ray, note))
-
-    def carry_out(
-        self, errands: Iterable[Errand], follow: Callable[[Errand], Progress]
-    ) -> Iterator[tuple[Errand, Failure | None]]:
-        """Do errands on the nodes of the cluster; see `Engine.carry_out`."""
-        from jedax.search.engines.ray_errands import Desk
-
-        self._check_room()
-        with interruptible() as caught:
-            desk = Desk(self, follow)
-            try:
-                yield from desk.work(iter(errands), caught)
-            finally:
-                desk.close()
-
-    def memory(self) -> int | None:
-        """Return what the smallest node has for each of the errands that it has cores for."""
-        wanted = {"CPU": self.cpus_per_cell, "GPU": self.gpus_per_cell or 0.0}
-        found = []
-        for node in self.nodes():
-            at_a_time = [node.get(name, 0.0) // number for name, number in wanted.items() if number]
-            if "memory" in node:
-                found.append(node["memory"] / max(1.0, min(at_a_time, default=1.0)))
-        return int(min(found)) if found else None
-
-    def describe(self) -> dict[str, Any]:
-        """Return the name, address and Ray's number of the node that this process runs on."""
-        context = self.ray.get_runtime_context()
-        command = {} if self._command is None else {"command": self._command}
-        return command | {
-            "engine": "ray",
-            "node": platform.node(),
-            "node_address": self.ray.util.get_node_ip_address(),
-            "node_id": context.get_node_id(),
-        }
-
-    def nodes(self) -> list[dict[str, float]]:
-        """Return what the nodes have that live, or were alive a few seconds ago: CPU, GPU, memory in bytes."""
-        return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
-
-    def num_cores(self) -> int:
-        """Return the cores of the cluster, at least 1."""
-        return max(1, int(sum(node.get("CPU", 0.0) for node in self.nodes())))
-
-    def resources(self, errand: Errand) -> dict[str, float]:
-        """Return what Ray is to keep free for an errand; one that uses workers leaves the cores to them."""
-        gpus = self.gpus_per_cell
-        if gpus is None:
-            gpus = float(not errand.uses_workers and any(node.get("GPU", 0.0) >= 1 for node in self.nodes()))
-        return {"num_cpus": 0.0 if errand.uses_workers else self.cpus_per_cell, "num_gpus": gpus}
-
-    def _check_room(self) -> None:
-        """Refuse what a cluster that cannot grow has no room for, and would wait for in silence."""
-        wanted = {"CPU": self.cpus_per_cell, "GPU": self.gpus_per_cell or 0.0}
-        nodes = self.nodes()
-        if self.address is None and not any(all(node.get(n, 0.0) >= w for n, w in wanted.items()) for node in nodes):
+    def run_jobs(self, jobs: Iterable[Job], follow: Callable[[Job], Progress]) -> Iterator[tuple[Job, Failure | None]]:
+        """Run jobs on the nodes of the cluster; see `Engine.run_jobs`."""
+        wanted = {"CPU": self._cpus, "GPU": self._gpus or 0.0}
+        fits = any(all(node.get(name, 0.0) >= number for name, number in wanted.items()) for node in self.nodes())
+        if self.address is None and not fits:  # other clusters may grow
             raise fail(
-                "cpus-per-cell, gpus-per-cell",
+                "cpus-per-trial, gpus-per-trial",
                 expected="no more than a node has",
                 received=", ".join(f"{number:g} {name}" for name, number in wanted.items()),
                 remedy="lower them",
             )
+        with interruptible() as caught:
+            scheduler = JobScheduler(self, follow)
+            try:
+                yield from scheduler.run(iter(jobs), caught)
+            finally:
+                scheduler.close()
+
+    def start_worker(self, work: Work, seconds: float) -> ActorWorker:
+        """Start an actor."""
+        return ActorWorker(self.ray, work)
+
+    def num_workers(self) -> int:
+        """Return the number of workers of a search that does not say how many."""
+        return self._num_workers or self.num_cores()
+
+    def memory(self) -> int | None:
+        """Return the memory for a job on the node where its jobs have the least; None: unknown."""
+        wanted = {name: number for name, number in (("CPU", self._cpus), ("GPU", self._gpus)) if number}
+
+        def num_jobs(node: dict[str, float]) -> float:
+            return max(1.0, min((node.get(name, 0.0) // number for name, number in wanted.items()), default=1.0))
+
+        found = [node["memory"] / num_jobs(node) for node in self.nodes() if "memory" in node]
+        return int(min(found)) if found else None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the name, address and Ray's identifier of the node that this process runs on."""
+        return {
+            "engine": "ray",
+            "node": platform.node(),
+            "node_address": self.ray.util.get_node_ip_address(),
+            "node_id": self.ray.get_runtime_context().get_node_id(),
+        }
+
+    def nodes(self) -> list[dict[str, float]]:
+        """Return the resources of the nodes that are alive: CPU, GPU, memory in bytes."""
+        return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+
+    def num_cores(self) -> int:
+        """Return the number of cores of the cluster, at least 1."""
+        return max(1, int(sum(node.get("CPU", 0.0) for node in self.nodes())))
+
+    def resources(self, job: Job) -> dict[str, float]:
+        """Return the cores and GPUs that Ray reserves for a job; a job that uses workers leaves the cores to them."""
+        gpus = self._gpus
+        if gpus is None:
+            gpus = float(not job.uses_workers and any(node.get("GPU", 0.0) >= 1 for node in self.nodes()))
+        return {"num_cpus": 0.0 if job.uses_workers else self._cpus, "num_gpus": gpus}
+
+
+@dataclass
+class _Running:
+    """A job that has been submitted: its latest token and attempt, and the receiver of its progress once it began."""
+
+    job: Job
+    token: str = ""
+    attempt: int = 0
+    follower: Progress | None = None
+
+
+class JobScheduler:
+    """Submits jobs to a cluster, passes on their progress and stores their results."""
+
+    def __init__(self, engine: RayEngine, follow: Callable[[Job], Progress]):
+        self._engine, self._ray, self._follow = engine, engine.ray, follow
+        from ray.util.queue import Queue
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
+        self._queue = Queue(actor_options={
+            "num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here
+        })  # fmt: skip
+        self._ahead: deque[Job] = deque()
+        self._running: dict[Any, _Running] = {}
+
+    def run(self, jobs: Iterator[Job], caught: list[int]) -> Iterator[tuple[Job, Failure | None]]:
+        """Run all jobs; yield each when it has ended.
+
+        Raises:
+            Interrupted: `caught` holds a signal. The running jobs have saved what they had done.
+        """
+        while not caught:
+            has_submitted = self._submit_next(jobs)
+            if not self._running:
+                return
+            yield from self._finish_some(0 if has_submitted else _POLL_SECONDS, caught)
+        for reference in self._running:  # a job that has begun gets a KeyboardInterrupt and saves what it has done
+            self._ray.cancel(reference, recursive=False)
+        limit = time.monotonic() + _STOP_SECONDS
+        while self._running and time.monotonic() < limit:
+            yield from self._finish_some(_POLL_SECONDS, caught)
+        raise Interrupted("Stopped; finished jobs are complete, and all others are saved.", caught[0])
+
+    def close(self) -> None:
+        """Cancel the jobs that are still running."""
+        with contextlib.suppress(Exception):  # the cluster may be gone
+            for reference in self._running:
+                self._ray.cancel(reference, force=True)
+            self._queue.shutdown(force=True)
+        for running in self._running.values():
+            probe_of(running.job).unlink(missing_ok=True)
+
+    def _submit_next(self, jobs: Iterator[Job]) -> bool:
+        """Submit the next job if there is room for it; return whether it was submitted."""
+        num_nodes, num_cores = max(1, len(self._engine.nodes())), self._engine.num_cores()
+        self._ahead.extend(itertools.islice(jobs, max(0, num_nodes - len(self._ahead))))
+        if not self._ahead:
+            return False
+        # Jobs that use workers reserve no core: as many as there are nodes run at a time, and share all cores.
+        num_searches = sum(running.job.uses_workers for running in self._running.values())
+        if self._ahead[0].uses_workers:
+            has_room = num_searches < num_nodes
+        else:
+            has_room = len(self._running) < num_cores + _BACKLOG
+        if has_room:
+            sharing = min(num_nodes, num_searches + sum(job.uses_workers for job in self._ahead))
+            self._submit(_Running(self._ahead.popleft()), num_cores // max(1, sharing))
+        return has_room
+
+    def _submit(self, running: _Running, num_workers: int) -> None:
+        """Submit a job, or submit it again."""
+        job = running.job
+        running.token, running.attempt = secrets.token_hex(16), running.attempt + 1
+        if self._engine.may_share:
+            probe_of(job).parent.mkdir(parents=True, exist_ok=True)
+            probe_of(job).write_text(running.token)
+        # Within the request, Ray copies the files only to a node that asks for them.
+        files = self._ray.put(read_files(job.path)) if (job.path / "config.yaml").is_file() else None
+        # Nodes may have another working directory.
+        job = dataclasses.replace(job, path=job.path.absolute())
+        engine = RayEngine(num_workers=max(1, num_workers))
+        request = JobRequest(job, running.token, files, engine, __version__, sys.argv)
+        resources = self._engine.resources(job)
+        task = self._ray.remote(run_on_node).options(
+            **resources, max_retries=0, scheduling_strategy="SPREAD", name=job.name,
+            runtime_env={"env_vars": _environment(resources["num_gpus"])},
+        )  # fmt: skip
+        self._running[task.remote(request, self._queue)] = running
+
+    def _finish_some(self, seconds: float, caught: list[int]) -> Iterator[tuple[Job, Failure | None]]:
+        """Wait at most so many seconds, pass on the progress of all jobs, and finish those that have ended."""
+        ready, _ = self._ray.wait(list(self._running), timeout=seconds)
+        by_token = {running.token: running for running in self._running.values()}
+        for token, numbers, note in self._reports():
+            if token in by_token:  # else of an attempt that was given up
+                follower = self._follower(by_token[token])
+                if note is not None:
+                    follower.note(note)
+                if numbers is not None:
+                    follower.update(*numbers)
+        for reference in ready:
+            yield from self._finish(reference, may_retry=not caught)
+
+    def _reports(self) -> list[Any]:
+        from ray.util.queue import Empty
+
+        with contextlib.suppress(Empty):  # the queue has just been restarted
+            return self._queue.get_nowait_batch(self._queue.qsize())
+        return []
+
+    def _follower(self, running: _Running) -> Progress:
+        running.follower = running.follower or self._follow(running.job)
+        return running.follower
+
+    def _finish(self, reference: Any, may_retry: bool) -> Iterator[tuple[Job, Failure | None]]:
+        """Store the files of a job and yield it, or submit it again if its process or node was lost."""
+        running, errors = self._running.pop(reference), self._ray.exceptions
+        job, failure, reason = running.job, None, ""
+        probe_of(job).unlink(missing_ok=True)
+        try:
+            result: JobResult = self._ray.get(reference)
+            if result.files is not None:
+                write_files(result.files, job.path)
+            failure, reason = result.failure, "was stopped" if result.was_stopped else ""
+        except errors.TaskCancelledError:
+            reason = "was stopped"
+        except errors.RayTaskError as error:  # the node has no jedax, or another version
+            failure = Failure(str(error.cause), str(error))
+        except errors.RayError as error:
+            reason = f"was lost with its process or node ({type(error).__name__})"
+        if reason and not may_retry:
+            return
+        if reason and running.attempt < _ATTEMPTS:
+            self._follower(running).note(f"It {reason}; it is run again.")
+            self._submit(running, self._engine.num_cores() // (len(self._running) + 1))
+            return
+        self._follower(running).close()
+        yield job, Failure(f"{job.name} {reason}, {_ATTEMPTS} times", "") if reason else failure
+
+
+def _environment(gpus: float) -> dict[str, str]:
+    """Return the environment of a job that may use so many GPUs."""
+    if gpus == 0:
+        return {"JAX_PLATFORMS": "cpu"}
+    return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{_SHARE_OF_GPU * min(gpus, 1.0):.3f}"}

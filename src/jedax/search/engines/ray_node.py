@@ -1,196 +1,115 @@
-"""What a node of a Ray cluster does with an errand, and the mailbox by which it tells how far it is."""
+"""What a node of a Ray cluster does with a job."""
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import dataclasses
 import platform
+import sys
 import tempfile
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jedax._version import __version__
 from jedax.errors import fail
-from jedax.search.engines.base import Errand, Failure
-from jedax.search.engines.local import do
-from jedax.search.engines.transfer import pack, unpack
+from jedax.search.engines.base import Engine, Failure, Job, run_job
+from jedax.search.engines.transfer import read_files, write_files
 from jedax.store.lock import alone_in
 
-_SECONDS_BETWEEN_WORDS = 1.0
-_Numbers = tuple[int, float, float, float, float]
-
 
 @dataclass(frozen=True)
-class Order:
-    """What a node is told.
+class JobRequest:
+    """What the driver sends to a node.
 
     Attributes:
-        errand: What to do.
-        probe: A file of the driver's.
-        number: Which errand it is.
-        attempt: Which try.
-        token: What the file says.
-        num_workers: Workers that its search may have.
-        version: Of the driver's jedax.
-        command: The driver's command line.
+        job: The job, with an absolute path.
+        token: Identifies this attempt. If the driver shares its files, it has written the token to `probe_of(job)`.
+        files: A reference to the content of the job's directory; None: there is none.
+        engine: The engine that the job uses.
+        version: The driver's version of jedax.
+        command: The driver's `sys.argv`.
     """
 
-    errand: Errand
-    probe: str
-    number: int
-    attempt: int
+    job: Job
     token: str
-    num_workers: int
+    files: Any
+    engine: Engine
     version: str
-    command: str
+    command: list[str]
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What comes back.
-
-    Attributes:
-        failure: How it failed, if it did.
-        files: What its directory holds, packed; None: the driver sees the directory itself.
-        was_stopped: Whether it ended because it was asked to.
-    """
+class JobResult:
+    """What a node returns: a failure, the files if the driver does not see them, and whether the job was stopped."""
 
     failure: Failure | None = None
-    files: bytes | None = None
+    files: dict[str, bytes] | None = None
     was_stopped: bool = False
 
 
-class Mailbox:
-    """An actor beside the driver that keeps the last word of each errand until the driver asks."""
-
-    def __init__(self) -> None:
-        self._words: dict[tuple[int, int], tuple[_Numbers | None, list[str]]] = {}
-        self._is_stopping = False
-
-    def tell(self, number: int, attempt: int, latest: _Numbers | None, notes: list[str]) -> bool:
-        """Keep a word; return whether the errand is to stop."""
-        earlier, before = self._words.get((number, attempt), (None, []))
-        self._words[number, attempt] = latest or earlier, before + notes
-        return self._is_stopping
-
-    def take(self) -> list[tuple[int, int, _Numbers | None, list[str]]]:
-        """Return all words since the last time."""
-        words, self._words = self._words, {}
-        return [(*key, *word) for key, word in words.items()]
-
-    def stop(self) -> None:
-        """Ask all errands to stop."""
-        self._is_stopping = True
-
-
 class Reporter:
-    """Follows an errand in its own process and tells the mailbox, in a thread of its own, now and then."""
+    """A `Progress` that sends (token, numbers, note) to the queue of the driver."""
 
-    def __init__(self, order: Order, mailbox: Any, ray: Any):
-        self._order, self._mailbox, self._ray = order, mailbox, ray
-        self._lock = threading.Lock()
-        self._latest: _Numbers | None = None
-        self._notes: list[str] = []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._talk, daemon=True)
+    def __init__(self, token: str, queue: Any):
+        self._token, self._queue = token, queue
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
-        """Take note of where the run stands."""
-        with self._lock:
-            self._latest = (evaluations, per_second, best, coverage, left)
+        """Send where the run stands."""
+        self._queue.put((self._token, (evaluations, per_second, best, coverage, left), None))
 
     def note(self, message: str) -> None:
-        """Keep a message."""
-        with self._lock:
-            self._notes.append(message)
+        """Send a message."""
+        self._queue.put((self._token, None, message))
 
     def close(self) -> None:
-        """Do nothing; the errand may go on."""
-
-    @contextlib.contextmanager
-    def telling(self) -> Iterator[None]:
-        """Tell as long as this lasts; whoever is asked to stop gets a KeyboardInterrupt, as from Ctrl-C."""
-        if self._tell():
-            raise KeyboardInterrupt
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            self._thread.join()
-            self._tell()
-
-    def _talk(self) -> None:
-        while not self._over.wait(_SECONDS_BETWEEN_WORDS):
-            if self._tell():
-                _thread.interrupt_main()
-                return
-
-    def _tell(self) -> bool:
-        """Pass on what there is; return whether to stop, which it is time for, too, where the driver is gone."""
-        with self._lock:
-            latest, notes = self._latest, self._notes
-            self._latest, self._notes = None, []
-        try:
-            return self._ray.get(self._mailbox.tell.remote(self._order.number, self._order.attempt, latest, notes))
-        except self._ray.exceptions.RayError:
-            return True
+        """Do nothing: the driver knows when the job has ended."""
 
 
-def obey(order: Order, held: list[Any], mailbox: Any) -> Reply:
-    """Do an errand on this node.
+def probe_of(job: Job) -> Path:
+    """Return a hidden file beside a job's directory by which a node knows whether it sees the driver's files."""
+    return job.path.with_name(f".{job.path.name}.probe")
 
-    Args:
-        order: What to do.
-        held: A reference to what the directory held before, packed; empty: nothing.
-        mailbox: Where to tell how far it is.
+
+def run_on_node(request: JobRequest, queue: Any) -> JobResult:
+    """Run a job in the driver's directory if this node sees it, else in a temporary one.
 
     Raises:
         JedaxError: This node has another version of jedax.
     """
     import ray
 
-    if order.version != __version__:
+    if request.version != __version__:
         raise fail(
             f"node {platform.node()}",
-            expected=f"jedax {order.version}, as on the node of the command",
+            expected=f"jedax {request.version}, as on the node of the command",
             received=__version__,
             remedy="install the same version on all nodes",
         )
-    reporter = Reporter(order, mailbox, ray)
+    sys.argv = request.command  # `environment.json` records it
+    job = request.job
     try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(reporter.telling())
-            if _is_shared(order):
-                stack.enter_context(alone_in(order.errand.path))
-                return _reply(order.errand, reporter, order)
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jedax-")))
-            errand = dataclasses.replace(order.errand, path=scratch / order.errand.path.name)
-            if held:
-                unpack(ray.get(held[0]), errand.path)
-            reply = _reply(errand, reporter, order)
-            return dataclasses.replace(reply, files=pack(errand.path) if errand.path.is_dir() else None)
+        queue.put((request.token, None, None))
+        if _is_shared(request):
+            with alone_in(job.path):
+                return _run(job, request, queue)
+        with tempfile.TemporaryDirectory(prefix="jedax-") as scratch:
+            job = dataclasses.replace(job, path=Path(scratch, job.path.name))
+            if request.files is not None:
+                write_files(ray.get(request.files), job.path)
+            return dataclasses.replace(_run(job, request, queue), files=read_files(job.path) or None)
     except KeyboardInterrupt:
-        return Reply(was_stopped=True)
+        return JobResult(was_stopped=True)
 
 
-def _is_shared(order: Order) -> bool:
-    """Whether this node sees the driver's files."""
+def _is_shared(request: JobRequest) -> bool:
+    with contextlib.suppress(OSError):
+        return probe_of(request.job).read_text() == request.token
+    return False
+
+
+def _run(job: Job, request: JobRequest, queue: Any) -> JobResult:
     try:
-        return Path(order.probe).read_text() == order.token
-    except OSError:
-        return False
-
-
-def _reply(errand: Errand, reporter: Reporter, order: Order) -> Reply:
-    """Do an errand in this process; its files are where it was told to put them."""
-    from jedax.search.engines.ray import RayEngine
-
-    try:
-        return Reply(do(errand, reporter, RayEngine(num_workers=order.num_workers, command=order.command)))
+        return JobResult(run_job(job, Reporter(request.token, queue), request.engine))
     except KeyboardInterrupt:
-        return Reply(was_stopped=True)
+        return JobResult(was_stopped=True)

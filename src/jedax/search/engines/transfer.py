@@ -1,79 +1,50 @@
-"""Directories as bytes, from a machine that does not share its files, and back into a directory."""
+"""Directories as mappings from relative path to content, for machines that do not share files."""
 
 from __future__ import annotations
 
-import io
-import os
 import shutil
-import tarfile
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from jedax.errors import JedaxError, fail
+from jedax.errors import fail
+from jedax.store.files import write_atomic
 
 
-def pack(folder: Path) -> bytes:
-    """Return the files below a directory as a tar; links and other special files are left out."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                continue
-            archive.add(path, arcname=path.relative_to(folder).as_posix(), recursive=False)
-    return buffer.getvalue()
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the content of all files below a directory by their relative paths, without links and special files."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def unpack(data: bytes, folder: Path) -> None:
-    """Make a directory of what `pack` returned; whoever looks at it sees the old one or the whole new one.
-
-    Args:
-        data: The tar.
-        folder: The directory; what it held is replaced.
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Replace a directory by these files; other processes see the old directory or the whole new one.
 
     Raises:
-        JedaxError: It is no tar of files whose names stay below the directory; nothing has changed then.
+        JedaxError: A path leads out of the directory, or a file cannot be written. The old directory is unchanged.
     """
-    arriving = folder.with_name(f".{folder.name}.arriving")
-    shutil.rmtree(arriving, ignore_errors=True)
-    arriving.mkdir(parents=True)
+    for name in files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or not path.parts or ".." in path.parts:
+            raise fail(
+                "files",
+                expected="paths below their own directory",
+                received=repr(name),
+                remedy="look at the machine that they came from",
+            )
+    arriving, leaving = (folder.with_name(f".{folder.name}.{state}") for state in ("arriving", "leaving"))
+    shutil.rmtree(arriving, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(leaving, ignore_errors=True)
     try:
-        _write_files(data, arriving)
-    except (tarfile.TarError, OSError, JedaxError) as error:
+        arriving.mkdir(parents=True)
+        for name, content in files.items():
+            (arriving / name).parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(arriving / name, content)
+    except OSError as error:
         shutil.rmtree(arriving, ignore_errors=True)
-        if isinstance(error, JedaxError):
-            raise
         raise fail(
             str(folder), expected="files that can be written", received=error, remedy="give the same command again"
         ) from None
-    replace(arriving, folder)
-
-
-def replace(arriving: Path, folder: Path) -> None:
-    """Put a directory in the place of another on the same disk, which need not exist."""
-    leaving = folder.with_name(f".{folder.name}.leaving")
-    shutil.rmtree(leaving, ignore_errors=True)
     if folder.exists():
         folder.rename(leaving)
     arriving.rename(folder)
     shutil.rmtree(leaving, ignore_errors=True)
-
-
-def _write_files(data: bytes, folder: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-        for member in archive:
-            name = PurePosixPath(member.name)
-            if name.is_absolute() or ".." in name.parts or not name.parts or not (member.isreg() or member.isdir()):
-                raise fail(
-                    "archive",
-                    expected="files and folders below its own directory",
-                    received=repr(member.name),
-                    remedy="look at the machine that it came from",
-                )
-            path = folder / name
-            (path if member.isdir() else path.parent).mkdir(parents=True, exist_ok=True)
-            content = archive.extractfile(member) if member.isreg() else None
-            if content is not None:
-                with open(path, "wb") as file:
-                    shutil.copyfileobj(content, file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.utime(path, (member.mtime, member.mtime))

@@ -1,1 +1,1 @@
-"""Processes that evaluate what JAX cannot run. What runs in them imports NumPy and the simulator, never JAX."""
+"""Processes that evaluate tasks outside JAX. Workers import NumPy and the simulator, never JAX."""

@@ -1,102 +1,173 @@
-"""A pool of workers: chunks of genotypes out, results back in order; a worker that dies or hangs is replaced."""
+"""A pool of workers that evaluates batches: it replaces workers that die or hang, and evaluates their chunks again."""
 
 from __future__ import annotations
 
-import dataclasses
+import abc
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from jedax.errors import JedaxError, fail
-from jedax.search.workers.crew import Chunk, Crew, Work, Worker
-from jedax.search.workers.processes import Processes
+from jedax.search.workers.evaluator import Reply
 
-__all__ = ["Pool", "Stopped", "Work"]
+__all__ = ["FAILURES", "Stopped", "Work", "Worker", "WorkerPool"]
 
-# How often a solution is tried before it counts as failed; from the second time on, alone.
+# Number of attempts before a solution counts as failed.
 _ATTEMPTS = 3
-# Longest wait before a wish to stop is looked at.
-_PATIENCE = 0.5
-# Chunks that are quickly done are sent together, as many as take a worker about this long: then what sending costs
-# does not count, and the search, which talks to all workers, is not what they wait for.
+# Longest time between two calls of `should_stop`.
+_POLL_SECONDS = 0.5
+# Quick chunks are sent together, as many as take a worker about this long, so that communication costs little.
 _LOAD_SECONDS = 0.05
+# A pool of which no worker has started after this time says so.
+_PATIENCE_SECONDS = 30.0
 
 FAILURES = ("raised", "misshapen", "timed_out", "died")
 """How an evaluation can end without a result."""
 
 
 class Stopped(Exception):
-    """An evaluation was given up because the search is to stop."""
+    """An evaluation was abandoned because the search is to stop."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a worker evaluates.
+
+    Attributes:
+        factory: `module:name` of a function that takes the settings and returns the evaluation function: from
+            genotypes `(n, params)`, and seeds `(n,)` where they are given, to fitness `(n,)` and descriptors `(n, d)`.
+        settings: Arguments of the factory by name.
+        chunk: Number of genotypes that are evaluated together. It does not depend on the number of workers.
+    """
+
+    factory: str
+    settings: Mapping[str, Any]
+    chunk: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of a batch that are evaluated together; a chunk of attempt 0, the first, may be sent with other chunks."""
+
+    rows: np.ndarray
+    attempt: int = 0
+
+
+@dataclass(eq=False)
+class Worker(abc.ABC):
+    """A process that evaluates chunks; see `jedax.search.workers.evaluator`.
+
+    Attributes:
+        deadline: `time.monotonic()` by which its next reply must have arrived.
+        is_ready: Whether it has started.
+        chunks: The chunks that it is evaluating.
+        sent_at: `time.monotonic()` at which they were sent.
+    """
+
+    deadline: float
+    is_ready: bool = False
+    chunks: list[Chunk] = field(default_factory=list)
+    sent_at: float = 0.0
+
+    max_failed_starts: ClassVar[int]
+    """Number of consecutive failed starts after which an evaluation gives up."""
+
+    @abc.abstractmethod
+    def send(self, inputs: list[tuple[np.ndarray, ...]]) -> None:
+        """Send the arguments of the evaluation function for each chunk."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def wait(workers: Sequence[Any], seconds: float) -> list[Any]:
+        """Return the workers that have replied or died, after at most `seconds`."""
+
+    @abc.abstractmethod
+    def receive(self) -> list[Reply] | None:
+        """Return a reply for each chunk, or one reply to the start; None: there is none, or the worker has died."""
+
+    @abc.abstractmethod
+    def exit_reason(self) -> str:
+        """Return how the worker ended; empty: it is running."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """End the worker at once."""
 
 
 @dataclass
-class Pool:
-    """Some workers for one kind of work; they start with the first evaluation and end with `close`.
+class WorkerPool:
+    """Workers that evaluate one kind of work. They start with the first evaluation and end with `close`.
 
     Attributes:
-        work: What they do.
+        work: What they evaluate.
         size: The largest number of workers.
-        seconds: How long a worker may take over what it is sent before it is replaced.
-        note: Told what went wrong, in a sentence.
-        should_stop: Asked now and then whether to give up.
-        crew: Where workers come from.
+        seconds: How long a worker may take to reply before it is replaced.
+        start_worker: Starts a worker for some work and a timeout, without waiting for it.
+        note: Called with a sentence for each problem.
+        should_stop: Called at least twice a second; an evaluation stops when it returns True.
         failed: Rows of the last batch that have no result, each with one of `FAILURES`.
     """
 
     work: Work
     size: int
     seconds: float
+    start_worker: Callable[[Work, float], Worker]
     note: Callable[[str], None] = lambda message: None
     should_stop: Callable[[], bool] = lambda: False
-    crew: Crew = field(default_factory=Processes)
     failed: dict[int, str] = field(default_factory=dict, init=False)
     _workers: list[Any] = field(default_factory=list, init=False)
+    _waiting: deque[Chunk] = field(default_factory=deque, init=False)
+    _results: list[tuple[np.ndarray, Any, Any]] = field(default_factory=list, init=False)
+    _reasons: Counter[str] = field(default_factory=Counter, init=False)
     _has_succeeded: bool = field(default=False, init=False)
     _mistakes: list[str] = field(default_factory=list, init=False)
     _failed_starts: int = field(default=0, init=False)
     _chunk_seconds: float | None = field(default=None, init=False)
+    _patient_until: float = field(default=0.0, init=False)
 
     def evaluate(self, genotypes: np.ndarray, seeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Evaluate a batch.
 
         Args:
             genotypes: `(n, params)`.
-            seeds: `(n,)`, of each evaluation's random numbers, for work that takes them; None: none are given.
+            seeds: `(n,)`, the random seed of each evaluation; None: the evaluation function takes no seeds.
 
         Returns:
-            Fitness `(n,)` and descriptors `(n, d)`, NaN for solutions that failed again and again.
+            Fitness `(n,)` and descriptors `(n, d)`, NaN for solutions that failed at every attempt.
 
         Raises:
-            JedaxError: The worker's function is not what it should be: what it gave first, again and again, was of
-                the wrong shape. Or workers do not start.
-            Stopped: `should_stop` said so; the workers are gone then.
+            JedaxError: The first results all had the wrong shape, or workers do not start.
+            Stopped: `should_stop` returned True. All workers have ended.
         """
         inputs = (genotypes,) if seeds is None else (genotypes, seeds)
         rows, size = np.arange(len(genotypes)), self.work.chunk
-        waiting = deque(Chunk(rows[start : start + size]) for start in range(0, len(rows), size))
-        results: dict[int, tuple[Any, Any]] = {}
-        failed: Counter[str] = Counter()
-        self.failed = {}
+        self._waiting = deque(Chunk(rows[start : start + size]) for start in range(0, len(rows), size))
+        self._results, self._reasons, self.failed = [], Counter(), {}
+        self._patient_until = time.monotonic() + _PATIENCE_SECONDS
         try:
-            while waiting or any(worker.chunks for worker in self._workers):
+            while self._waiting or any(worker.chunks for worker in self._workers):
                 if self.should_stop():
                     raise Stopped
-                self._staff(len(waiting))
+                self._start_workers()
                 for worker in self._workers:
-                    if worker.is_ready and not worker.chunks and waiting:
-                        worker.give(self._load(waiting), inputs, self.seconds)
-                for worker in self._finished():
-                    self._listen(worker, waiting, results, failed)
+                    if self._waiting and worker.is_ready and not worker.chunks:
+                        self._send_load(worker, inputs)
+                for worker in self._wait():
+                    self._handle_reply(worker)
         except BaseException:
-            self.close()  # what workers are still busy with belongs to nobody
+            self.close()  # workers may still be evaluating this batch
             raise
-        for reason, number in failed.items():
+        for reason, number in self._reasons.items():
             self.note(f"{number} evaluation{'s' * (number > 1)} failed {_ATTEMPTS} times: {reason}.")
-        return _gather(len(genotypes), results)
+        fitness = np.full(len(rows), np.nan, np.float32)
+        descriptors = np.full((len(rows), np.shape(self._results[0][2])[1] if self._results else 1), np.nan, np.float32)
+        for some, its_fitness, its_descriptors in self._results:
+            fitness[some], descriptors[some] = its_fitness, its_descriptors
+        return fitness, descriptors
 
     def close(self) -> None:
         """End all workers."""
@@ -104,77 +175,80 @@ class Pool:
             worker.close()
         self._workers.clear()
 
-    def _staff(self, wanted: int) -> None:
-        """Start workers as long as there is more to do than hands to do it."""
+    def _start_workers(self) -> None:
+        """Start a worker for each chunk that no idle worker can take."""
         idle = sum(not worker.chunks for worker in self._workers)
-        for _ in range(min(self.size - len(self._workers), wanted - idle)):
-            self._workers.append(self.crew.start(self.work, self.seconds))
+        for _ in range(min(self.size - len(self._workers), len(self._waiting) - idle)):
+            self._workers.append(self.start_worker(self.work, self.seconds))
+        if time.monotonic() > self._patient_until and not any(worker.is_ready for worker in self._workers):
+            self._patient_until = np.inf
+            self.note(f"No worker has started for {_PATIENCE_SECONDS:g} s: is a core free for one?")
 
-    def _load(self, waiting: deque[Chunk]) -> list[Chunk]:
-        """Take what a worker gets at a time: not so much that others are idle while it finishes."""
-        load = [waiting.popleft()]
-        if self._chunk_seconds is None or load[0].alone:
-            return load
-        share = -(-(len(waiting) + 1) // (2 * len(self._workers)))
-        number = min(share, int(_LOAD_SECONDS / max(self._chunk_seconds, 1e-9)))
-        while len(load) < number and waiting and not waiting[0].alone:
-            load.append(waiting.popleft())
-        return load
+    def _send_load(self, worker: Worker, inputs: tuple[np.ndarray, ...]) -> None:
+        """Send a worker its next chunks: at most half of a fair share, so that no worker finishes long after others."""
+        share = -(-len(self._waiting) // (2 * len(self._workers)))
+        number = min(share, int(_LOAD_SECONDS / max(self._chunk_seconds or np.inf, 1e-9)))
+        load = [self._waiting.popleft()]
+        while len(load) < number and self._waiting and load[-1].attempt == self._waiting[0].attempt == 0:
+            load.append(self._waiting.popleft())
+        worker.chunks, worker.sent_at = load, time.monotonic()
+        worker.deadline = worker.sent_at + self.seconds
+        worker.send([tuple(np.ascontiguousarray(array[chunk.rows]) for array in inputs) for chunk in load])
 
-    def _finished(self) -> list[Worker]:
-        """Wait; return the workers that have something to say, or have been silent for too long."""
-        expected = [worker for worker in self._workers if worker.chunks or not worker.is_ready]
-        now = time.monotonic()
-        patience = min([_PATIENCE, *(worker.deadline - now for worker in expected)])
-        ready = self.crew.wait(expected, max(0.0, patience))
-        now = time.monotonic()
-        return [worker for worker in expected if worker in ready or now >= worker.deadline]
+    def _wait(self) -> list[Worker]:
+        """Wait for a reply; return the workers that have replied, died or passed their deadline."""
+        busy = [worker for worker in self._workers if worker.chunks or not worker.is_ready]
+        left = min([_POLL_SECONDS, *(worker.deadline - time.monotonic() for worker in busy)])
+        ready = busy[0].wait(busy, max(0.0, left)) if busy else []
+        return [worker for worker in busy if worker in ready or time.monotonic() >= worker.deadline]
 
-    def _listen(self, worker: Worker, waiting: deque[Chunk], results: dict, failed: Counter[str]) -> None:
-        """Take what a worker says; see to it that its chunks are done again if that is bad news."""
-        replies = worker.hear()
+    def _handle_reply(self, worker: Worker) -> None:
+        """Store the results of a worker, schedule again what failed, and remove a worker that died or hangs."""
+        replies = worker.receive()
         chunks, worker.chunks = worker.chunks, []
         if replies is None:
-            words = worker.last_words()
-            kind, reason = ("died", words) if words else ("timed_out", f"a worker took more than {self.seconds:g} s")
-            self._dismiss(worker)
-            self._make_up_for(chunks, kind, reason, waiting, failed)
-            return
-        if chunks:
-            seconds = (time.monotonic() - worker.sent) / len(chunks)
-            self._chunk_seconds = (seconds + (self._chunk_seconds or seconds)) / 2
-        for place, reply in enumerate(replies):
-            if reply[0] == "mistake":
-                self._count_mistake(reply[1], in_evaluation=worker.is_ready)
-                self._try_again(chunks[place], "misshapen", str(reply[1]).rstrip("."), waiting, failed)
-            elif reply[0] == "ready":
-                worker.is_ready = True
-                self._failed_starts = 0
-            elif not chunks:
-                self._dismiss(worker)
-                self._count_failed_start(f"the evaluation raised {reply[1]}")
-            elif reply[0] == "done":
-                self._has_succeeded = True
-                for row, fitness, descriptor in zip(chunks[place].rows, *reply[1], strict=True):
-                    results[int(row)] = (fitness, descriptor)
+            reason = worker.exit_reason()
+            kind, reason = ("died", reason) if reason else ("timed_out", f"a worker took more than {self.seconds:g} s")
+            self._remove_worker(worker)
+            if chunks:
+                self._retry(chunks, kind, reason)
             else:
-                self._try_again(chunks[place], "raised", f"the evaluation raised {reply[1]}", waiting, failed)
+                self._count_failed_start(worker, reason)
+        elif worker.is_ready:
+            seconds = (time.monotonic() - worker.sent_at) / len(chunks)
+            self._chunk_seconds = (seconds + (self._chunk_seconds or seconds)) / 2
+            for chunk, (status, value) in zip(chunks, replies, strict=True):
+                self._handle_result(chunk, status, value)
+        else:
+            ((status, value),) = replies
+            if status == "mistake":
+                raise JedaxError(value)
+            if status == "raised":
+                self._remove_worker(worker)
+                self._count_failed_start(worker, f"the evaluation raised {value}")
+            else:
+                worker.is_ready, self._failed_starts = True, 0
 
-    def _dismiss(self, worker: Worker) -> None:
-        self._workers = [other for other in self._workers if other is not worker]
+    def _handle_result(self, chunk: Chunk, status: str, value: Any) -> None:
+        if status == "ok":
+            self._has_succeeded = True
+            self._results.append((chunk.rows, *value))
+        elif status == "raised":
+            self._retry([chunk], "raised", f"the evaluation raised {value}")
+        else:
+            if not self._has_succeeded:  # the function may be wrong for every genotype
+                self._mistakes.append(value)
+                if len(self._mistakes) == _ATTEMPTS:
+                    raise JedaxError(self._mistakes[0])
+            self._retry([chunk], "misshapen", value.rstrip("."))
+
+    def _remove_worker(self, worker: Worker) -> None:
+        self._workers.remove(worker)
         worker.close()
 
-    def _count_mistake(self, message: str, in_evaluation: bool) -> None:
-        """Give up where a mistake is in the function itself, not in what it made of one genotype."""
-        if in_evaluation and self._has_succeeded:
-            return
-        self._mistakes.append(message)
-        if not in_evaluation or len(self._mistakes) >= _ATTEMPTS:
-            raise JedaxError(self._mistakes[0])
-
-    def _count_failed_start(self, reason: str) -> None:
+    def _count_failed_start(self, worker: Worker, reason: str) -> None:
         self._failed_starts += 1
-        if self._failed_starts >= self.crew.failed_starts:
+        if self._failed_starts >= worker.max_failed_starts:
             raise fail(
                 "workers",
                 expected="workers that start",
@@ -182,37 +256,17 @@ class Pool:
                 remedy="see what they printed above",
             )
 
-    def _make_up_for(
-        self, chunks: list[Chunk], kind: str, reason: str, waiting: deque[Chunk], failed: Counter[str]
-    ) -> None:
-        """See to what a worker had that is gone."""
-        if not chunks:
-            self._count_failed_start(reason)
-        elif len(chunks) == 1:
-            self._try_again(chunks[0], kind, reason, waiting, failed)
-        else:  # which of them it was shows when each comes alone
-            self._announce(reason, sum(len(chunk.rows) for chunk in chunks))
-            waiting.extend(dataclasses.replace(chunk, alone=True) for chunk in chunks)
-
-    def _try_again(self, chunk: Chunk, kind: str, reason: str, waiting: deque[Chunk], failed: Counter[str]) -> None:
-        if chunk.attempt >= _ATTEMPTS:
-            failed[reason] += len(chunk.rows)
-            self.failed |= dict.fromkeys(map(int, chunk.rows), kind)
+    def _retry(self, chunks: list[Chunk], kind: str, reason: str) -> None:
+        """Schedule what a worker failed to evaluate: several chunks one by one, a single chunk row by row."""
+        attempt, rows = chunks[0].attempt, np.concatenate([chunk.rows for chunk in chunks])
+        if attempt == _ATTEMPTS:
+            self._reasons[reason] += len(rows)
+            self.failed |= dict.fromkeys(map(int, rows), kind)
             return
-        if chunk.attempt == 1:
-            self._announce(reason, len(chunk.rows))
-        # Alone, one bad solution cannot spoil the others.
-        waiting.extend(Chunk(row[None], chunk.attempt + 1, alone=True) for row in chunk.rows)
-
-    def _announce(self, reason: str, number: int) -> None:
-        self.note(f"{reason[0].upper()}{reason[1:]}; {number} evaluation{'s' * (number > 1)} will be run again.")
-
-
-def _gather(number: int, results: Mapping[int, tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return results in the order of the batch, NaN where there are none."""
-    num_descriptors = len(next(iter(results.values()))[1]) if results else 1
-    fitness = np.full(number, np.nan, np.float32)
-    descriptors = np.full((number, num_descriptors), np.nan, np.float32)
-    for row, (its_fitness, its_descriptor) in results.items():
-        fitness[row], descriptors[row] = its_fitness, its_descriptor
-    return fitness, descriptors
+        if attempt <= 1:
+            number = f"{len(rows)} evaluation{'s' * (len(rows) > 1)}"
+            self.note(f"{reason[0].upper()}{reason[1:]}; {number} will be run again.")
+        if len(chunks) > 1:  # the chunk that is to blame shows when each is alone
+            self._waiting.extend(Chunk(chunk.rows, 1) for chunk in chunks)
+        else:
+            self._waiting.extend(Chunk(row[None], max(1, attempt) + 1) for row in rows)

@@ -1,7 +1,6 @@
-"""Worker processes on this machine.
+"""Worker processes on this machine: fresh interpreters that do not import the `__main__` of the search.
 
-They are started as fresh interpreters, never forked, so that JAX's threads are none of their business, and neither is
-the `__main__` of the program that searches.
+Not `pebble`: it imports `__main__`, its workers outlive a killed parent, and it hides why a worker did not start.
 """
 
 from __future__ import annotations
@@ -15,82 +14,71 @@ import sys
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
 import numpy as np
 
-from jedax.search.workers.crew import Crew, Work, Worker
+from jedax.search.workers.evaluator import Reply
+from jedax.search.workers.pool import Work, Worker
 
-# A worker has at least this long to import what it needs.
+# Shortest timeout of a start, which imports the simulator.
 _START_SECONDS = 120.0
-# One that has closed its connection is about to end.
-_PATIENCE = 0.5
+# How long to wait for the exit code of a process that has closed its connection.
+_EXIT_SECONDS = 0.5
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""One thread per worker: there is one worker per core."""
+"""Environment of a worker: one thread, since there is one worker per core."""
 
 
-class Process(Worker):
-    """A worker in a process of its own."""
+class WorkerProcess(Worker):
+    """A worker in a process of this machine."""
+
+    max_failed_starts = 3
 
     def __init__(self, work: Work, seconds: float):
+        super().__init__(time.monotonic() + max(seconds, _START_SECONDS))
         ours, theirs = socket.socketpair()
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         with theirs:
-            # A session of its own: Ctrl-C in the terminal reaches the search alone.
+            # In a session of its own it does not receive Ctrl-C from the terminal.
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "jedax.search.workers", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "jedax.search.workers.evaluator", str(theirs.fileno())],
                 stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], start_new_session=True,
                 env={**ENVIRONMENT, **os.environ, "PYTHONPATH": path},
             )  # fmt: skip
         self.connection = Connection(ours.detach())
-        super().__init__(time.monotonic() + max(seconds, _START_SECONDS))
-        with contextlib.suppress(OSError):  # whoever died at once is noticed when it is listened to
+        with contextlib.suppress(OSError):
             self.connection.send((work.factory, dict(work.settings)))
 
-    def send(self, chunks: list[tuple[np.ndarray, ...]]) -> None:
-        """Send arguments through the connection."""
+    def send(self, inputs: list[tuple[np.ndarray, ...]]) -> None:
+        """Send the evaluator's arguments for each chunk."""
         with contextlib.suppress(OSError):
-            self.connection.send(chunks)
+            self.connection.send(inputs)
 
-    def hear(self) -> list[tuple[Any, ...]] | None:
-        """Return what the worker has sent; None: nothing, or it is gone."""
+    @staticmethod
+    def wait(workers: Sequence[WorkerProcess], seconds: float) -> list[WorkerProcess]:
+        """Return the workers that have replied or died, after at most `seconds`."""
+        ready = wait([worker.connection for worker in workers], seconds)
+        # The connection of a dead worker stays open if a process that it started has inherited it.
+        return [w for w in workers if w.connection in ready or w.process.poll() is not None]
+
+    def receive(self) -> list[Reply] | None:
+        """Return its replies; None: there are none, or the process has died."""
         try:
             return self.connection.recv() if self.connection.poll() else None
         except (EOFError, OSError):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_PATIENCE)
+                self.process.wait(_EXIT_SECONDS)
             return None
 
-    def last_words(self) -> str:
-        """Return how the process ended; empty: it goes on."""
+    def exit_reason(self) -> str:
+        """Return the signal or exit code of the process; empty: it is running."""
         code = self.process.poll()
         if code is None:
             return ""
-        if code < 0:
-            return f"a worker was killed by {signal.Signals(-code).name}"
-        return f"a worker ended with exit code {code}"
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"a worker {how}"
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         self.connection.close()
         self.process.kill()
-        self.process.wait()
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-
-
-class Processes(Crew):
-    """Processes on this machine."""
-
-    failed_starts = 3
-
-    def start(self, work: Work, seconds: float) -> Process:
-        """Start a process."""
-        return Process(work, seconds)
-
-    def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:
-        """Wait for their connections."""
-        processes = [worker for worker in workers if isinstance(worker, Process)]
-        ready = wait([worker.connection for worker in processes], seconds)
-        # A dead worker's connection stays open where a process that it started has inherited it.
-        return [w for w in processes if w.connection in ready or w.process.poll() is not None]
+        self.process.communicate()

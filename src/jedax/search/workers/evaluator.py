@@ -1,0 +1,71 @@
+"""What runs in a worker. `python -m jedax.search.workers.evaluator FD` serves the connection at file descriptor FD."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from jedax.errors import JedaxError
+from jedax.imports import load_object
+
+Reply = tuple[str, Any]
+"""("ok", result), ("mistake", the message of a `JedaxError`) or ("raised", any other error as text)."""
+
+
+class Evaluator:
+    """Evaluates chunks of genotypes with the function that a factory returned."""
+
+    def __init__(self) -> None:
+        self._evaluate: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None
+
+    def start(self, factory: str, settings: Mapping[str, Any]) -> list[Reply]:
+        """Create the evaluation function, see `Work`; return one reply, whose result is None."""
+
+        def create() -> None:
+            self._evaluate = load_object(factory, "worker")(**settings)
+
+        return [_reply(create)]
+
+    def evaluate(self, inputs: Sequence[tuple[np.ndarray, ...]]) -> list[Reply]:
+        """Evaluate chunks one by one; return a reply for each, whose result is fitness and descriptors."""
+        assert self._evaluate is not None
+        return [_reply(self._evaluate, *arguments) for arguments in inputs]
+
+
+def _reply(function: Callable[..., Any], *arguments: np.ndarray) -> Reply:
+    try:
+        return "ok", function(*arguments)
+    except JedaxError as error:
+        return "mistake", str(error)
+    except Exception as error:
+        return "raised", f"{type(error).__name__}: {error}"
+
+
+def main() -> None:
+    """Start an evaluator and evaluate chunks until the connection closes."""
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    warnings.simplefilter("ignore")
+    connection, evaluator = Connection(int(sys.argv[1])), Evaluator()
+    try:
+        connection.send(evaluator.start(*connection.recv()))
+        while True:
+            connection.send(evaluator.evaluate(connection.recv()))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+
+
+def _exit_with_parent() -> None:
+    """Exit when the parent exits, even during an evaluation: the parent holds the other end of stdin."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
