@@ -8,7 +8,7 @@ their own; "Kheperax" with `--peer`, the interpreter of an environment with Khep
 All take turns in one process for each, `--repeats` times; rates are the best of all, since other work on the machine
 only ever takes away.
 
-Controllers: "random", the task's own initial ones; "stored", those of `tests/tasks/data` (a search's, of which many
+Controllers: "random", the task's own initial ones; "stored", those of the tests (a search's, of which many
 arrive); "standing", all weights zero, so that every episode takes all its steps.
 """
 
@@ -29,7 +29,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 KINDS = ("random", "stored", "standing")
-DATA = Path(__file__).parents[1] / "tests" / "tasks" / "data"
+TESTS = Path(__file__).parents[1] / "tests"
 LAYERS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
 SHAPES = ((5, 8), (8,), (8, 2), (2,))
 IN_LOOP = 32
@@ -37,7 +37,7 @@ IN_LOOP = 32
 
 def data(maze: str) -> dict[str, np.ndarray]:
     """Return the stored controllers, walls, start and target of a maze."""
-    return dict(np.load(DATA / f"{maze.replace('-', '_')}.npz"))
+    return dict(np.load(next(TESTS.rglob(f"{maze.replace('-', '_')}.npz"))))
 
 
 def controllers(maze: str, batch: int, kind: str) -> list[np.ndarray]:

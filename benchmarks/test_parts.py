@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jedax import native
 from jedax.es import make_strategy
 from jedax.gp import GPData, GPSettings, condition, fit, predict
+from jedax.native import random as native_random
 from jedax.repertoire import Cells, Repertoire
 from jedax.search import environment
 from jedax.tasks import make
@@ -83,7 +83,7 @@ def test_nearest_centroid(benchmark, cells):
 )
 def test_strategy(benchmark, name, params):
     strategy = make_strategy(name, population=16)
-    key = native.drawn_natively(jax.random.key(0))
+    key = native_random.native_keys(jax.random.key(0))
 
     def loop(state):
         def turn(turn, state):

@@ -381,12 +381,13 @@ def test_tasks_and_methods_are_listed(capsys):
 
 
 def test_doctor_tells_of_the_machine(capsys):
-    from jedax.native import maze as native
+    from jedax import native
 
     out = call(capsys, "doctor")[1]
     assert f"jedax               {_version.__version__}\n" in out
     assert f"jax version         {jax.__version__}\n" in out
-    assert f"native maze         {native.status()}\n" in out
+    for kernel, status in native.status().items():
+        assert f"{f'native {kernel}':<20}{status}\n" in out
 
 
 def test_version_and_help(capsys):

@@ -41,7 +41,11 @@ NAMES = {
         "FittedGP", "GPData", "GPSettings", "Hyperparameters", "Posterior", "Prediction", "condition", "fit",
         "one_by_one", "posterior", "predict",
     ],
-    "jedax.native": [],
+    "jedax.native": ["choose", "status"],
+    "jedax.native.core": [],
+    "jedax.native.maze": [],
+    "jedax.native.random": [],
+    "jedax.native.repertoire": [],
     "jedax.repertoire": ["Acceptance", "Cells", "HARD", "Repertoire"],
     "jedax.report": [],
     "jedax.report.plots": [
@@ -54,7 +58,6 @@ NAMES = {
     "jedax.tasks": ["AntMaze", "Locomotion", "Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "make", "names"],
     "jedax.tasks.control": ["AntMaze", "Locomotion"],
     "jedax.tasks.maze": ["Maze", "Trajectory"],
-    "jedax.native.maze": [],
     "jedax.search.tracking": ["About", "TRACKERS", "Tracker", "Tracking", "make", "names"],
     "jedax.types": [
         "Array", "Bool", "Evaluation", "Float", "IMPROVED", "Insertion", "Int", "NEW", "NOT_ADDED", "PRNGKeyArray",

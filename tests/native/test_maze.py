@@ -1,6 +1,6 @@
 """The native simulator against the one in JAX, against Kheperax, against closed forms, and against itself."""
 
-import logging
+import dataclasses
 import math
 import os
 import subprocess
@@ -15,15 +15,16 @@ import pytest
 from tests.conftest import assert_same_bits
 
 from jedax.errors import JedaxError
+from jedax.native import core
 from jedax.native import maze as native
-from jedax.native.maze import plain
-from jedax.search import environment
 from jedax.tasks import Maze, make
 
-needs_library = pytest.mark.skipif(native.status().instruction_set is None, reason=native.status().reason)
+needs_kernel = pytest.mark.skipif(not native.KERNEL.available, reason=str(native.KERNEL.status))
 KEY = jax.random.key(0)
+ROOT = Path(__file__).parents[2]
 NORTH = math.pi / 2
-SETS = plain.instruction_sets() if native.status().instruction_set else []
+LIBRARY = core.load()[0]
+SETS = LIBRARY.jedax_instruction_sets().decode().split(",") if LIBRARY else []
 
 evaluate_batch = jax.jit(lambda maze, key, genotypes: maze.evaluate_batch(key, genotypes), static_argnums=0)
 rollout_batch = jax.jit(lambda maze, key, genotypes: maze.rollout_batch(key, genotypes), static_argnums=0)
@@ -43,10 +44,13 @@ def random_genotypes(maze, count, seed=0, scale=2.0):
     return scale * jax.vmap(maze.init)(jax.random.split(jax.random.key(seed), count))
 
 
-def plainly(maze, genotypes, **options):
-    """Fitness and descriptors of the call without JAX."""
-    options = {"instruction_set": native.status().instruction_set} | options
-    return plain.evaluate(maze.config, maze.layer_sizes, np.asarray(genotypes), **options)
+def evaluate_with(name, maze, genotypes):
+    """Fitness and descriptors, computed with an instruction set."""
+    LIBRARY.jedax_use_instruction_set(name.encode())
+    try:
+        return pair(evaluate_batch(maze, KEY, genotypes))
+    finally:
+        LIBRARY.jedax_use_instruction_set(native.KERNEL.status.instruction_set.encode())
 
 
 def agreement(one, other):
@@ -73,7 +77,7 @@ def outcomes_of(maze, trajectories):
 @pytest.fixture(scope="module", params=["a", "b", "c", "quad_b"])
 def reference(request):
     """A maze and what Kheperax, jedax in JAX and the native simulator make of the same 256 controllers."""
-    data = dict(np.load(Path(__file__).parent / "data" / f"maze_{request.param}.npz"))
+    data = dict(np.load(next((ROOT / "tests").rglob(f"maze_{request.param}.npz"))))
     maze = make("maze-" + request.param.replace("_", "-"))
     layers = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
     genotypes = np.concatenate([data[name].reshape(256, -1) for name in layers], axis=1)
@@ -88,7 +92,7 @@ def reference(request):
     )
 
 
-@needs_library
+@needs_kernel
 class TestAgainstOthers:
     @pytest.mark.parametrize("other", ["kheperax", "jax"])
     def test_outcomes(self, reference, other):
@@ -100,7 +104,7 @@ class TestAgainstOthers:
 
     @pytest.mark.parametrize("name", SETS)
     def test_every_instruction_set(self, reference, name):
-        assert agreement(plainly(reference.maze, reference.genotypes, instruction_set=name), reference.jax) >= 0.97
+        assert agreement(evaluate_with(name, reference.maze, reference.genotypes), reference.jax) >= 0.97
 
     @pytest.mark.parametrize(
         ("what", "early", "late"),
@@ -122,7 +126,7 @@ class TestAgainstOthers:
         np.testing.assert_allclose(reference.native[0], fitness, rtol=1e-5)
 
 
-@needs_library
+@needs_kernel
 class TestSameBits:
     """A robot's result depends on nothing but its genotype, key and maze."""
 
@@ -134,31 +138,35 @@ class TestSameBits:
         genotypes = np.asarray(random_genotypes(cls.MAZE, 300, seed=1, scale=3.0))
         return genotypes, pair(evaluate_batch(cls.MAZE, KEY, genotypes))
 
-    @pytest.mark.parametrize("name", SETS)
-    @pytest.mark.parametrize("threads", [1, 2, 3, 7])
-    def test_threads(self, whole, threads, name):
+    @pytest.mark.parametrize("threads", [1, 7])
+    def test_threads(self, whole, threads, tmp_path):
         genotypes, _ = whole
-        expected = plainly(self.MAZE, genotypes, instruction_set=name)
-        for _ in range(5):
-            assert_same_bits(plainly(self.MAZE, genotypes, threads=threads, instruction_set=name), expected)
-
-    def test_without_jax(self, whole):
-        genotypes, expected = whole
-        assert_same_bits(plainly(self.MAZE, genotypes), expected)
+        np.save(tmp_path / "genotypes.npy", genotypes)
+        code = (
+            "import tests.conftest; from tests.native.test_maze import SETS, evaluate_with, make, np, sys; "
+            "genotypes, maze = np.load(sys.argv[1] + '/genotypes.npy'), make('maze-c'); "
+            "found = {f'{name}_{i}': np.column_stack(evaluate_with(name, maze, genotypes)) "
+            "for name in SETS for i in range(20)}; np.savez(sys.argv[1] + '/found.npz', **found)"
+        )
+        variables = os.environ | {"NPROC": str(threads)}
+        subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, env=variables, check=True)
+        found = np.load(tmp_path / "found.npz")
+        for name in SETS:
+            expected = np.column_stack(evaluate_with(name, self.MAZE, genotypes))
+            for i in range(20):
+                assert_same_bits(found[f"{name}_{i}"], expected)
 
     @pytest.mark.parametrize("count", [1, 2, 15, 17, 33, 65, 299])
     def test_size_of_the_batch(self, whole, count):
         genotypes, (fitness, descriptor) = whole
-        assert_same_bits(plainly(self.MAZE, genotypes[:count]), (fitness[:count], descriptor[:count]))
-        if count in (1, 15, 17):
-            found = pair(evaluate_batch(self.MAZE, KEY, genotypes[:count]))
-            assert_same_bits(found, (fitness[:count], descriptor[:count]))
+        found = pair(evaluate_batch(self.MAZE, KEY, genotypes[:count]))
+        assert_same_bits(found, (fitness[:count], descriptor[:count]))
 
     def test_neighbours(self, whole):
         genotypes, (fitness, descriptor) = whole
         for seed in range(5):
             order = np.random.default_rng(seed).permutation(len(genotypes))
-            found = plainly(self.MAZE, genotypes[order], threads=2)
+            found = pair(evaluate_batch(self.MAZE, KEY, genotypes[order]))
             assert_same_bits(found, (fitness[order], descriptor[order]))
 
     def test_nobody(self):
@@ -207,7 +215,7 @@ OTHERS = {
 }
 
 
-@needs_library
+@needs_kernel
 class TestOtherMazes:
     @pytest.mark.parametrize("settings", OTHERS.values(), ids=OTHERS.keys())
     def test_rollouts_and_outcomes(self, settings):
@@ -235,10 +243,10 @@ class TestOtherMazes:
         assert (np.abs(alone[0] - evaluate_batch(maze, keys[1], genotypes[0]).descriptor) > 1e-4).any()
 
     def test_too_much_noise_for_memory_is_left_to_jax(self):
-        config = make("maze-a", wheel_noise=0.01).config
-        assert native.fits(config, 1000)
-        assert not native.fits(config, 2**27 // 251)
-        assert native.fits(config.replace(wheel_noise=0.0), 10**9)
+        settings = make("maze-a", wheel_noise=0.01).native_settings()
+        assert native.fits(settings, 1000)
+        assert not native.fits(settings, 2**27 // 251)
+        assert native.fits(dataclasses.replace(settings, wheel_noise=0.0), 10**9)
 
     def test_500_walls(self):
         random = np.random.default_rng(0)
@@ -258,13 +266,14 @@ class TestOtherMazes:
         few = make("maze-a", walls=[(0.0, 0.25, 0.8, 0.25), (0.3, 0.6, 0.3, 1.0)])
         many = make("maze-a", walls=[*pieces, (0.3, 0.8, 0.3, 0.6), (0.3, 0.8, 0.3, 1.0), *pieces])
         genotypes = random_genotypes(few, 64, seed=5, scale=3.0)
-        assert agreement(plainly(many, genotypes), plainly(few, genotypes)) >= 0.97
+        expected = pair(evaluate_batch(few, KEY, genotypes))
+        assert agreement(pair(evaluate_batch(many, KEY, genotypes)), expected) >= 0.97
         # A gap is a gap.
         gap = make("maze-a", walls=[(0.0, 0.25, 0.1, 0.25), (0.2, 0.25, 0.8, 0.25), (0.3, 0.6, 0.3, 1.0)])
-        assert agreement(plainly(gap, genotypes), plainly(few, genotypes)) < 0.97
+        assert agreement(pair(evaluate_batch(gap, KEY, genotypes)), expected) < 0.97
 
 
-@needs_library
+@needs_kernel
 class TestBumpers:
     """Ten robots drive straight to the north; from step 8 on they touch, or not, what lies 0.2 ahead."""
 
@@ -297,7 +306,7 @@ class TestBumpers:
         assert (trajectory.observations[..., 3:] == -1).all()
 
 
-@needs_library
+@needs_kernel
 class TestFunctions:
     """The controller's functions, seen through the action of a robot whose weights are zero but for biases."""
 
@@ -337,7 +346,7 @@ class TestFunctions:
         np.testing.assert_allclose(left, expected, rtol=1e-6, atol=3e-7)
 
 
-@needs_library
+@needs_kernel
 class TestBadWeights:
     def test_not_finite_fails_alone(self):
         maze = make("maze-a")
@@ -346,7 +355,7 @@ class TestBadWeights:
         bad[np.arange(200), np.arange(200) % 66] = np.resize([np.nan, np.inf, -np.inf], 200)
         genotypes = np.concatenate([[good], bad, [good]])
         for name in SETS:
-            fitness, descriptor = plainly(maze, genotypes, instruction_set=name, threads=2)
+            fitness, descriptor = evaluate_with(name, maze, genotypes)
             assert np.isnan(fitness[1:-1]).all()
             assert np.isnan(descriptor[1:-1]).all()
             assert np.isfinite([fitness[0], *descriptor[0]]).all()
@@ -367,99 +376,39 @@ class TestBadWeights:
 
     def test_huge_weights_never_give_a_good_fitness(self):
         maze = make("maze-a")
-        fitness, descriptor = plainly(maze, random_genotypes(maze, 64) * 1e30)
+        fitness, descriptor = pair(evaluate_batch(maze, KEY, random_genotypes(maze, 64) * 1e30))
         assert (~np.isfinite(fitness) | (fitness <= -1)).all()
         assert descriptor.shape == (64, 2)
 
 
-class TestChoice:
-    """Which simulator is used, and what is said about it."""
+@needs_kernel
+class TestMistakes:
+    """Settings are read by name, and what does not fit together is refused."""
 
-    @pytest.fixture
-    @classmethod
-    def afresh(cls):
-        native.status.cache_clear()
-        yield
-        native.status.cache_clear()
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"layers": (5, 9, 2)}, "genotypes: they do not fit the layers"),
+            ({"layers": (6, 8, 2)}, "layers: they do not fit the lasers"),
+            ({"activation": "step"}, "activation: an unknown name"),
+            ({"steps": 0}, "steps: fewer than one"),
+            ({"turn": 1}, "turn: Wrong scalar data type"),
+        ],
+    )
+    def test_settings(self, changes, message):
+        settings = dataclasses.replace(make("maze-a").native_settings(), **changes)
+        with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+            native.evaluate(settings, jax.random.split(KEY, 2), jnp.zeros((2, 66)))
 
-    @needs_library
-    def test_the_best_set_by_default(self):
-        assert native.status() == (os.environ.get(native.VARIABLE) or SETS[0], "")
-        assert SETS[-1] == "baseline"
-        assert str(native.status()) == native.status().instruction_set
-
-    def test_the_record_of_a_run_names_it(self):
-        assert environment.describe()["native_maze"] == str(native.status())
-
-    def test_missing_library_is_said_once(self, afresh, monkeypatch, tmp_path, caplog):
-        monkeypatch.setattr(native, "__path__", [str(tmp_path)])
-        monkeypatch.delenv(native.VARIABLE, raising=False)
-        with caplog.at_level(logging.WARNING):
-            first, second = native.status(), native.status()
-        assert first == second
-        assert first.instruction_set is None
-        assert "C++17 compiler" in first.reason
-        assert str(first).startswith("none: it was not built")
-        assert [record.levelname for record in caplog.records] == ["WARNING"]
-
-    def test_broken_library(self, afresh, monkeypatch, tmp_path):
-        (tmp_path / native.LIBRARY).write_bytes(b"not a library")
-        monkeypatch.setattr(native, "__path__", [str(tmp_path)])
-        monkeypatch.delenv(native.VARIABLE, raising=False)
-        assert native.status().instruction_set is None
-        assert native.LIBRARY in native.status().reason
-
-    def test_without_a_library_jax_simulates(self, afresh, monkeypatch, caplog):
-        monkeypatch.setenv(native.VARIABLE, "none")
-        maze = make("maze-a", steps=11)
-        genotypes = random_genotypes(maze, 9)
-        text = jax.jit(maze.evaluate_batch).lower(KEY, genotypes).as_text()
-        assert "jedax_maze" not in text
-        found = jax.jit(maze.evaluate_batch)(KEY, genotypes)
-        assert_same_bits(pair(found), pair(reference_batch(maze, KEY, genotypes)))
-        trajectories = jax.jit(maze.rollout_batch)(KEY, genotypes)
-        assert_same_bits(trajectories, reference_rollouts(maze, KEY, genotypes))
-        assert native.status() == (None, "JEDAX_MAZE_ISA asks for none")
-        assert not caplog.records
-
-    @needs_library
-    def test_with_a_library_it_simulates(self):
-        maze = make("maze-a", steps=12)
-        text = jax.jit(maze.evaluate_batch).lower(KEY, random_genotypes(maze, 9)).as_text()
-        assert "jedax_maze_evaluate" in text
-
-    @needs_library
-    @pytest.mark.parametrize("name", ["baseline", "avx2"])
-    def test_a_set_by_name(self, name):
-        if name not in SETS:
-            pytest.skip(f"this processor has no {name}")
-        code = (
-            "import sys, jax, numpy as np; from jedax.tasks import make; maze = make('maze-a'); "
-            "genotypes = 2 * jax.vmap(maze.init)(jax.random.split(jax.random.key(0), 20)); "
-            "evaluation = jax.jit(maze.evaluate_batch)(jax.random.key(0), genotypes); "
-            "sys.stdout.buffer.write(np.asarray(evaluation.fitness).tobytes())"
-        )
-        variables = os.environ | {native.VARIABLE: name}
-        output = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, check=True).stdout
-        maze = make("maze-a")
-        expected, _ = plainly(maze, random_genotypes(maze, 20), instruction_set=name)
-        np.testing.assert_array_equal(np.frombuffer(output, np.float32), expected)
-
-    @needs_library
-    def test_unknown_set(self, afresh, monkeypatch):
-        monkeypatch.setenv(native.VARIABLE, "mmx")
-        with pytest.raises(JedaxError, match=r"^JEDAX_MAZE_ISA: expected one of .*baseline, none, got mmx; "):
-            native.status()
-
-    @needs_library
-    def test_mistakes_in_a_plain_call(self):
-        config = make("maze-a").config
-        with pytest.raises(JedaxError, match="genotypes do not fit the layers"):
-            plain.evaluate(config, (5, 8, 2), np.zeros((2, 65)))
-        with pytest.raises(JedaxError, match="no kernels of this name"):
-            plain.evaluate(config, (5, 8, 2), np.zeros((2, 66)), instruction_set="mmx")
-        with pytest.raises(JedaxError, match="expected no noise"):
-            plain.evaluate(config.replace(wheel_noise=0.1), (5, 8, 2), np.zeros((2, 66)))
+    def test_names(self):
+        outputs = jax.ShapeDtypeStruct((2,), jnp.float32), jax.ShapeDtypeStruct((2, 2), jnp.float32)
+        settings = dict(vars(make("maze-a").native_settings()))
+        arrays = jnp.zeros((2, 66)), jnp.asarray(settings.pop("walls")), jnp.zeros(0), jnp.zeros(0)
+        with pytest.raises(jax.errors.JaxRuntimeError, match="a setting of unknown name"):
+            native.KERNEL.call("evaluate", outputs, *arrays, **settings, lazer_range=0.1)
+        del settings["laser_range"]
+        with pytest.raises(jax.errors.JaxRuntimeError, match="laser_range: Unexpected attribute"):
+            native.KERNEL.call("evaluate", outputs, *arrays, **settings)
 
     def test_wrong_shape(self):
         with pytest.raises(JedaxError, match=r"^genotypes: expected shape \(batch, 66\), got "):

@@ -24,7 +24,7 @@ def test_one_sample_is_as_if_nobody_had_heard_of_samples(monkeypatch):
     default = jedax.run("map-elites", task, evaluations=80, replicas=2, **MAPS)
 
     def evaluate(self, key, genotypes):
-        return self.task.evaluate_batch(jedax.search.compiled.native.drawn_by_jax(key), genotypes)
+        return self.task.evaluate_batch(jedax.search.compiled.native_random.jax_keys(key), genotypes)
 
     forget_programs()
     monkeypatch.setattr(Programs, "_evaluate", evaluate)

@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax import native
 from jedax.bench import peers
 from jedax.es import make_strategy
 from jedax.gp import GPData, GPSettings, fit
+from jedax.native import random as native_random
 from jedax.repertoire import Cells, Repertoire
 from jedax.search import environment
 from jedax.search.api import run
@@ -174,7 +174,7 @@ def es(
 
 def _evolve(params: int, population: int, seconds: float, who: tuple[str, ...]) -> Figure:
     strategy = make_strategy("sep-cma-es", population=population)
-    key = native.drawn_natively(jax.random.key(0))
+    key = native_random.native_keys(jax.random.key(0))
 
     def generation(turn: Array, state: Any) -> Any:
         genotypes, state = strategy.ask(jax.random.fold_in(key, turn), state)

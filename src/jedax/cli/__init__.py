@@ -34,7 +34,7 @@ commands:
   tasks                    the tasks that come with jedax
   methods                  the methods, and presets of their parameters
   benchmark                how fast this machine is, beside NumPy and other packages
-  doctor                   versions, devices, and whether mazes are simulated natively
+  doctor                   versions, devices, and which native code is in use
 
 options:
   -h, --help               show this help
@@ -125,6 +125,7 @@ def _show_machine() -> None:
 
     facts = describe()
     facts |= {f"{name} version": version for name, version in facts.pop("packages").items()}
+    facts |= {f"native {kernel}": status for kernel, status in facts.pop("native").items()}
     facts["devices"] = ", ".join(facts["devices"])
     for name in ("command", "started"):
         del facts[name]

@@ -40,7 +40,7 @@ def benchmark(arguments: list[str]) -> None:
         began, machine = time.perf_counter(), describe()
         print(f"{machine['processor']}, {machine['cores']} cores, load {os.getloadavg()[0]:.1f}; "
               f"{', '.join(machine['devices'])}; jax {machine['packages']['jax']}, "
-              f"native code: {machine['native_maze']}")  # fmt: skip
+              f"native code: {', '.join(map(' '.join, machine['native'].items()))}")  # fmt: skip
         print(_COLUMNS.format("part", "what", "per second", "", "times as fast as"), flush=True)
         found = []
         sources = [measure.growth] if values["growth"] else [measure.PARTS[part] for part in parts]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from jedax import native
 from jedax.errors import JedaxError, check_choice, fail
+from jedax.native import choose
+from jedax.native import repertoire as native
 from jedax.repertoire.nearest import Tiles, make_tiles, nearest_of_all, nearest_of_tile
 from jedax.types import Array, Float, Int
 
@@ -67,8 +68,8 @@ class Cells:
         if tiles is None:
             return nearest_of_all(self.centroids, descriptors)
         # Accelerators look at all centroids in less time than it takes to see whether a descriptor is outside.
-        on_cpu = self._assign_natively if native.available() else self._assign_by_tiles
-        return native.choose(descriptors, on_cpu=on_cpu, elsewhere=lambda d: nearest_of_all(self.centroids, d))
+        on_cpu = self._assign_natively if native.KERNEL.available else self._assign_by_tiles
+        return choose(descriptors, on_cpu=on_cpu, elsewhere=lambda d: nearest_of_all(self.centroids, d))
 
     def _assign_natively(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         assert self._tiles is not None

@@ -8,13 +8,14 @@ References:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 
-from jedax import native
 from jedax.errors import fail
+from jedax.native import choose
+from jedax.native import repertoire as native
 from jedax.repertoire.cells import Cells
 from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
@@ -187,10 +188,10 @@ class Repertoire:
         acceptance: Acceptance,
     ) -> tuple[Repertoire, Insertion]:
         single = all(values.dtype == jnp.float32 for values in (genotypes, self.genotypes, evaluation.fitness))
-        if not (acceptance.is_hard and single and native.available()):
+        if not (acceptance.is_hard and single and native.KERNEL.available):
             return self.add_in_jax(cells, genotypes, evaluation, when, acceptance)
         evaluation = Evaluation(evaluation.fitness, evaluation.descriptor)
-        return native.choose(
+        return choose(
             self, genotypes, evaluation, jnp.asarray(when, jnp.int32),
             on_cpu=lambda self, *batch: self._add_natively(cells, *batch),
             elsewhere=lambda self, *batch: self.add_in_jax(cells, *batch, acceptance),
@@ -200,9 +201,9 @@ class Repertoire:
         self, cells: Cells, genotypes: Float[Array, "batch params"], evaluation: Evaluation, when: Int[Array, ""]
     ) -> tuple[Repertoire, Insertion]:
         cell = cells.assign(evaluation.descriptor)
-        stored = [getattr(self, entry.name) for entry in fields(self)]
-        found = native.add(cell, evaluation.fitness, evaluation.descriptor, genotypes, when, stored, cells.bounds)
-        return Repertoire(*found[: len(stored)]), Insertion(*found[len(stored) :])
+        fitness, descriptor = evaluation.fitness, evaluation.descriptor
+        stored, insertion = native.add(cell, fitness, descriptor, genotypes, when, vars(self), cells.bounds)
+        return Repertoire(**stored), Insertion(**insertion)
 
     def add_in_jax(
         self,

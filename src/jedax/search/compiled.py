@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from jedax import native
 from jedax.methods.base import Method
+from jedax.native import random as native_random
 from jedax.sampling import aggregate
 from jedax.search import devices, failures
 from jedax.search.engines.base import Engine
@@ -135,7 +135,7 @@ class Programs:
         """Return the initial batch of one replica."""
         batch = self.method.num_initial
         keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
-        return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(native.drawn_by_jax(keys))])[:batch]
+        return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(native_random.jax_keys(keys))])[:batch]
 
     def _init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         """Return the state of one replica after its initial batch."""
@@ -146,7 +146,7 @@ class Programs:
         return jax.random.split(_stream(root, _GENERATION, state.generation), 3)
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        key = native.drawn_by_jax(key)
+        key = native_random.jax_keys(key)
         needs_transitions = self.method.needs_transitions
         evaluate = self.task.evaluate_with_transitions if needs_transitions else self.task.evaluate_batch
         num_shares = devices.describe(self.mesh)[devices.POPULATION]
@@ -276,4 +276,5 @@ def reevaluation_key(seed: int) -> PRNGKeyArray:
 
 def replica_roots(seed: int, replicas: int) -> PRNGKeyArray:
     """Return the keys from which all random numbers of each replica derive: those of seeds `seed + r`."""
-    return native.drawn_natively(jax.vmap(jax.random.key)(jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed)))
+    seeds = jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed)
+    return native_random.native_keys(jax.vmap(jax.random.key)(seeds))

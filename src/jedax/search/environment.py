@@ -27,8 +27,8 @@ def describe() -> dict[str, Any]:
     """Return versions, machine, command line and git revision; what cannot be found out is null."""
     import jax
 
+    from jedax import native
     from jedax._version import __version__
-    from jedax.native import maze as native
 
     return {
         "jedax": __version__,
@@ -41,7 +41,7 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "cores": num_cores(),
         "devices": [f"{device.platform}: {device.device_kind}" for device in jax.devices()],
-        "native_maze": str(native.status()),
+        "native": {kernel: str(status) for kernel, status in native.status().items()},
     }
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jedax import native
 from jedax.errors import JedaxError
+from jedax.native import random as native_random
 
 FORMAT = 1
 _TENSORS, _MANIFEST = "state.safetensors", "manifest.json"
@@ -111,7 +111,8 @@ def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> 
             raise CorruptError(f"state: expected {name} as {expected.dtype}{expected.shape}, got {got}; "
                                "it belongs to another run.")  # fmt: skip
         typed = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        leaves.append(native.wrap_as(leaf.dtype, array) if typed else jax.numpy.asarray(array).astype(leaf.dtype))
+        wrap = native_random.wrap_keys if typed else jax.numpy.asarray
+        leaves.append(wrap(array, leaf.dtype))
     return jax.tree_util.tree_unflatten(structure, leaves)
 
 

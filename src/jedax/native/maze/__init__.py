@@ -1,109 +1,67 @@
-"""The maze simulator as native code for the CPU, several times as fast as the one in JAX.
-
-The library is compiled when jedax is installed (`CMakeLists.txt`); where that was not possible, `status` says why and
-mazes are simulated in JAX. One library holds kernels for several instruction sets and takes the best one that the
-processor has; the environment variable `JEDAX_MAZE_ISA` asks for another one by name, or for `none`.
-
-The C++ beside this file: `kernel.cc` is compiled once for each instruction set and holds the episodes (`evaluate.h`,
-`record.h`), in vectors with one robot to a lane (`group.h`, `robot.h`, `maths.h`, `pack.h`, `simd.h`); `batch.cc`
-shares a call between threads, `ffi.cc` is what XLA calls.
-"""
+"""The maze simulator, several times as fast as the one in JAX (`jedax.tasks.maze`)."""
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import logging
-import math
-import os
-from pathlib import Path
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.errors import fail
-from jedax.tasks.maze.settings import MazeConfig
+from jedax.native.core import Kernel
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
-LIBRARY = "libjedax_maze.so"
-VARIABLE = "JEDAX_MAZE_ISA"
-# Numbered as in maze.h.
-_ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "silu")
-# The noise of a whole batch is drawn before it starts; more numbers than this (256 MB) are left to JAX.
+KERNEL = Kernel("maze", "evaluate", "record")
+# The noise of a whole batch is drawn before the first step; more numbers than this (256 MB) are left to JAX.
 _MOST_NOISE = 2**26
 
 
-class Status(NamedTuple):
-    """Whether there is a native simulator.
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """A maze, its robot and the layout of controllers; C++ reads all but the walls by these names (`maze.h`).
 
-    Attributes:
-        instruction_set: The one in use; None: mazes are simulated in JAX.
-        reason: Why there is none; empty where there is one.
+    Lengths are in the units of the walls, angles in radians.
     """
 
-    instruction_set: str | None
-    reason: str
-
-    def __str__(self) -> str:
-        return self.instruction_set or f"none: {self.reason}"
-
-
-@functools.cache
-def status() -> Status:
-    """Load the library if it is there, and tell; says once in the log if it is missing.
-
-    Raises:
-        JedaxError: `JEDAX_MAZE_ISA` names no instruction set that the library and this processor have.
-    """
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted == "none":
-        return Status(None, f"{VARIABLE} asks for none")
-    try:
-        names = _load(find_library())
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        logging.getLogger(__name__).warning("Mazes are simulated in JAX, not natively: %s", reason)
-        return Status(None, reason)
-    if wanted and wanted not in names:
-        raise fail(VARIABLE, expected="one of " + ", ".join([*names, "none"]), received=wanted, remedy="choose another")
-    return Status(wanted or names[0], "")
+    walls: Float[np.ndarray, "walls 4"]  # x1, y1, x2, y2 of each
+    steps: int
+    start_x: float
+    start_y: float
+    start_cos: float  # of the first heading
+    start_sin: float
+    target_x: float
+    target_y: float
+    target_radius_squared: float
+    distance_weight: float  # what one unit of distance to the target costs a robot that never arrives
+    robot_radius_squared: float
+    wheel_speed: float  # travel of a wheel in one step at action 1
+    turn: float  # half the angle of a turn for each unit by which the travel of the wheels differs
+    laser_cos: Float[np.ndarray, " lasers"]  # of the bearings from the heading
+    laser_sin: Float[np.ndarray, " lasers"]
+    laser_range: float
+    out_of_range: float  # what a laser reads that meets no wall within its range
+    laser_noise: float  # standard deviation
+    wheel_noise: float  # standard deviation
+    layers: tuple[int, ...]  # neurons of each layer of the controller, inputs and outputs included
+    activation: str  # of the hidden layers
 
 
-def find_library() -> Path:
-    """Return where the library is.
-
-    Raises:
-        FileNotFoundError: It was not built when jedax was installed.
-    """
-    for folder in __path__:  # an editable installation keeps it apart from the sources
-        if (path := Path(folder) / LIBRARY).exists():
-            return path
-    raise FileNotFoundError(
-        "it was not built when jedax was installed, which takes a C++17 compiler (GCC or Clang); "
-        "install jedax again from its sources once there is one (pip install --no-binary jedax jedax)"
-    )
+def fits(settings: Settings, count: int) -> bool:
+    """Return whether the kernel is available and the noise of `count` episodes is not too much to hold."""
+    per_step = len(settings.laser_cos) * (settings.laser_noise > 0) + 2 * (settings.wheel_noise > 0)
+    return KERNEL.available and count * (settings.steps + 1) * per_step <= _MOST_NOISE
 
 
-def fits(config: MazeConfig, count: int) -> bool:
-    """Return whether there is a native simulator and the noise of `count` episodes is not too much to hold."""
-    per_step = len(config.laser_angles) * (config.laser_noise > 0) + 2 * (config.wheel_noise > 0)
-    return status().instruction_set is not None and count * (config.steps + 1) * per_step <= _MOST_NOISE
-
-
-def evaluate(
-    config: MazeConfig, layers: tuple[int, ...], keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]
-) -> Evaluation:
+def evaluate(settings: Settings, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
     """Evaluate a batch, each member with its own key, as `Maze.evaluate` does one."""
     count = genotypes.shape[0]
     outputs = jax.ShapeDtypeStruct((count,), jnp.float32), jax.ShapeDtypeStruct((count, 2), jnp.float32)
-    fitness, descriptor = _call("jedax_maze_evaluate", outputs, config, layers, keys, genotypes)
+    fitness, descriptor = _call("evaluate", outputs, settings, keys, genotypes)
     return Evaluation(fitness, descriptor)
 
 
 def record(
-    config: MazeConfig, layers: tuple[int, ...], keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]
+    settings: Settings, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]
 ) -> tuple[
     Float[Array, "batch steps observation"],
     Float[Array, "batch steps 2"],
@@ -111,63 +69,39 @@ def record(
     Int[Array, " batch"],
 ]:
     """Return the fields of a `Trajectory` of each member of a batch, batch first."""
-    rows = (genotypes.shape[0], config.steps)
-    outputs = [jax.ShapeDtypeStruct((*rows, width), jnp.float32) for width in (layers[0], 2, 2)]
+    rows = (genotypes.shape[0], settings.steps)
+    outputs = [jax.ShapeDtypeStruct((*rows, width), jnp.float32) for width in (settings.layers[0], 2, 2)]
     outputs.append(jax.ShapeDtypeStruct(rows[:1], jnp.int32))
-    observations, actions, positions, length = _call("jedax_maze_record", outputs, config, layers, keys, genotypes)
+    observations, actions, positions, length = _call("record", outputs, settings, keys, genotypes)
     return observations, actions, positions, length
 
 
-def settings(config: MazeConfig, layers: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what the kernels are told about a maze: numbers and sizes as in `maze.h`, and walls `(walls, 4)`."""
-    x, y, heading = (float(np.float32(value)) for value in config.start)
-    angles = np.asarray(config.laser_angles, np.float32).astype(float)
-    numbers = [x, y, math.cos(heading), math.sin(heading)]
-    numbers += [*config.target, config.target_radius**2, config.distance_weight]
-    numbers += [config.robot_radius**2, config.wheel_speed, 1 / (4 * config.robot_radius)]
-    numbers += [config.laser_range, config.laser_range if config.laser_out_of_range == "range" else -1]
-    numbers += [config.laser_noise, config.wheel_noise, *np.cos(angles), *np.sin(angles)]
-    sizes = [config.steps, _ACTIVATIONS.index(config.activation), *layers]
-    walls = np.array(config.all_walls, np.float32).reshape(-1, 4)
-    return np.array(numbers, np.float32), np.array(sizes, np.int32), walls
+def _call(function: str, outputs, settings: Settings, keys: PRNGKeyArray, genotypes: Array) -> list[Array]:
+    named = dict(vars(settings))
+    walls = jnp.asarray(named.pop("walls"), jnp.float32)
+    noise = _draw_noise(settings, keys)
+    return KERNEL.call(function, outputs, genotypes.astype(jnp.float32), walls, *noise, **named)
 
 
-def _load(path: Path) -> list[str]:
-    """Register the library's handlers with JAX and return the instruction sets it can use here, the best first."""
-    library = ctypes.CDLL(str(path))
-    for name in ("jedax_maze_evaluate", "jedax_maze_record"):
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
-    library.jedax_maze_instruction_sets.restype = ctypes.c_char_p
-    return library.jedax_maze_instruction_sets().decode().split(",")
-
-
-def _call(name, outputs, config: MazeConfig, layers: tuple[int, ...], keys: PRNGKeyArray, genotypes) -> list[Array]:
-    numbers, sizes, walls = settings(config, layers)
-    call = jax.ffi.ffi_call(name, outputs, vmap_method="broadcast_all")
-    noise = _draw_noise(config, keys)
-    return call(genotypes.astype(jnp.float32), jnp.asarray(walls), *noise, numbers=numbers, sizes=sizes)
-
-
-def _draw_noise(config: MazeConfig, keys: PRNGKeyArray) -> tuple[Array, Array]:
+def _draw_noise(settings: Settings, keys: PRNGKeyArray) -> tuple[Array, Array]:
     """Draw the standard normal numbers that `Maze.evaluate` draws step by step from the same keys.
 
     Returns:
         For the lasers `(batch, steps + 1, lasers)`, before the first step and after each, and for the wheels
         `(batch, steps, 2)`; `(0,)` where there is no noise.
     """
-    lasers = len(config.laser_angles)
+    lasers = len(settings.laser_cos)
     none = jnp.zeros(0)
 
     def draw(key: PRNGKeyArray) -> tuple[Array, Array]:
-        step_keys = jax.vmap(lambda step: jax.random.split(jax.random.fold_in(key, step)))(
-            jnp.arange(1, config.steps + 1)
-        )
+        steps = jnp.arange(1, settings.steps + 1)
+        step_keys = jax.vmap(lambda step: jax.random.split(jax.random.fold_in(key, step)))(steps)
         normal = jax.vmap(jax.random.normal, in_axes=(0, None))
         first = jax.random.normal(jax.random.fold_in(key, 0), (1, lasers))
         of_lasers = jnp.concatenate([first, normal(step_keys[:, 0], (lasers,))])
         return of_lasers, normal(step_keys[:, 1], (2,))
 
-    if config.laser_noise == 0 and config.wheel_noise == 0:
+    if settings.laser_noise == 0 and settings.wheel_noise == 0:
         return none, none
     of_lasers, of_wheels = jax.vmap(draw)(keys)
-    return of_lasers if config.laser_noise > 0 else none, of_wheels if config.wheel_noise > 0 else none
+    return of_lasers if settings.laser_noise > 0 else none, of_wheels if settings.wheel_noise > 0 else none

@@ -1,7 +1,7 @@
 // Episodes of which only the outcome matters: a lane whose robot has arrived or is stuck takes the next robot.
 #pragma once
 
-#include "group.h"
+#include "maze/group.h"
 
 namespace jedax {
 namespace {
@@ -10,17 +10,17 @@ namespace {
 template <int K>
 __attribute__((noinline)) void look_from_start(const Work& work, Group<K>& g) {
   const Settings& s = *work.settings;
-  const Posture<K> start{Pack<K>(s.n.x), Pack<K>(s.n.y), Pack<K>(s.n.cos), Pack<K>(s.n.sin)};
+  const Pose<K> start{Pack<K>(s.start_x), Pack<K>(s.start_y), Pack<K>(s.start_cos), Pack<K>(s.start_sin)};
   look_around<K, 0>(work, start, packs<K>(g.lasers));
 }
 
 // Writes the outcome of the robot in a lane whose episode has ended.
 template <int K>
-void finish(Work& work, const Group<K>& g, int lane, bool arrived) {
+void finish(const Work& work, const Group<K>& g, int lane, bool arrived) {
   const Settings& s = *work.settings;
   const int64_t robot = g.robot[lane], step = g.now - g.began[lane];
-  const float dx = s.n.target_x - g.x[lane], dy = s.n.target_y - g.y[lane];
-  const float missed = -float(s.steps) - s.n.distance_weight * __builtin_sqrtf(dx * dx + dy * dy);
+  const float dx = s.target_x - g.x[lane], dy = s.target_y - g.y[lane];
+  const float missed = -float(s.steps) - s.distance_weight * __builtin_sqrtf(dx * dx + dy * dy);
   // The position before the last step; where steps were left out, the robot stood still in them.
   const bool stood = step < s.steps && !arrived;
   work.fitness[robot] = arrived ? -float(step) : missed;
@@ -30,7 +30,7 @@ void finish(Work& work, const Group<K>& g, int lane, bool arrived) {
 
 // Puts the next robot into a lane; controllers with weights that are not finite fail at once.
 template <int K>
-bool refill(Work& work, Group<K>& g, int lane, int64_t robot, const float* start_lasers) {
+bool refill(const Work& work, Group<K>& g, int lane, int64_t robot, const float* start_lasers) {
   const Settings& s = *work.settings;
   const float* row = work.genotypes + robot * s.params;
   if (!is_finite(row, s.params)) {
@@ -47,19 +47,19 @@ bool refill(Work& work, Group<K>& g, int lane, int64_t robot, const float* start
     float length = start_lasers[i];
     if (work.laser_noise) {
       noise = work.laser_noise[robot * (s.steps + 1) * s.lasers + i];
-      length = length > s.n.laser_range ? __builtin_inff() : length;
-      const Vector heard = fma(splat(s.n.laser_noise), splat(noise), splat(length));
+      length = length > s.laser_range ? __builtin_inff() : length;
+      const Vector heard = fma(splat(s.laser_noise), splat(noise), splat(length));
       length = heard[0] > 0 ? heard[0] : 0;
     }
-    g.lasers[i * g.kLanes + lane] = length > s.n.laser_range ? s.n.beyond : length;
+    g.lasers[i * g.kLanes + lane] = length > s.laser_range ? s.out_of_range : length;
   }
   return true;
 }
 
 template <int K>
-void fill(Work& work, Group<K>& g, int lane, const float* start_lasers) {
+void fill(const Work& work, Group<K>& g, int lane, const float* start_lasers) {
   int64_t robot;
-  while (take(work, 1, robot)) {
+  while (take(*work.queue, 1, robot)) {
     if (refill(work, g, lane, robot, start_lasers)) return;
   }
 }
@@ -76,7 +76,7 @@ int64_t next_deadline(const Settings& s, const Group<K>& g) {
 
 // Ends the episodes of the lanes in `ended` and those whose time is up, and begins others.
 template <int K>
-__attribute__((noinline)) void change_robots(Work& work, Group<K>& g, uint64_t ended, uint64_t arrived,
+__attribute__((noinline)) void change_robots(const Work& work, Group<K>& g, uint64_t ended, uint64_t arrived,
                                              const float* start_lasers) {
   for (int lane = 0; lane < g.kLanes; ++lane) {
     const uint64_t bit = uint64_t{1} << lane;
@@ -90,15 +90,15 @@ __attribute__((noinline)) void change_robots(Work& work, Group<K>& g, uint64_t e
 
 // Runs a group until none of its lanes is active; with more than one register, until one is enough.
 template <int K, int kLasers, int kHidden>
-void run(Work& work, Group<K>& g, const float* start_lasers) {
+void run(const Work& work, Group<K>& g, const float* start_lasers) {
   const Settings& s = *work.settings;
   const int num_lasers = kLasers ? kLasers : s.lasers;
   const bool noisy = work.laser_noise || work.wheel_noise;
   int64_t deadline = next_deadline(s, g);
-  const Pack<K> radius_squared(s.n.robot_radius_squared), target_radius_squared(s.n.target_radius_squared);
+  const Pack<K> radius_squared(s.robot_radius_squared), target_radius_squared(s.target_radius_squared);
   while (g.active) {
-    if (K > 1 && none_left(work) && __builtin_popcountll(g.active) <= kWidth) return;
-    Posture<K> p{load_pack<K>(g.x), load_pack<K>(g.y), load_pack<K>(g.cos), load_pack<K>(g.sin)};
+    if (K > 1 && none_left(*work.queue) && __builtin_popcountll(g.active) <= kWidth) return;
+    Pose<K> p{load_pack<K>(g.x), load_pack<K>(g.y), load_pack<K>(g.cos), load_pack<K>(g.sin)};
     Pack<K> kept[kLasers ? kLasers : 1];
     Pack<K>* lasers = kLasers ? kept : packs<K>(g.lasers);
     for (int i = 0; i < kLasers; ++i) kept[i] = load_pack<K>(g.lasers + i * g.kLanes);
@@ -117,7 +117,7 @@ void run(Work& work, Group<K>& g, const float* start_lasers) {
       p = drive(s, p, action, work.wheel_noise ? packs<K>(g.wheel_noise) : nullptr);
       ++now;
       const Pack<K> clearance = look_around<K, kLasers>(work, p, lasers);
-      const Pack<K> dx = s.n.target_x - p.x, dy = s.n.target_y - p.y;
+      const Pack<K> dx = s.target_x - p.x, dy = s.target_y - p.y;
       const Masks<K> near = fma(dx, dx, dy * dy) < target_radius_squared;
       arrived = bits(near);
       ended = (arrived | bits(clearance <= radius_squared)) & g.active;
@@ -161,14 +161,14 @@ void move(const Settings& s, const Group<From>& from, Group<To>& to) {
 
 // Begins the robots from `first` on, one to a lane.
 template <int K>
-void begin(Work& work, Group<K>& g, int64_t first, int64_t count, const float* start_lasers) {
+void begin(const Work& work, Group<K>& g, int64_t first, int64_t count, const float* start_lasers) {
   for (int lane = 0; lane < count; ++lane) {
     if (!refill(work, g, lane, first + lane, start_lasers)) fill(work, g, lane, start_lasers);
   }
 }
 
 template <int kLasers, int kHidden>
-void evaluate_sizes(Work& work) {
+void evaluate_sizes(const Work& work) {
   constexpr int kMost = 2;
   const Settings& s = *work.settings;
   Buffer buffer(Group<kMost>::floats(s) + Group<1>::floats(s) + 16 * s.lasers);
@@ -177,8 +177,8 @@ void evaluate_sizes(Work& work) {
   float* start_lasers = buffer.take(16 * s.lasers);
   for (int i = 0; i < s.lasers; ++i) start_lasers[i] = narrow.lasers[i * narrow.kLanes];
   int64_t first;
-  const int64_t most = Group<kMost>::kLanes;
-  const int64_t count = take(work, work.share < most ? work.share : most, first);
+  const int64_t most = Group<kMost>::kLanes, share = work.queue->share;
+  const int64_t count = take(*work.queue, share < most ? share : most, first);
   if (count > kWidth) {
     Group<kMost> wide(s, buffer);
     begin(work, wide, first, count, start_lasers);

@@ -1,72 +1,10 @@
-// Robots under way, one in each lane: their controllers, postures and readings.
+// Robots under way, one in each lane: their controllers, poses and readings.
 #pragma once
 
-#include "robot.h"
+#include "maze/robot.h"
 
 namespace jedax {
 namespace {
-
-// Numbers too small for float32's full precision count as zero meanwhile, in whatever thread: as in XLA's, and fast.
-class FlushSmallNumbers {
- public:
-#if defined(__SSE2__)
-  FlushSmallNumbers() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
-  ~FlushSmallNumbers() { _mm_setcsr(before_); }
-
- private:
-  unsigned before_;
-#elif defined(__aarch64__)
-  FlushSmallNumbers() {
-    asm volatile("mrs %0, fpcr" : "=r"(before_));
-    asm volatile("msr fpcr, %0" : : "r"(before_ | (1ull << 24)));
-  }
-  ~FlushSmallNumbers() { asm volatile("msr fpcr, %0" : : "r"(before_)); }
-
- private:
-  uint64_t before_;
-#else
-  FlushSmallNumbers() {}
-#endif
-};
-
-// Memory for the arrays of groups, all zero, each at the start of a vector.
-class Buffer {
- public:
-  explicit Buffer(int64_t floats) : data_(static_cast<float*>(__builtin_malloc(floats * sizeof(float) + 64))) {
-    aligned_ = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(data_) + 63) & ~uintptr_t{63});
-    __builtin_memset(aligned_, 0, floats * sizeof(float));
-  }
-  ~Buffer() { __builtin_free(data_); }
-  Buffer(const Buffer&) = delete;
-  float* take(int64_t floats) {
-    float* here = aligned_;
-    aligned_ += floats;
-    return here;
-  }
-
- private:
-  float* data_;
-  float* aligned_;
-};
-
-// Takes robots that no thread has taken; returns how many there were, the first of them in `first`.
-int64_t take(Work& work, int64_t wanted, int64_t& first) {
-  first = __atomic_fetch_add(&work.next, wanted, __ATOMIC_SEQ_CST);
-  const int64_t left = work.count - first;
-  return left < 0 ? 0 : left < wanted ? left : wanted;
-}
-
-bool none_left(const Work& work) { return __atomic_load_n(&work.next, __ATOMIC_SEQ_CST) >= work.count; }
-
-bool is_finite(const float* row, int params) {
-  unsigned bad = 0;
-  for (int p = 0; p < params; ++p) {
-    unsigned value;
-    __builtin_memcpy(&value, row + p, sizeof value);
-    bad |= (value & 0x7f800000u) == 0x7f800000u;
-  }
-  return bad == 0;
-}
 
 // Robots under way, one in each active lane.
 template <int K>
@@ -97,10 +35,10 @@ struct Group {
   }
 
   void place(const Settings& s, int lane) {
-    x[lane] = last_x[lane] = s.n.x;
-    y[lane] = last_y[lane] = s.n.y;
-    cos[lane] = s.n.cos;
-    sin[lane] = s.n.sin;
+    x[lane] = last_x[lane] = s.start_x;
+    y[lane] = last_y[lane] = s.start_y;
+    cos[lane] = s.start_cos;
+    sin[lane] = s.start_sin;
   }
 
   // Lays a genotype into a lane. Bumpers come before lasers; where they are not felt, they read -1 all the time.
@@ -144,14 +82,9 @@ struct Group {
   }
 };
 
-template <int K>
-JEDAX_INLINE Pack<K>* packs(float* p) {
-  return reinterpret_cast<Pack<K>*>(p);
-}
-
 // Measures all beams, kBeams at a time (0: any number); returns the squared distance to the nearest wall.
 template <int K, int kBeams>
-JEDAX_INLINE Pack<K> look_around(const Work& work, const Posture<K>& p, Pack<K>* beams) {
+JEDAX_INLINE Pack<K> look_around(const Work& work, const Pose<K>& p, Pack<K>* beams) {
   const Settings& s = *work.settings;
   constexpr int step = kBeams ? kBeams : 1;
   Pack<K> clearance;

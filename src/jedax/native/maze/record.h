@@ -1,15 +1,15 @@
 // Whole episodes with every step, also those after the robot has arrived or got stuck.
 #pragma once
 
-#include "group.h"
+#include "maze/group.h"
 
 namespace jedax {
 namespace {
 
 // +1 for a bumper that touches a wall, -1 for one that does not: first the right, then the left.
 template <int K>
-void feel(const Settings& s, const Walls& walls, const Posture<K>& p, const Masks<K>& stuck, Pack<K>* bumpers) {
-  const Pack<K> zero(0.0f), contact(1.0f), none(-1.0f), radius_squared(s.n.robot_radius_squared);
+void feel(const Settings& s, const Walls& walls, const Pose<K>& p, const Masks<K>& stuck, Pack<K>* bumpers) {
+  const Pack<K> zero(0.0f), contact(1.0f), none(-1.0f), radius_squared(s.robot_radius_squared);
   Pack<K> right = none, left = none;
   for_nearest_points(walls, p, [&](Pack<K> dx, Pack<K> dy, Pack<K> squared) {
     const Pack<K> ahead = dx * p.cos + dy * p.sin, aside = dy * p.cos - dx * p.sin;
@@ -24,7 +24,7 @@ void feel(const Settings& s, const Walls& walls, const Posture<K>& p, const Mask
 
 // Reads the lasers; returns the squared distance to the nearest wall.
 template <int K>
-Pack<K> sense(const Work& work, Group<K>& g, const Posture<K>& p) {
+Pack<K> sense(const Work& work, Group<K>& g, const Pose<K>& p) {
   Pack<K>* lasers = packs<K>(g.lasers);
   const Pack<K> clearance = look_around<K, 0>(work, p, lasers);
   for (int i = 0; i < work.settings->lasers; ++i) {
@@ -35,7 +35,7 @@ Pack<K> sense(const Work& work, Group<K>& g, const Posture<K>& p) {
 
 // Copies what a step was for every robot: before the step its senses, the action, the position after.
 template <int K>
-void write(Work& work, const Group<K>& g, int step, const float* senses, const float* action, const Posture<K>& p) {
+void write(const Work& work, const Group<K>& g, int step, const float* senses, const float* action, const Pose<K>& p) {
   const Settings& s = *work.settings;
   alignas(64) float x[Group<K>::kLanes], y[Group<K>::kLanes];
   store(x, p.x);
@@ -54,10 +54,10 @@ void write(Work& work, const Group<K>& g, int step, const float* senses, const f
 }
 
 template <int K>
-void record_group(Work& work, Group<K>& g) {
+void record_group(const Work& work, Group<K>& g) {
   const Settings& s = *work.settings;
-  Posture<K> p{Pack<K>(s.n.x), Pack<K>(s.n.y), Pack<K>(s.n.cos), Pack<K>(s.n.sin)};
-  const Pack<K> radius_squared(s.n.robot_radius_squared), target_radius_squared(s.n.target_radius_squared);
+  Pose<K> p{Pack<K>(s.start_x), Pack<K>(s.start_y), Pack<K>(s.start_cos), Pack<K>(s.start_sin)};
+  const Pack<K> radius_squared(s.robot_radius_squared), target_radius_squared(s.target_radius_squared);
   Pack<K>* bumpers = packs<K>(g.senses);
   bumpers[0] = bumpers[1] = Pack<K>(-1.0f);
   Masks<K> stuck = radius_squared < Pack<K>(0.0f);  // none
@@ -69,14 +69,14 @@ void record_group(Work& work, Group<K>& g) {
     Pack<K> action[2];
     decide<K, 0, 0>(s, g, packs<K>(g.senses), s.lasers + 2, action);
     g.hear_noise(work, 1);
-    const Posture<K> moved = drive(s, p, action, work.wheel_noise ? packs<K>(g.wheel_noise) : nullptr);
+    const Pose<K> moved = drive(s, p, action, work.wheel_noise ? packs<K>(g.wheel_noise) : nullptr);
     p = {select(stuck, p.x, moved.x), select(stuck, p.y, moved.y), select(stuck, p.cos, moved.cos),
          select(stuck, p.sin, moved.sin)};
     write(work, g, step, g.senses, reinterpret_cast<float*>(action), p);
     const Pack<K> clearance = sense(work, g, p);
     feel(s, *work.walls, p, stuck, bumpers);
     stuck = clearance <= radius_squared;
-    const Pack<K> dx = s.n.target_x - p.x, dy = s.n.target_y - p.y;
+    const Pack<K> dx = s.target_x - p.x, dy = s.target_y - p.y;
     const uint64_t near = bits(fma(dx, dx, dy * dy) < target_radius_squared);
     for (int lane = 0; lane < g.kLanes && g.active >> lane & 1; ++lane) {
       if (near & ~arrived & uint64_t{1} << lane) work.length[g.robot[lane]] = step + 1;
@@ -86,21 +86,20 @@ void record_group(Work& work, Group<K>& g) {
   }
 }
 
-void record(Work* work) {
-  const FlushSmallNumbers flush;
-  const Settings& s = *work->settings;
+void record_all(const Work& work) {
+  const Settings& s = *work.settings;
   Buffer buffer(Group<1>::floats(s));
   Group<1> g(s, buffer);
   int64_t first;
-  while (const int64_t count = take(*work, kWidth, first)) {
+  while (const int64_t count = take(*work.queue, kWidth, first)) {
     g.active = (uint64_t{1} << count) - 1;
     for (int lane = 0; lane < count; ++lane) {
       g.robot[lane] = first + lane;
       g.began[lane] = 0;
-      g.program(s, lane, work->genotypes + (first + lane) * s.params, true);
-      work->length[first + lane] = s.steps;
+      g.program(s, lane, work.genotypes + (first + lane) * s.params, true);
+      work.length[first + lane] = s.steps;
     }
-    record_group(*work, g);
+    record_group(work, g);
   }
 }
 

@@ -1,13 +1,15 @@
 // A robot's senses, controller and wheels; what jedax.tasks.maze.robot and jedax.networks say, for a pack.
 #pragma once
 
-#include "maths.h"
+#include "core/lanes.h"
+#include "core/maths.h"
+#include "maze/maze.h"
 
 namespace jedax {
 namespace {
 
 template <int K>
-struct Posture {
+struct Pose {
   Pack<K> x, y, cos, sin;
 };
 
@@ -20,7 +22,7 @@ struct Sight {
 };
 
 template <int K, int kBeams>
-JEDAX_INLINE Sight<K, kBeams> look(const Walls& walls, const Posture<K>& p, const float* laser_cos,
+JEDAX_INLINE Sight<K, kBeams> look(const Walls& walls, const Pose<K>& p, const float* laser_cos,
                                    const float* laser_sin) {
   const Pack<K> zero(0.0f);
   Pack<K> dx[kBeams], dy[kBeams], per_x[kBeams], per_y[kBeams];
@@ -71,7 +73,7 @@ JEDAX_INLINE Sight<K, kBeams> look(const Walls& walls, const Posture<K>& p, cons
 
 // Calls `found(dx, dy, squared)` for every wall: the vector to its nearest point.
 template <int K, class Found>
-JEDAX_INLINE void for_nearest_points(const Walls& walls, const Posture<K>& p, Found found) {
+JEDAX_INLINE void for_nearest_points(const Walls& walls, const Pose<K>& p, Found found) {
   const Pack<K> zero(0.0f);
   for (int i = 0; i < walls.num_vertical; ++i) {
     const Straight& wall = walls.vertical[i];
@@ -99,24 +101,24 @@ JEDAX_INLINE void for_nearest_points(const Walls& walls, const Posture<K>& p, Fo
 // What a laser reads whose beam is this long; `noise`: standard normal.
 template <int K>
 JEDAX_INLINE Pack<K> reading(const Settings& s, Pack<K> length, const Pack<K>* noise) {
-  const Pack<K> range(s.n.laser_range), beyond(s.n.beyond);
+  const Pack<K> range(s.laser_range), out_of_range(s.out_of_range);
   if (noise) {
     length = select(range < length, Pack<K>(__builtin_inff()), length);
-    length = max(Pack<K>(0.0f), fma(Pack<K>(s.n.laser_noise), *noise, length));
+    length = max(Pack<K>(0.0f), fma(Pack<K>(s.laser_noise), *noise, length));
   }
-  return select(range < length, beyond, length);
+  return select(range < length, out_of_range, length);
 }
 
-// The posture after one step; `action` in [-1, 1]; `noise`: standard normal, for left and right wheel.
+// The pose after one step; `action` in [-1, 1]; `noise`: standard normal, for left and right wheel.
 template <int K>
-JEDAX_INLINE Posture<K> drive(const Settings& s, const Posture<K>& p, const Pack<K>* action, const Pack<K>* noise) {
-  const Pack<K> speed(s.n.wheel_speed), reverse(-s.n.wheel_speed);
+JEDAX_INLINE Pose<K> drive(const Settings& s, const Pose<K>& p, const Pack<K>* action, const Pack<K>* noise) {
+  const Pack<K> speed(s.wheel_speed), reverse(-s.wheel_speed);
   Pack<K> left = action[0] * speed, right = action[1] * speed;
   if (noise) {
-    left = min(speed, max(reverse, fma(Pack<K>(s.n.wheel_noise), noise[0], left)));
-    right = min(speed, max(reverse, fma(Pack<K>(s.n.wheel_noise), noise[1], right)));
+    left = min(speed, max(reverse, fma(Pack<K>(s.wheel_noise), noise[0], left)));
+    right = min(speed, max(reverse, fma(Pack<K>(s.wheel_noise), noise[1], right)));
   }
-  const Pack<K> half = (right - left) * s.n.turn;
+  const Pack<K> half = (right - left) * s.turn;
   Pack<K> sinc, cos;
   sinc_cos(s.largest, half, sinc, cos);
   const Pack<K> sin = half * sinc;
@@ -124,27 +126,6 @@ JEDAX_INLINE Posture<K> drive(const Settings& s, const Posture<K>& p, const Pack
   const Pack<K> middle_cos = fnma(p.sin, sin, p.cos * cos), middle_sin = fma(p.cos, sin, p.sin * cos);
   return {fma(chord, middle_cos, p.x), fma(chord, middle_sin, p.y), fnma(middle_sin, sin, middle_cos * cos),
           fma(middle_cos, sin, middle_sin * cos)};
-}
-
-// One layer: for each output its bias, then its weights, each a pack. Sums are taken in this order.
-template <int K>
-JEDAX_INLINE void layer(const float* weights, int inputs, int outputs, const Pack<K>* in, Pack<K>* sums) {
-  constexpr int lanes = K * kWidth, block = 4;
-  const int row = (inputs + 1) * lanes;
-  int j = 0;
-  for (; j + block <= outputs; j += block, weights += block * row) {
-    Pack<K> sum[block];
-    for (int b = 0; b < block; ++b) sum[b] = load_pack<K>(weights + b * row);
-    for (int i = 0; i < inputs; ++i) {
-      for (int b = 0; b < block; ++b) sum[b] = fma(in[i], load_pack<K>(weights + b * row + (i + 1) * lanes), sum[b]);
-    }
-    for (int b = 0; b < block; ++b) sums[j + b] = sum[b];
-  }
-  for (; j < outputs; ++j, weights += row) {
-    Pack<K> sum = load_pack<K>(weights);
-    for (int i = 0; i < inputs; ++i) sum = fma(in[i], load_pack<K>(weights + (i + 1) * lanes), sum);
-    sums[j] = sum;
-  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "walls.h"
+#include "maze/walls.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "maze.h"
+#include "maze/maze.h"
 
 namespace jedax {
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jedax import networks as policy
 from jedax.errors import fail
@@ -139,16 +140,17 @@ class Maze(ConfiguredTask):
         return jax.tree.map(lambda value: jnp.where(finite, value, jnp.nan), evaluation)
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch; on a CPU with the native simulator, see `jedax.native.maze`.
+        """Evaluate a batch; on a CPU in native code (`jedax.native.maze`) where it is available.
 
-        The native one returns the same bits for a controller whatever else is in the batch. It rounds in its own
-        way: a few robots that graze a wall may end elsewhere than those of `evaluate`.
+        Native code returns the same bits for a controller whatever else is in the batch. It rounds in its own way: a
+        few robots that graze a wall may end elsewhere than with `evaluate`.
         """
         self._check_batch(genotypes)
         keys = member_keys(key, genotypes.shape[0])
-        if not native.fits(self.config, genotypes.shape[0]):
+        settings = self.native_settings()
+        if not native.fits(settings, genotypes.shape[0]):
             return self.evaluate_in_jax(keys, genotypes)
-        natively = partial(native.evaluate, self.config, self.layer_sizes)
+        natively = partial(native.evaluate, settings)
         return choose(keys, genotypes, on_cpu=natively, elsewhere=self.evaluate_in_jax)
 
     def evaluate_in_jax(self, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
@@ -234,13 +236,43 @@ class Maze(ConfiguredTask):
         """Return every step of one episode of each genotype, batch first; `key` as in `evaluate_batch`."""
         self._check_batch(genotypes)
         keys = member_keys(key, genotypes.shape[0])
-        if not native.fits(self.config, genotypes.shape[0]):
+        settings = self.native_settings()
+        if not native.fits(settings, genotypes.shape[0]):
             return jax.vmap(self.rollout)(keys, genotypes)
 
         def natively(keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
-            return Trajectory(*native.record(self.config, self.layer_sizes, keys, genotypes))
+            return Trajectory(*native.record(settings, keys, genotypes))
 
         return choose(keys, genotypes, on_cpu=natively, elsewhere=jax.vmap(self.rollout))
+
+    def native_settings(self) -> native.Settings:
+        """Return the maze, the robot and the layout of controllers for native code."""
+        config = self.config
+        x, y, heading = (float(np.float32(value)) for value in config.start)
+        angles = np.asarray(config.laser_angles, np.float32).astype(float)
+        return native.Settings(
+            walls=np.array(config.all_walls, np.float32).reshape(-1, 4),
+            steps=config.steps,
+            start_x=x,
+            start_y=y,
+            start_cos=math.cos(heading),
+            start_sin=math.sin(heading),
+            target_x=config.target[0],
+            target_y=config.target[1],
+            target_radius_squared=config.target_radius**2,
+            distance_weight=config.distance_weight,
+            robot_radius_squared=config.robot_radius**2,
+            wheel_speed=config.wheel_speed,
+            turn=1 / (4 * config.robot_radius),
+            laser_cos=np.cos(angles),
+            laser_sin=np.sin(angles),
+            laser_range=config.laser_range,
+            out_of_range=config.laser_range if config.laser_out_of_range == "range" else -1.0,
+            laser_noise=config.laser_noise,
+            wheel_noise=config.wheel_noise,
+            layers=self.layer_sizes,
+            activation=config.activation,
+        )
 
     def _begin(self, key: PRNGKeyArray) -> Episode:
         x, y, heading = (jnp.float32(v) for v in self.config.start)

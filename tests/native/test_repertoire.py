@@ -1,16 +1,16 @@
-"""The native code returns the bits of what JAX computes."""
+"""Native code for repertoires returns the bits of JAX."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jedax import native
+from jedax.native.repertoire import KERNEL
 from jedax.repertoire import Acceptance, Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.types import Evaluation
 
-pytestmark = pytest.mark.skipif(not native.available(), reason="jedax was built without a compiler")
+pytestmark = pytest.mark.skipif(not KERNEL.available, reason=str(KERNEL.status))
 
 CELLS = {
     "cvt": make_cells(((0.0, 0.0), (1.0, 1.0)), 200),
@@ -105,45 +105,3 @@ def test_nearest(name):
     np.testing.assert_array_equal(
         jax.vmap(cells._assign_natively)(points[:20_000].reshape(8, 2_500, -1)).ravel(), theirs[:20_000]
     )
-
-
-class TestRandomNumbers:
-    keys = jax.random.key(7), native.drawn_natively(jax.random.key(7))
-
-    @pytest.mark.parametrize("shape", [(), (1,), (33,), (5, 7), (3, 1000), (0, 4)])
-    def test_bits(self, shape):
-        one, other = (jax.random.bits(key, shape) for key in self.keys)
-        np.testing.assert_array_equal(one, other)
-
-    @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-    def test_other_widths(self, dtype):
-        one, other = (jax.random.bits(key, (9,), dtype) for key in self.keys)
-        np.testing.assert_array_equal(one, other)
-
-    def test_streams(self):
-        """Keys made of keys, one by one and many at once, and what is drawn with them."""
-
-        def draw(key):
-            key = jax.random.fold_in(jax.random.fold_in(key, 3), jnp.int32(2**31 - 1))
-            rows = jax.vmap(lambda k: jax.random.normal(k, (5,)))(jax.random.split(key, (4,)))
-            folded = jax.vmap(lambda i: jax.random.uniform(jax.random.fold_in(key, i)))(jnp.arange(6))
-            choice = jax.random.choice(key, 50, (8,), replace=False)
-            return rows, folded, choice, jax.random.permutation(key, 20), jax.random.randint(key, (9,), 0, 1000)
-
-        one, other = (jax.jit(draw)(key) for key in self.keys)
-        assert_same(one, other)
-
-    def test_there_and_back(self):
-        key, natively = self.keys
-        assert natively.dtype != key.dtype
-        assert native.drawn_by_jax(natively).dtype == key.dtype
-        assert_same(jax.random.key_data(native.drawn_by_jax(natively)), jax.random.key_data(key))
-        assert_same(
-            jax.random.key_data(jax.random.key(5)), jax.random.key_data(jax.random.key(5, impl=native.key_type()))
-        )
-
-    def test_stored_keys_are_drawn_from_as_before(self):
-        for key in self.keys:
-            again = native.wrap_as(key.dtype, np.asarray(jax.random.key_data(key)))
-            assert again.dtype == key.dtype
-            assert_same(jax.random.bits(again, (4,)), jax.random.bits(key, (4,)))

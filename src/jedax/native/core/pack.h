@@ -3,7 +3,7 @@
 // Their dependency chains do not touch, so that the processor has work while one of them waits for a result.
 #pragma once
 
-#include "simd.h"
+#include "core/simd.h"
 
 namespace jedax {
 namespace {

@@ -1,146 +1,27 @@
-// Adding a batch to a repertoire, and the nearest centroid: what jedax/repertoire does in JAX, in one pass each.
+// Adds a batch to a repertoire, and finds the nearest centroids: in one pass each, with the bits of jedax.repertoire.
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
 
-#include "xla/ffi/api/ffi.h"
-
-namespace ffi = xla::ffi;
+#include "core/ffi.h"
+#include "repertoire/nearest.h"
 
 namespace jedax {
 namespace {
 
-using Floats = ffi::Buffer<ffi::F32>;
-using Ints = ffi::Buffer<ffi::S32>;
-using Bools = ffi::Buffer<ffi::PRED>;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-struct Search {
-  const float *centroids, *lows, *highs;
-  const int32_t *candidates, *shape;
-  int64_t cells, dimensions, slots;
-};
-
-// The tiles of a block of points are found side by side, as lanes of one vector, and fetched meanwhile.
-constexpr int64_t kBlock = 16;
-
-// XLA fuses the multiplications with the additions where the processor can, and nearly equal distances depend on it.
-template <bool fused, int dimensions>
-inline __attribute__((always_inline)) float squared_distance(const float* a, const float* b) {
-  float sum = (a[0] - b[0]) * (a[0] - b[0]);
-  for (int i = 1; i < dimensions; ++i) {
-    const float difference = a[i] - b[i];
-    sum = fused ? __builtin_fmaf(difference, difference, sum) : sum + difference * difference;
-  }
-  return sum;
-}
-
-template <bool fused, int dimensions>
-inline __attribute__((always_inline)) int32_t nearest_of_all(const Search& search, const float* point) {
-  int32_t found = 0;
-  float least = std::numeric_limits<float>::infinity();
-  for (int64_t index = 0; index < search.cells; ++index) {
-    const float squared = squared_distance<fused, dimensions>(point, search.centroids + index * dimensions);
-    if (squared < least) least = squared, found = int32_t(index);
-  }
-  return found;
-}
-
-template <bool fused, int dimensions>
-inline __attribute__((always_inline)) void nearest_of_block(const Search& search, const float* points, int32_t* cells) {
-  int32_t row[kBlock], outside[kBlock], found[kBlock], any = 0;
-  for (int64_t j = 0; j < kBlock; ++j) {
-    int32_t tile = 0, out = 0;
-    for (int i = 0; i < dimensions; ++i) {
-      const float at = points[j * dimensions + i], low = search.lows[i], high = search.highs[i];
-      out |= int32_t(at < low) | int32_t(at > high);
-      const float end = float(search.shape[i] - 1), place = (at - low) / (high - low) * float(search.shape[i]);
-      // What is not a number goes to the first tile.
-      const float above = place > 0 ? place : 0;
-      tile = tile * search.shape[i] + int32_t(above < end ? above : end);
-    }
-    row[j] = tile * int32_t(search.slots);
-    __builtin_prefetch(search.candidates + row[j]);
-    outside[j] = out;
-    any |= out;
-  }
-  for (int64_t j = 0; j < kBlock; ++j) {
-    const int32_t* candidates = search.candidates + row[j];
-    const float* point = points + j * dimensions;
-    int32_t last = candidates[0], nearest = last;
-    float least = squared_distance<fused, dimensions>(point, search.centroids + last * dimensions);
-    // A tile repeats its last candidate.
-    for (int32_t slot = 1; slot < search.slots && candidates[slot] != last; ++slot) {
-      last = candidates[slot];
-      const float squared = squared_distance<fused, dimensions>(point, search.centroids + last * dimensions);
-      nearest = squared < least ? last : nearest;
-      least = squared < least ? squared : least;
-    }
-    found[j] = nearest;
-  }
-  if (any != 0) {
-    for (int64_t j = 0; j < kBlock; ++j) {
-      if (outside[j] != 0) found[j] = nearest_of_all<fused, dimensions>(search, points + j * dimensions);
-    }
-  }
-  std::memcpy(cells, found, sizeof(found));
-}
-
-template <bool fused, int dimensions>
-inline __attribute__((always_inline)) void nearest_of_each(const Search& search, const float* points, int64_t count,
-                                                           int32_t* cells) {
-  int64_t i = 0;
-  for (; i + kBlock <= count; i += kBlock) {
-    nearest_of_block<fused, dimensions>(search, points + i * dimensions, cells + i);
-  }
-  if (i == count) return;
-  float rest[kBlock * dimensions] = {};
-  int32_t found[kBlock];
-  std::memcpy(rest, points + i * dimensions, sizeof(float) * size_t((count - i) * dimensions));
-  nearest_of_block<fused, dimensions>(search, rest, found);
-  std::memcpy(cells + i, found, sizeof(int32_t) * size_t(count - i));
-}
-
-template <bool fused>
-inline __attribute__((always_inline)) void nearest(const Search& search, const float* points, int64_t count,
-                                                   int32_t* cells) {
-  if (search.dimensions == 1) nearest_of_each<fused, 1>(search, points, count, cells);
-  if (search.dimensions == 2) nearest_of_each<fused, 2>(search, points, count, cells);
-  if (search.dimensions == 3) nearest_of_each<fused, 3>(search, points, count, cells);
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,fma"))) void nearest_avx512(const Search& search,
-                                                                                      const float* points,
-                                                                                      int64_t count, int32_t* cells) {
-  nearest<true>(search, points, count, cells);
-}
-
-__attribute__((target("avx2,fma"))) void nearest_avx2(const Search& search, const float* points, int64_t count,
-                                                      int32_t* cells) {
-  nearest<true>(search, points, count, cells);
-}
-#endif
 
 ffi::Error assign(Floats points, Floats centroids, Ints candidates, ffi::Span<const int32_t> shape,
                   ffi::Span<const float> lows, ffi::Span<const float> highs, ffi::Result<Ints> cells) {
   const int64_t dimensions = int64_t(shape.size());
-  if (dimensions < 1 || dimensions > 3) return ffi::Error::InvalidArgument("one to three dimensions");
+  if (dimensions < 1 || dimensions > 3) return ffi::Error::InvalidArgument("shape: one to three dimensions");
   const Search search{centroids.typed_data(), lows.begin(),  highs.begin(), candidates.typed_data(),
                       shape.begin(),          int64_t(centroids.element_count()) / dimensions, dimensions,
                       candidates.dimensions().back()};
-  const int64_t count = int64_t(cells->element_count());
-#if defined(__x86_64__)
-  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  const bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const auto run = wide && fma ? nearest_avx512 : fma ? nearest_avx2 : nearest<false>;
-#else
-  const auto run = nearest<true>;
-#endif
-  run(search, points.typed_data(), count, cells->typed_data());
+  // XLA fuses where the processor can, and which of two nearly equal distances is smaller depends on it.
+  JEDAX_CHOSEN(nearest)(search, fma(), points.typed_data(), int64_t(cells->element_count()), cells->typed_data());
   return ffi::Error::Success();
 }
 
@@ -310,23 +191,19 @@ ffi::Error add(ffi::RemainingArgs inputs, ffi::Span<const float> lows, ffi::Span
 }  // namespace
 }  // namespace jedax
 
-#pragma GCC visibility push(default)
+JEDAX_HANDLER(jedax_repertoire_nearest, jedax::assign,
+              ffi::Ffi::Bind()
+                  .Arg<jedax::Floats>()
+                  .Arg<jedax::Floats>()
+                  .Arg<jedax::Ints>()
+                  .Attr<ffi::Span<const int32_t>>("shape")
+                  .Attr<ffi::Span<const float>>("lows")
+                  .Attr<ffi::Span<const float>>("highs")
+                  .Ret<jedax::Ints>())
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(jedax_nearest, jedax::assign,
-                              ffi::Ffi::Bind()
-                                  .Arg<jedax::Floats>()
-                                  .Arg<jedax::Floats>()
-                                  .Arg<jedax::Ints>()
-                                  .Attr<ffi::Span<const int32_t>>("shape")
-                                  .Attr<ffi::Span<const float>>("lows")
-                                  .Attr<ffi::Span<const float>>("highs")
-                                  .Ret<jedax::Ints>());
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(jedax_repertoire_add, jedax::add,
-                              ffi::Ffi::Bind()
-                                  .RemainingArgs()
-                                  .Attr<ffi::Span<const float>>("lows")
-                                  .Attr<ffi::Span<const float>>("highs")
-                                  .RemainingRets());
-
-#pragma GCC visibility pop
+JEDAX_HANDLER(jedax_repertoire_add, jedax::add,
+              ffi::Ffi::Bind()
+                  .RemainingArgs()
+                  .Attr<ffi::Span<const float>>("lows")
+                  .Attr<ffi::Span<const float>>("highs")
+                  .RemainingRets())

@@ -1,8 +1,8 @@
-// tanh, sine, cosine and the activations of the hidden layers, for packs.
+// Functions of packs: tanh, sine, cosine, activations and layers of a network.
 #pragma once
 
-#include "maze.h"
-#include "pack.h"
+#include "core/activations.h"
+#include "core/pack.h"
 
 namespace jedax {
 namespace {
@@ -97,6 +97,26 @@ JEDAX_PACK void sinc_cos(float largest, Pack<K> angle, Pack<K>& sinc, Pack<K>& c
   }
   sinc = load_pack<K>(sines);
   cos = load_pack<K>(cosines);
+}
+
+// One layer of a network. `weights`: for each output its bias, then its weights, each a pack; sums are in this order.
+JEDAX_PACK void layer(const float* weights, int inputs, int outputs, const Pack<K>* in, Pack<K>* sums) {
+  constexpr int lanes = K * kWidth, block = 4;
+  const int row = (inputs + 1) * lanes;
+  int j = 0;
+  for (; j + block <= outputs; j += block, weights += block * row) {
+    Pack<K> sum[block];
+    for (int b = 0; b < block; ++b) sum[b] = load_pack<K>(weights + b * row);
+    for (int i = 0; i < inputs; ++i) {
+      for (int b = 0; b < block; ++b) sum[b] = fma(in[i], load_pack<K>(weights + b * row + (i + 1) * lanes), sum[b]);
+    }
+    for (int b = 0; b < block; ++b) sums[j + b] = sum[b];
+  }
+  for (; j < outputs; ++j, weights += row) {
+    Pack<K> sum = load_pack<K>(weights);
+    for (int i = 0; i < inputs; ++i) sum = fma(in[i], load_pack<K>(weights + (i + 1) * lanes), sum);
+    sums[j] = sum;
+  }
 }
 
 #undef JEDAX_PACK

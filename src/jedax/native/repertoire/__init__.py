@@ -1,0 +1,73 @@
+"""Adding a batch to a repertoire, and the nearest centroid: one native call each, with the bits of JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jedax.native.core import Kernel
+from jedax.types import Array, Float, Int
+
+KERNEL = Kernel("repertoire", "add", "nearest")
+Bounds = tuple[tuple[float, ...], tuple[float, ...]]
+
+# The fields of `Repertoire` and of `Insertion` in the order in which repertoire.cc takes and returns them.
+_STORED = (
+    "genotypes", "fitness", "thresholds", "descriptors", "counts", "improved_at",
+    "best_genotype", "best_fitness", "best_descriptor", "num_failed", "num_outside",
+)  # fmt: skip
+_INSERTION = {"stored": jnp.bool_, "status": jnp.int32, "improvement": jnp.float32}
+
+
+def nearest(
+    points: Float[Array, "*batch d"],
+    centroids: Float[np.ndarray, "cells d"],
+    candidates: Int[np.ndarray, "tiles slots"],
+    shape: tuple[int, ...],
+    bounds: Bounds,
+) -> Int[Array, "*batch"]:
+    """Return what `jedax.repertoire.nearest.nearest_of_tile` does."""
+    return KERNEL.call(
+        "nearest", jax.ShapeDtypeStruct(points.shape[:-1], jnp.int32),
+        points.astype(jnp.float32), jnp.asarray(centroids), jnp.asarray(candidates),
+        vmap_method="expand_dims", shape=shape, **_box(bounds),
+    )  # fmt: skip
+
+
+def add(
+    cell: Int[Array, " batch"],
+    fitness: Float[Array, " batch"],
+    descriptor: Float[Array, "batch d"],
+    genotypes: Float[Array, "batch params"],
+    when: Int[Array, ""],
+    stored: dict[str, Array],
+    bounds: Bounds,
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Add a batch to a hard repertoire.
+
+    Args:
+        cell: The cell of each member; any cell for one that failed.
+        fitness: The fitness of each member.
+        descriptor: The descriptor of each member.
+        genotypes: The batch.
+        when: The new `improved_at` of the cells that change.
+        stored: The fields of a `Repertoire`; their memory is used up where possible.
+        bounds: The bounds of the descriptors.
+
+    Returns:
+        The new fields of the repertoire, and the fields of an `Insertion`.
+    """
+    inputs = [cell, fitness, descriptor, genotypes, when, *(stored[name] for name in _STORED)]
+    outputs = [jax.ShapeDtypeStruct(stored[name].shape, stored[name].dtype) for name in _STORED]
+    outputs += [jax.ShapeDtypeStruct(fitness.shape, dtype) for dtype in _INSERTION.values()]
+    aliases = {5 + i: i for i in range(len(_STORED))}
+    found = KERNEL.call("add", outputs, *inputs, aliases=aliases, **_box(bounds))
+    return dict(zip(_STORED, found, strict=False)), dict(zip(_INSERTION, found[len(_STORED) :], strict=True))
+
+
+def _box(bounds: Bounds) -> dict[str, Any]:
+    lows, highs = (np.array(bound, np.float32) for bound in bounds)
+    return {"lows": lows, "highs": highs}
