@@ -15,10 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax import networks as policy
-from jedax.methods.registry import method_defaults
+from jedax.methods.registry import make_method, method_defaults
 from jedax.search.compiled import replica_roots
 from jedax.search.programs import programs_for
-from jedax.store.run import make_method
 from jedax.tasks import make
 
 

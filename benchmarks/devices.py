@@ -26,10 +26,10 @@ def measure(name, rounds):
     import numpy as np
 
     import jedax
+    from jedax.methods.registry import make_method
     from jedax.search import devices
     from jedax.search.compiled import replica_roots
     from jedax.search.programs import programs_for
-    from jedax.store.run import make_method
     from jedax.tasks import make
 
     task_name, task_settings, settings, replicas, generations = CASES[name]

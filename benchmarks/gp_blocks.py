@@ -23,7 +23,7 @@ from jax import lax
 from jedax.gp import GPData, GPSettings
 from jedax.gp.likelihood import Standardised, factorise, standardise
 from jedax.gp.model import kernel_and_distance
-from jedax.search import environment
+from jedax.gp.threads import one_blas_thread
 
 _TILE = 128
 _SETTINGS = GPSettings()
@@ -107,7 +107,7 @@ def main() -> None:
     right = np.linalg.slogdet(exact)[1] / 2
     args = jnp.asarray(x.T), jnp.asarray(1 / counts, jnp.float32), cut
     print(f"{rows} rows\tms\tnats off\tcompile s")
-    with environment.one_blas_thread():
+    with one_blas_thread():
         for function in (by_tiles, by_columns, by_lapack):
             seconds, compiling, value = measure(function, *args)
             print(f"{function.__name__}\t{1e3 * seconds:.1f}\t{value - right:+.3f}\t{compiling:.2f}")

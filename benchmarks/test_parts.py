@@ -17,9 +17,9 @@ import pytest
 
 from jedax.es import make_strategy
 from jedax.gp import GPData, GPSettings, condition, fit, predict
+from jedax.gp.threads import one_blas_thread
 from jedax.native import random as native_random
 from jedax.repertoire import Cells, Repertoire
-from jedax.search import environment
 from jedax.tasks import make
 from jedax.types import Evaluation
 
@@ -114,5 +114,5 @@ def test_gp(benchmark, step, rows):
         "predict": (predict, (condition(settings, start, data), data.x)),
     }
     function, arguments = steps[step]
-    with environment.one_blas_thread():
+    with one_blas_thread():
         timed(benchmark, function, *arguments, turns=1, unit=f"{rows} rows")

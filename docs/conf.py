@@ -15,10 +15,10 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax
 
 import jedax
-from jedax.search import environment
+from jedax.search.compile_cache import keep_compiled_programs
 
 # The pages' own processes share what has been compiled, also with the next build.
-environment.keep_compiled_programs()
+keep_compiled_programs()
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(jax.config.jax_compilation_cache_dir)
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 

@@ -18,7 +18,7 @@ from jedax.bench.bench import bench
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import Grid
 from jedax.bench.progress import BenchProgress
-from jedax.search import environment
+from jedax.search.compile_cache import keep_compiled_programs
 from jedax.store.files import write_atomic, write_json
 
 HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ def parser(names: Iterable[str]) -> argparse.ArgumentParser:
 
 def run(grid: Grid, runs: Path) -> None:
     """Run what is left of a grid."""
-    environment.keep_compiled_programs()
+    keep_compiled_programs()
     outcome = bench(grid, runs, progress=BenchProgress(sys.stderr))
     for path, message in outcome.failed:
         print(f"failed: {path}: {message}")

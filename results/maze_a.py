@@ -24,7 +24,7 @@ from keeping import fill_in
 
 import jedax
 from jedax.report import plots
-from jedax.search import environment
+from jedax.search.compile_cache import keep_compiled_programs
 from jedax.store.files import write_atomic
 
 HERE = Path(__file__).parent / "maze-a"
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--evaluations", type=int, default=1_000_000)
     options = parser.parse_args()
-    environment.keep_compiled_programs()
+    keep_compiled_programs()
     rows = run_all(options.runs, options.seeds, options.evaluations)
     HERE.mkdir(exist_ok=True)
     write_tables(rows)

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from jedax.search import environment
+from jedax.store import environment
 from jedax.store.files import write_atomic
 
 ROOT = Path(__file__).parents[1]

@@ -15,7 +15,7 @@ from jedax import native
 from jedax.errors import JedaxError
 from jedax.native import core
 from jedax.repertoire.cells import make_cells
-from jedax.search import environment
+from jedax.store import environment
 from jedax.tasks import make
 
 KERNELS = [importlib.import_module(f"jedax.native.{name}").KERNEL for name in core.KERNELS]

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jedax.report.found import find
+import jedax
 from jedax.report.head import head_of
 from jedax.search.failures import ALL_FAILED
 
@@ -13,7 +13,7 @@ from jedax.search.failures import ALL_FAILED
 @pytest.fixture(scope="module")
 def found(maze_run):
     """Two seeds; the goal is -250."""
-    return find(maze_run)
+    return jedax.load(maze_run, partial=True)
 
 
 def with_best(found, *best):

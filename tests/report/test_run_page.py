@@ -293,7 +293,7 @@ def test_a_half_written_run_shows_what_is_there(browser, copy):
     with opened(browser, write_report(copy).as_uri()) as page:
         text = page.inner_text(".notice")
         for name in ("summary.json", "environment.json", "history.jsonl"):
-            assert f"there is no {name}" in text
+            assert f"{name} is missing or empty" in text
         # The solutions of the checkpoint.
         assert page.is_visible("#map")
         assert page.is_hidden("#replay")
@@ -319,8 +319,8 @@ def test_only_settings(copy):
 
 
 @pytest.mark.parametrize(("name", "damage", "said"), [
-    ("summary.json", "{", "summary.json cannot be read"),
-    ("summary.json", "[]", "summary.json does not hold names and values"),
+    ("summary.json", "{", "summary.json: expected the outcome of a run, got"),
+    ("summary.json", "[]", "summary.json: expected the outcome of a run, got []"),
     ("metrics.csv", "evaluations\nx\n", "No curves: "),
     ("repertoire.safetensors", "nonsense", "expected arrays as safetensors"),
     (history.FILE, '{"at":"header","format":2}\n', "format: expected the number 1, got 2"),

@@ -1,6 +1,8 @@
 """Two processes, or two runs of one, on one directory: the second is refused, and no lock outlives its process."""
 
+import errno
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -45,7 +47,9 @@ def holder(tmp_path):
 
 
 def test_the_second_process_is_refused_until_the_first_is_killed(tmp_path, holder):
-    said = rf"expected a run that no other process works on, got process {holder.pid} on {socket.gethostname()}, at"
+    said = (
+        rf"expected a directory that no other process writes to, got process {holder.pid} on {socket.gethostname()}, at"
+    )
     with pytest.raises(LockedError, match=said):
         Lock(tmp_path)
     with pytest.raises(LockedError, match=said):
@@ -95,7 +99,7 @@ def test_a_file_that_is_no_lock_is_overwritten(tmp_path):
     with pytest.raises(LockedError, match="got process"):
         Lock(tmp_path)
     (tmp_path / FILE).write_text("[" * 100_000)
-    with pytest.raises(LockedError, match="got another process at work; wait"):
+    with pytest.raises(LockedError, match="got another process; wait"):
         Lock(tmp_path)
     lock.release()
 
@@ -134,9 +138,9 @@ def alone(tmp_path):
 
 
 def test_who_waits_too_long_is_told(alone, tmp_path):
-    said = rf"expected a directory that nobody else writes to, got process {alone.pid} on"
+    said = rf"expected a directory that no other process writes to, got process {alone.pid} on"
     with pytest.raises(LockedError, match=said):
-        alone_in(tmp_path / "new" / "run", patience=0.1).__enter__()
+        alone_in(tmp_path / "new" / "run", patience=0.1)
 
 
 @pytest.mark.parametrize("end", ["kill", "close"])
@@ -156,16 +160,54 @@ def test_a_lock_that_was_removed_holds_nobody_off(alone, tmp_path):
         assert os.listdir(tmp_path / "new") == [".run.lock"]
 
 
-def test_file_systems_without_locks(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS])
+def test_file_systems_without_locks(tmp_path, monkeypatch, number):
     import fcntl
 
     def none(handle, what):
-        raise OSError(37, "No locks available")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", none)
-    with alone_in(tmp_path / "run"):
-        pass
+    with alone_in(tmp_path / "run"), Lock(tmp_path) as lock:
+        assert lock.is_in_place()
     assert os.listdir(tmp_path) == []
+
+
+def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    (tmp_path / FILE).symlink_to(outside)
+    with pytest.raises(OSError, match=FILE):
+        Lock(tmp_path)
+    assert outside.read_text() == "precious"
+
+
+def test_a_directory_that_is_gone(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Lock(tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_new_directory_in_the_place_of_a_removed_one_is_noticed(tmp_path):
+    """The file system may give the new one the number of the old one."""
+    for _ in range(20):
+        (tmp_path / "run").mkdir()
+        lock = Lock(tmp_path / "run")
+        shutil.rmtree(tmp_path / "run")
+        (tmp_path / "run").mkdir()
+        assert not lock.is_in_place()
+        lock.release()
+        (tmp_path / "run").rmdir()
+
+
+def test_a_child_process_does_not_keep_the_lock(tmp_path):
+    """A worker that a callback has started may outlive the run."""
+    lock = Lock(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as child:
+        lock.release()
+        Lock(tmp_path).release()
+        assert child.poll() is None
+        child.kill()
 
 
 def test_settings_that_change_before_the_lock_is_had(tmp_path, small, arm, monkeypatch):

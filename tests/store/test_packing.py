@@ -34,13 +34,6 @@ def test_the_code_of_each_number():
     assert np.frombuffer(base64.b64decode(packed["data"]), "<u2").tolist() == [0, 65534, 65535, 32767]
 
 
-def test_logarithms():
-    values = np.array([1.0, 10.0, 1e6, 0.0, -1.0])
-    back = unpack(pack(values, log=True))
-    np.testing.assert_allclose(back[:3], values[:3], rtol=2e-4)
-    assert np.isnan(back[3:]).all()
-
-
 @pytest.mark.parametrize("packed", [{}, {"low": 0, "high": 1, "data": "?"}, {"low": None, "data": 3}, 7])
 def test_nothing_packed(packed):
     with pytest.raises(ValueError, match="no packed numbers"):

@@ -20,7 +20,8 @@ import numpy as np
 from jedax.bench.grids import Entry, Grid, slug
 from jedax.errors import JedaxError, fail
 from jedax.imports import load_object
-from jedax.search import api, engines, environment, host
+from jedax.search import api, engines, host
+from jedax.search.compile_cache import keep_compiled_programs
 from jedax.search.compiled import replica_roots
 from jedax.search.engines import Engine
 from jedax.search.programs import forget_programs, programs_for
@@ -244,7 +245,7 @@ def run_cell(
     Raises:
         LockedError: Another process works on it, or has finished it meanwhile.
     """
-    environment.keep_compiled_programs()
+    keep_compiled_programs()
     how: dict[str, Any] = {
         "progress": progress,
         "draw": load_object(figures, "figures") if figures else None,

@@ -13,13 +13,12 @@ from jedax.bench.foreign import COLUMNS, read_csv
 from jedax.bench.records import LeftOut, Record, Records, check_together, curves
 from jedax.errors import fail
 from jedax.store.config import CUSTOM, FullConfig
-from jedax.store.directory import RunDirectory
+from jedax.store.directory import FOLDERS, RunDirectory
 from jedax.store.run import task_of
 from jedax.tasks.registry import MAZE, is_maze_file
 
 _ENDED = ("finished", "goal")
 _SETTINGS_OF_RUN = ("stop_fitness", "start_from")  # what else changes what a method finds
-_NOT_SEARCHED = ("checkpoint", "figures")
 
 
 def read(paths: Iterable[str | Path]) -> Records:
@@ -78,7 +77,7 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
             names[:] = sorted(name for name in names if not name.startswith("."))
             here = Path(folder)
             if "config.yaml" in files:
-                names[:] = [name for name in names if name not in _NOT_SEARCHED]
+                names[:] = [name for name in names if name not in FOLDERS]
                 runs.setdefault(here.resolve(), here)
                 continue
             for name in sorted(files):

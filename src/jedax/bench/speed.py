@@ -18,9 +18,9 @@ import numpy as np
 from jedax.bench import peers
 from jedax.es import make_strategy
 from jedax.gp import GPData, GPSettings, fit
+from jedax.gp.threads import one_blas_thread
 from jedax.native import random as native_random
 from jedax.repertoire import Cells, Repertoire
-from jedax.search import environment
 from jedax.search.api import run
 from jedax.tasks import make
 from jedax.tasks.maze.task import Maze
@@ -191,7 +191,7 @@ def _evolve(params: int, population: int, seconds: float, who: tuple[str, ...]) 
 def gp(seconds: float, rows: tuple[int, ...] = (256, 1024)) -> Iterator[Figure]:
     """Yield fits per second of the weighted GP's hyperparameters; beside SciPy's L-BFGS-B on NumPy."""
     for number in rows:
-        with environment.one_blas_thread():
+        with one_blas_thread():
             yield _fit(number, seconds)
 
 

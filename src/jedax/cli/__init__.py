@@ -121,7 +121,7 @@ def _show_methods() -> None:
 
 
 def _show_machine() -> None:
-    from jedax.search.environment import describe
+    from jedax.store.environment import describe
 
     facts = describe()
     facts |= {f"{name} version": version for name, version in facts.pop("packages").items()}

@@ -34,7 +34,8 @@ def benchmark(arguments: list[str]) -> None:
     seconds = values["seconds"]
     with nothing_to_save():
         from jedax.bench import speed as measure
-        from jedax.search.environment import describe, keep_compiled_programs
+        from jedax.search.compile_cache import keep_compiled_programs
+        from jedax.store.environment import describe
 
         keep_compiled_programs()
         began, machine = time.perf_counter(), describe()

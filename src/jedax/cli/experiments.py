@@ -70,7 +70,7 @@ def bench(arguments: list[str]) -> None:
         from jedax.bench.cells import left_to_do
         from jedax.bench.progress import BenchProgress, runs_text
         from jedax.search import engines
-        from jedax.search.environment import keep_compiled_programs
+        from jedax.search.compile_cache import keep_compiled_programs
         from jedax.search.loop import Interrupted
 
         keep_compiled_programs()

@@ -25,7 +25,7 @@ def replay(arguments: list[str]) -> None:
     os.environ.pop("MUJOCO_GL", None)
     with nothing_to_save():
         from jedax.report.replay import replay as show
-        from jedax.search.environment import keep_compiled_programs
+        from jedax.search.compile_cache import keep_compiled_programs
 
         keep_compiled_programs()
     found = show(directory, cell=values["cell"] or None, seed=values["seed"], out=values["out"])

@@ -28,7 +28,7 @@ def report(arguments: list[str]) -> None:
         raise fail("trace-seconds", expected="a number of at least 0", received=received, remedy="change it")
     with nothing_to_save():
         from jedax.report.pages import write_report
-        from jedax.search.environment import keep_compiled_programs
+        from jedax.search.compile_cache import keep_compiled_programs
 
         keep_compiled_programs()
         page = write_report(directory, **values, say=_say)
@@ -44,7 +44,7 @@ def view(arguments: list[str]) -> None:
         raise fail("port", expected="a number from 0 to 65535", received=values["port"], remedy="change it")
     with nothing_to_save():
         from jedax.report.viewer import serve
-        from jedax.search.environment import keep_compiled_programs
+        from jedax.search.compile_cache import keep_compiled_programs
 
         keep_compiled_programs()
     serve(directory, port=values["port"], browser=values["open"], say=_say)

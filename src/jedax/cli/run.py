@@ -158,7 +158,7 @@ def _carry_out(
     with nothing_to_save():
         from jedax.api import draw_figures
         from jedax.search import api, engines, progress
-        from jedax.search.environment import keep_compiled_programs
+        from jedax.search.compile_cache import keep_compiled_programs
         from jedax.store.directory import RunDirectory
         from jedax.store.run import task_of
         from jedax.tasks.host import HostTask

@@ -52,6 +52,17 @@ class MethodConfig(Config):
         default="mean", description="How the samples of a solution are combined, for fitness and each descriptor."
     )
 
+    def make_cells(self, bounds: Bounds) -> Cells:
+        """Return the cells of a repertoire.
+
+        Args:
+            bounds: Of the descriptors.
+
+        Raises:
+            JedaxError: The bounds are not a box, or the number of cells does not fit it.
+        """
+        return make_cells(bounds, self.cells, self.cell_layout, self.cvt_samples, self.cvt_iterations)
+
 
 class WithES(MethodConfig):
     """Settings of a method that uses evolution strategies."""
@@ -173,9 +184,7 @@ class Method(abc.ABC):
         Raises:
             JedaxError: The bounds of the descriptors are not a box, or the number of cells does not fit it.
         """
-        config = self.config
-        bounds = self.problem.descriptor_bounds
-        return make_cells(bounds, config.cells, config.cell_layout, config.cvt_samples, config.cvt_iterations)
+        return self.config.make_cells(self.problem.descriptor_bounds)
 
     @functools.cached_property
     def acceptance(self) -> Acceptance:

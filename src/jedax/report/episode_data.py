@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from jedax.errors import JedaxError, fail
-from jedax.report.found import Found
 from jedax.report.rollouts import FEET, MOST_POINTS, WAY, Rollout, kind_of, rollouts, spread
 from jedax.store.config import CUSTOM
 from jedax.store.packing import pack
+from jedax.store.run import Run
 from jedax.tasks.base import Task
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.control.base import ControlTask
@@ -24,7 +24,7 @@ from jedax.types import Float, Int
 _MOST_BYTES = 2_500_000
 
 
-def episodes(found: Found, seconds: float, say: Callable[[str], None] | None) -> tuple[dict[str, Any] | None, list]:
+def episodes(found: Run, seconds: float, say: Callable[[str], None] | None) -> tuple[dict[str, Any] | None, list]:
     """Return what a page shows of the episodes of a run's solutions.
 
     Args:
@@ -54,7 +54,7 @@ def episodes(found: Found, seconds: float, say: Callable[[str], None] | None) ->
     return about, [_shown(found.task, mine, kind, its) for mine, its in zip(acted, fitness, strict=True)]
 
 
-def episode(found: Found, replica: int, cell: int) -> dict[str, Any]:
+def episode(found: Run, replica: int, cell: int) -> dict[str, Any]:
     """Return what a page shows of the episode of one solution, as `episodes` does of many.
 
     Raises:
@@ -70,7 +70,7 @@ def episode(found: Found, replica: int, cell: int) -> dict[str, Any]:
     return _shown(found.task, acted, kind, np.asarray(stored.fitness[replica], float))
 
 
-def replay_command(found: Found) -> str:
+def replay_command(found: Run) -> str:
     """Return the command that shows a solution of a run, but for the cell; empty: there is none for its task."""
     known = isinstance(found.task, Maze | ControlTask) and not found.config.task.startswith(CUSTOM)
     return f"jedax replay {shlex.quote(str(found.path))}" if known else ""

@@ -11,9 +11,9 @@ import numpy as np
 from jedax.bench.reading import task_name
 from jedax.methods.jedi import JediConfig
 from jedax.methods.jedi_x import JediXConfig
-from jedax.report.found import Found
 from jedax.report.numbers import decimals_for, fitness_text, share_text
 from jedax.search.failures import ALL_FAILED
+from jedax.store.run import Run
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.maze.task import Maze
 
@@ -73,7 +73,7 @@ class Head:
     missing: tuple[str, ...]
 
 
-def head_of(found: Found) -> Head:
+def head_of(found: Run) -> Head:
     """Return the top of a run's page."""
     config, run = found.config, found.config.run
     badge, kind = _badge(found)
@@ -96,7 +96,7 @@ def head_of(found: Found) -> Head:
     )
 
 
-def _badge(found: Found) -> tuple[str, str]:
+def _badge(found: Run) -> tuple[str, str]:
     """Return whether the goal was reached, in a few words, and the kind of the badge."""
     reached = _reached(found)
     is_running = found.status == "running"
@@ -111,18 +111,18 @@ def _badge(found: Found) -> tuple[str, str]:
     return ("has not reached the goal so far", "") if is_running else ("did not reach the goal", "warn")
 
 
-def _of_budget(found: Found) -> str:
+def _of_budget(found: Run) -> str:
     each = " each" if found.replicas > 1 else ""
     return f"of {found.config.run.evaluations:,}{each}"
 
 
-def _all_failed(found: Found) -> bool:
+def _all_failed(found: Run) -> bool:
     """Whether evaluations were done and none of them succeeded."""
     best = _best(found)
     return bool(best) and not np.isfinite(best).any()
 
 
-def _best(found: Found) -> list[float]:
+def _best(found: Run) -> list[float]:
     """Return the best fitness of each replica, as far as is known."""
     if found.repertoire is not None:
         return np.asarray(found.repertoire.best_fitness, float).tolist()
@@ -130,7 +130,7 @@ def _best(found: Found) -> list[float]:
     return [value for _, value in sorted(last.items())]
 
 
-def _results(found: Found) -> list[Fact]:
+def _results(found: Run) -> list[Fact]:
     best = _best(found)
     if not best:
         return []
@@ -152,18 +152,18 @@ def _fitness(value: float) -> str:
     return fitness_text(value, decimals_for([value]))
 
 
-def _goal_note(found: Found) -> str:
+def _goal_note(found: Run) -> str:
     goal = None if found.task is None else found.task.goal_fitness
     return "" if goal is None else f"goal {goal:g}"
 
 
-def _reached(found: Found) -> list[bool] | None:
+def _reached(found: Run) -> list[bool] | None:
     """Return whether each replica has reached the goal; None: there is none, or nothing is known."""
     goal, best = None if found.task is None else found.task.goal_fitness, _best(found)
     return None if goal is None or not best else [value >= goal for value in best]
 
 
-def _duration(found: Found) -> str:
+def _duration(found: Run) -> str:
     seconds = found.summary.get("wall_seconds") or (found.rows[-1].get("seconds") if found.rows else None)
     if not isinstance(seconds, int | float) or not math.isfinite(seconds):
         return "unknown"
@@ -178,7 +178,7 @@ def _command(environment: dict[str, Any]) -> str:
     return "jedax" + command.removeprefix("__main__.py") if command.startswith("__main__.py") else command
 
 
-def _lead(found: Found) -> str:
+def _lead(found: Run) -> str:
     method = found.config.method_config
     parts = [f"Wanted: {_wanted(found)}."]
     best = _best(found)
@@ -193,7 +193,7 @@ def _lead(found: Found) -> str:
     return " ".join(parts)
 
 
-def _wanted(found: Found) -> str:
+def _wanted(found: Run) -> str:
     if isinstance(found.task, Maze):
         return "a robot that drives from the start to the goal in as few steps as it can"
     if isinstance(found.task, AntMaze):
@@ -201,7 +201,7 @@ def _wanted(found: Found) -> str:
     return "the solution with the highest fitness"
 
 
-def _outcome(found: Found, best: float, reached: bool | None) -> str:
+def _outcome(found: Run, best: float, reached: bool | None) -> str:
     seeds = f" the best of {found.replicas} seeds" if found.replicas > 1 else " the best solution"
     after = f"After {found.evaluations:,} evaluations (solutions that were tried),"
     if not math.isfinite(best):
@@ -217,7 +217,7 @@ def _outcome(found: Found, best: float, reached: bool | None) -> str:
     return f"{after}{seeds} has fitness {_fitness(best)}{ending}."
 
 
-def how_to_read(found: Found) -> str:
+def how_to_read(found: Run) -> str:
     """Return how the map is read, in a few sentences."""
     parts = ["Each cell of the map stands for one way to behave and holds the best solution that behaved so."]
     if isinstance(found.task, Maze):
@@ -233,7 +233,7 @@ def how_to_read(found: Found) -> str:
     return " ".join(parts)
 
 
-def how_it_searched(found: Found) -> str:
+def how_it_searched(found: Run) -> str:
     """Return what a loop and a target are, in a few sentences."""
     method = found.config.method_config
     if not isinstance(method, JediConfig):
@@ -249,7 +249,7 @@ def how_it_searched(found: Found) -> str:
     )
 
 
-def words(found: Found) -> list[tuple[str, str]]:
+def words(found: Run) -> list[tuple[str, str]]:
     """Return the words of the page and what they mean."""
     listed = [
         ("fitness", "How good a solution is; higher is better."),

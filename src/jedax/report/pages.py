@@ -10,6 +10,7 @@ from typing import Any
 
 from jedax.errors import JedaxError, fail
 from jedax.report.html import FILE, PLOTLY, plotly_source, render, templates
+from jedax.store.directory import runs_below
 from jedax.store.files import write_atomic
 from jedax.tasks.base import Task
 
@@ -51,7 +52,7 @@ def write_report(
         page = Path(out) if out is not None else folder / FILE
         path = _plotly_path(page, folder) if share else None
         return _write(page, run_page(folder, task, path, **tracing), folder, share)
-    if not folder.is_dir() or not any(folder.rglob("config.yaml")):
+    if not folder.is_dir() or not (below := runs_below(folder)):
         raise fail(
             "report",
             expected="the directory of a run or of several",
@@ -61,12 +62,12 @@ def write_report(
     page = Path(out) if out is not None else folder / FILE
     share = share or runs
     if runs:
-        for config in sorted(folder.rglob("config.yaml")):
-            own = config.parent / FILE
+        for run in below:
+            own = run / FILE
             try:
-                _write(own, run_page(config.parent, None, _plotly_path(own, folder), **tracing), folder, share)
+                _write(own, run_page(run, None, _plotly_path(own, folder), **tracing), folder, share)
             except JedaxError as error:
-                raise JedaxError(f"{config.parent}: {error}") from None
+                raise JedaxError(f"{run}: {error}") from None
     from jedax.report.comparison_page import comparison_page
 
     return _write(page, comparison_page(folder, page, _plotly_path(page, folder) if share else None), folder, share)
@@ -109,11 +110,11 @@ def run_page(
     Raises:
         JedaxError: As in `write_report`.
     """
-    from jedax.report.found import find
     from jedax.report.head import head_of, how_it_searched, how_to_read, words
     from jedax.report.run_data import run_data
+    from jedax.store.run import load
 
-    found = find(directory, task)
+    found = load(directory, task, partial=True)
     head = head_of(found)
     return render(
         "run.html",
@@ -138,16 +139,16 @@ def run_episode(directory: Path, replica: int, cell: int) -> dict[str, Any]:
         JedaxError: There is no such solution, or no way to let it act.
     """
     from jedax.report.episode_data import episode
-    from jedax.report.found import find
+    from jedax.store.run import load
 
-    return episode(find(directory), replica, cell)
+    return episode(load(directory, partial=True), replica, cell)
 
 
 def run_update(directory: Path, task: Task | None = None) -> dict[str, Any]:
     """Return what a page that follows a run shows anew: its top as HTML, and its data."""
-    from jedax.report.found import find
     from jedax.report.head import head_of
     from jedax.report.run_data import run_data
+    from jedax.store.run import load
 
-    found = find(directory, task)
+    found = load(directory, task, partial=True)
     return {"head": templates().get_template("head.html").render(head=head_of(found)), "data": run_data(found)}

@@ -1,9 +1,7 @@
-"""What came of evaluating a run's solutions again: a table, a figure, and files beside the run's own."""
+"""The output of `jedax reevaluate`: a table, a figure, and files beside those of the run."""
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,6 @@ from jedax.store.files import write_atomic, write_json
 from jedax.store.run import Run, load
 from jedax.tasks.base import Task
 
-FILES = REEVALUATED
-"""What `reevaluate` writes into a run's directory."""
-
 
 def reevaluate(
     run: Run | str | Path,
@@ -35,21 +30,21 @@ def reevaluate(
     task: Task | None = None,
     note: Note = lambda share: None,
 ) -> Reevaluation:
-    """Evaluate what a run found again, each solution many times, and say how much of what it reports was luck.
+    """Evaluate the solutions of a run again, each many times, and return how much of its results was luck.
 
-    Beside the run's files, which stay as they are, its directory gets `reevaluated.json` (the numbers of `table`),
+    The run's own files are not changed. Its directory gets `reevaluated.json` (the numbers of `table`),
     `reevaluated.csv` (a row per solution) and, for all cells, `reevaluated.png`. See `docs/guides/noise.md`.
 
     Example:
         `jedax.reevaluate("runs/noisy").replicas[0].luck`
 
     Args:
-        run: A run that has ended, or its directory; one without a directory writes nothing.
-        samples: Evaluations of each solution, at least 4; a task that says that it has no noise gets 2.
-        seed: Of their random numbers, which are never those of a search.
+        run: A run that has ended, or its directory; nothing is written for a run without a directory.
+        samples: Evaluations of each solution, at least 4; a task without noise gets 2.
+        seed: The seed of their random numbers, which no search draws.
         cells: "all" elites, or only the "best" solution of each replica.
         task: The task, where it is an object of your own that the directory cannot name.
-        note: Told now and then which share is done, 0 to 1.
+        note: Called from time to time with the share that is done, 0 to 1.
 
     Raises:
         JedaxError: No run, one that has not ended, an argument that does not fit, or results cannot be written.
@@ -64,38 +59,34 @@ def reevaluate(
         )
     found = sample_again(run, samples, seed, cells, note)
     if run.path is not None:
+        numbers, table, picture = (run.path / name for name in REEVALUATED)
         with RunDirectory(run.path).writing():
-            _write(run, found, run.path)
+            picture.unlink(missing_ok=True)  # it shows other numbers
+            write_json(numbers, as_dict(found))
+            write_atomic(table, _csv(found))
+            if found.scope == "all":
+                write_picture(picture, figure(found))
     return found
 
 
-def _write(run: Run, found: Reevaluation, folder: Path) -> None:
-    numbers, table, picture = (folder / name for name in FILES)
-    picture.unlink(missing_ok=True)  # it would belong to other numbers
-    write_json(numbers, as_dict(found))
-    write_atomic(table, _csv(found))
-    if found.scope == "all":
-        write_picture(picture, figure(run, found))
-
-
 def as_dict(found: Reevaluation) -> dict[str, Any]:
-    """Return a reevaluation in numbers, as in reevaluated.json."""
+    """Return the numbers of a reevaluation, as in reevaluated.json."""
     return {
-        "task": found.config.task,
-        "method": found.config.method,
+        "task": found.run.config.task,
+        "method": found.run.config.method,
         "samples": found.samples,
         "aggregation": found.aggregation,
         "seed": found.seed,
         "cells": found.scope,
         "evaluations": found.evaluations,
-        "is_noisy": found.is_noisy,
+        "is_noisy": found.run.task.is_noisy,
         "samples_agree": found.agree,
-        "replicas": [_replica(found, solutions) for solutions in found.replicas],
+        "replicas": [_numbers(found, solutions) for solutions in found.replicas],
     }
 
 
-def _replica(found: Reevaluation, solutions: Solutions) -> dict[str, Any]:
-    best, chosen = solutions.best, solutions.chosen
+def _numbers(found: Reevaluation, solutions: Solutions) -> dict[str, Any]:
+    best, chosen, num_cells = solutions.best, solutions.chosen, found.run.cells.num_cells
     numbers: dict[str, Any] = {
         "seed": solutions.seed,
         "reported_best": float(solutions.reported[best]),
@@ -106,77 +97,69 @@ def _replica(found: Reevaluation, solutions: Solutions) -> dict[str, Any]:
     }
     if found.scope == "best":
         return numbers
-    reported = np.where(solutions.cell >= 0, solutions.reported, -np.inf)
-    before, after = reported[np.isfinite(reported)], solutions.elites(found.num_cells)
-    after = after[np.isfinite(after)]
+    filled = {"reported": solutions.reported[solutions.cell >= 0], "corrected": solutions.elites(num_cells)}
+    filled = {name: fitness[np.isfinite(fitness)] for name, fitness in filled.items()}
     return numbers | {
         "chosen": None if chosen is None else {
             "cell": int(solutions.cell[chosen.row]), "fitness": chosen.fitness, "standard_error": chosen.error,
         },
-        "coverage": {"reported": len(before) / found.num_cells, "corrected": len(after) / found.num_cells},
-        "qd_score": {
-            "reported": float((before - found.qd_offset).sum()), "corrected": float((after - found.qd_offset).sum()),
-        },
+        "coverage": {name: len(fitness) / num_cells for name, fitness in filled.items()},
+        "qd_score": {name: float((fitness - found.run.task.qd_offset).sum()) for name, fitness in filled.items()},
         "num_elites": solutions.num_elites,
         "num_kept": solutions.num_kept,
     }  # fmt: skip
 
 
 def _csv(found: Reevaluation) -> str:
-    text = io.StringIO()
-    axes = range(found.replicas[0].descriptor.shape[1])
-    writer = csv.writer(text)
-    writer.writerow(["seed", "cell", "is_best", "reported_fitness", "corrected_fitness", "standard_error",
-                     "failed_samples", "corrected_cell", *(f"reported_descriptor_{i}" for i in axes),
-                     *(f"corrected_descriptor_{i}" for i in axes)])  # fmt: skip
-    for s in found.replicas:
-        for row in range(len(s.cell)):
-            numbers = s.reported[row], s.fitness[row], s.error[row]
-            places = *s.reported_descriptor[row], *s.descriptor[row]
-            writer.writerow([s.seed, s.cell[row], int(row == s.best), *map(_text, numbers), s.failed[row],
-                             s.new_cell[row], *map(_text, places)])  # fmt: skip
-    return text.getvalue()
+    """Return a row per solution."""
+    import pandas
 
-
-def _text(number: float) -> str:
-    return f"{number:.7g}"
+    tables = [
+        pandas.DataFrame({
+            "seed": s.seed, "cell": s.cell, "is_best": (np.arange(len(s.cell)) == s.best).astype(int),
+            "reported_fitness": s.reported, "corrected_fitness": s.fitness, "standard_error": s.error,
+            "failed_samples": s.failed, "corrected_cell": s.new_cell,
+            **{f"reported_descriptor_{i}": axis for i, axis in enumerate(s.reported_descriptor.T)},
+            **{f"corrected_descriptor_{i}": axis for i, axis in enumerate(s.descriptor.T)},
+        })
+        for s in found.replicas
+    ]  # fmt: skip
+    return pandas.concat(tables).to_csv(index=False, float_format="%.7g", na_rep="nan")
 
 
 def table(found: Reevaluation) -> str:
-    """Return what came out as text: a block of lines for each replica."""
+    """Return the numbers as text, a block of lines for each replica."""
     each = "every elite" if found.scope == "all" else "the best solution"
     seeds = "" if len(found.replicas) == 1 else f" of {len(found.replicas)} seeds"
-    parts = [f"{found.config.task}, {found.config.method}: {found.samples} new samples of {each}{seeds} "
+    parts = [f"{found.run.config.task}, {found.run.config.method}: {found.samples} new samples of {each}{seeds} "
              f"({found.evaluations:,} evaluations), {found.aggregation}s and standard errors"]  # fmt: skip
-    if not found.is_noisy:
+    if not found.run.task.is_noisy:
         parts.append("nothing in this task is random, so two samples are enough"
                      + (", and they agree" if found.agree else "; they differ by rounding alone"))  # fmt: skip
     elif found.agree:
         parts.append("all samples of every solution agree: nothing in this task seems to be random")
-    for solutions in found.replicas:
-        parts.append("\n".join(_lines(found, solutions)))
+    parts += ["\n".join(_lines(found, solutions)) for solutions in found.replicas]
     if found.scope == "all" and not found.agree:
-        parts.append("best elite: chosen by one half of the samples, measured by the other, for the best of many means "
-                     "is lucky, too.")  # fmt: skip
+        parts.append("best elite: chosen by one half of the samples and measured by the other, because the best of "
+                     "many means is lucky, too.")  # fmt: skip
     return "\n\n".join(parts)
 
 
 def _lines(found: Reevaluation, solutions: Solutions) -> list[str]:
-    numbers = _replica(found, solutions)
+    numbers = _numbers(found, solutions)
     decimals = decimals_for([numbers["reported_best"], numbers["corrected_best"]])
 
-    def with_error(value: float, error: float) -> str:
-        return f"{fitness_text(value, decimals)} ± {fitness_text(error, decimals)}"
+    def text(value: float) -> str:
+        return fitness_text(value, decimals)
 
-    corrected = with_error(numbers["corrected_best"], numbers["standard_error"])
     rows = [
         (f"seed {solutions.seed}", "reported", "corrected", ""),
-        ("best fitness", fitness_text(numbers["reported_best"], decimals), corrected,
-         f"luck {fitness_text(numbers['luck'], decimals)}"),
+        ("best fitness", text(numbers["reported_best"]),
+         f"{text(numbers['corrected_best'])} ± {text(numbers['standard_error'])}", f"luck {text(numbers['luck'])}"),
     ]  # fmt: skip
     if found.scope == "all":
         chosen, coverage, qd_score = numbers["chosen"], numbers["coverage"], numbers["qd_score"]
-        measured = "none" if chosen is None else with_error(chosen["fitness"], chosen["standard_error"])
+        measured = "none" if chosen is None else f"{text(chosen['fitness'])} ± {text(chosen['standard_error'])}"
         rows += [
             ("best elite", "", measured, ""),
             ("coverage", f"{coverage['reported']:.1%}", f"{coverage['corrected']:.1%}", ""),
@@ -186,18 +169,17 @@ def _lines(found: Reevaluation, solutions: Solutions) -> list[str]:
     if numbers["failed_samples"]:
         rows.append(("failed samples", "", f"{numbers['failed_samples']:,}", ""))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return [
-        f"{name:<{widths[0]}}  {before:>{widths[1]}}  {after:<{widths[2]}}  {more}".rstrip()
-        for name, before, after, more in rows
-    ]
+    return [f"{name:<{widths[0]}}  {before:>{widths[1]}}  {after:<{widths[2]}}  {more}".rstrip()
+            for name, before, after, more in rows]  # fmt: skip
 
 
-def figure(run: Run, found: Reevaluation) -> Figure:
-    """Draw reported against corrected fitness, and luck by cell, of the replica that found the best solution."""
+def figure(found: Reevaluation) -> Figure:
+    """Draw reported against corrected fitness, and the luck of each cell, of the best replica."""
+    run = found.run
     solutions = found.replicas[run.best_replica]
     drawn, (left, right) = plt.subplots(1, 2, figsize=(10.2, 4.4))
     scatter(left, solutions)
-    luck = np.full(found.num_cells, np.nan)
+    luck = np.full(run.cells.num_cells, np.nan)
     rows = solutions.cell >= 0
     luck[solutions.cell[rows]] = (solutions.reported - solutions.fitness)[rows]
     largest = np.nanmax(np.abs(luck), initial=0) or 1.0
@@ -211,7 +193,7 @@ def figure(run: Run, found: Reevaluation) -> Figure:
 
 
 def scatter(ax: Axes, solutions: Solutions) -> None:
-    """Draw corrected against reported fitness: a dot per solution, the best with its standard error."""
+    """Draw corrected against reported fitness: a dot per solution, and the best one with its standard error."""
     known = np.isfinite(solutions.fitness) & np.isfinite(solutions.reported)
     reported, fitness = solutions.reported[known], solutions.fitness[known]
     ax.plot(reported, fitness, ".", color=plots.PATH, markersize=6, alpha=0.5, markeredgewidth=0, label="elite")

@@ -12,10 +12,10 @@ from matplotlib import colormaps
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
 from jedax.report.episode_data import episodes, replay_command
-from jedax.report.found import Found
 from jedax.report.traces import can_trace, traces
 from jedax.store.history import History
 from jedax.store.packing import pack
+from jedax.store.run import Run
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
 from jedax.tasks.control import layout
@@ -32,7 +32,7 @@ _ANT_LIMITS = ((-6.0, -6.0), (41.0, 41.0))  # with the walls around
 _MAPS = ("viridis", "magma", "cividis")
 
 
-def run_data(found: Found, trace_seconds: float = 0.0, say: Callable[[str], None] | None = None) -> dict[str, Any]:
+def run_data(found: Run, trace_seconds: float = 0.0, say: Callable[[str], None] | None = None) -> dict[str, Any]:
     """Return what the scripts of a run's page need; nothing is searched.
 
     Args:
@@ -136,7 +136,7 @@ def _boxes(cells: Cells) -> list[np.ndarray]:
     return [centroid + corners for centroid in cells.centroids.astype(float)]
 
 
-def _replica(found: Found, replica: int, room: int) -> dict[str, Any]:
+def _replica(found: Run, replica: int, room: int) -> dict[str, Any]:
     repertoire = found.repertoire
     assert repertoire is not None
     assert found.cells is not None
@@ -181,7 +181,7 @@ def _exact(values: Any, replicas: int) -> Any:
     return [_number(float(f"{value:.7g}")) for value in array.tolist()]
 
 
-def _traces(found: Found, replica: int, fitness: np.ndarray, room: int) -> dict[str, Any] | None:
+def _traces(found: Run, replica: int, fitness: np.ndarray, room: int) -> dict[str, Any] | None:
     if not can_trace(found.task) or not np.isfinite(fitness).any():
         return None
     assert found.task is not None

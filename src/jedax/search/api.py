@@ -13,10 +13,11 @@ import jax
 import numpy as np
 
 from jedax.errors import fail, unknown
+from jedax.gp.threads import one_blas_thread
 from jedax.imports import CUSTOM
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_named
-from jedax.search import engines, environment, host
+from jedax.search import engines, host
 from jedax.search.devices import own_copy
 from jedax.search.engines import Engine, LocalEngine
 from jedax.search.failures import ALL_FAILED
@@ -315,7 +316,7 @@ def _carry_out(search: Search, tracking: Tracking, draw: Draw | None) -> Run:
     title = f"{config.task}-{config.label or config.method}-seed{config.run.seed}"
     about = About(title, config.model_dump(mode="json"), None if directory is None else directory.path)
     tracking.begin(about, search.note)
-    search.callbacks = (*search.callbacks, lambda report: tracking.log(report.evaluations, report.rows))
+    search.callbacks = (*search.callbacks, tracking)
     summary: dict[str, Any] = {"status": "failed"}
     try:
         try:
@@ -333,7 +334,7 @@ def _carry_out(search: Search, tracking: Tracking, draw: Draw | None) -> Run:
 def _finish(search: Search, draw: Draw | None) -> Run:
     mean = std = None
     if search.method.has_model:
-        with search.phase("gp"), environment.one_blas_thread():
+        with search.phase("gp"), one_blas_thread():
             search.state, prediction = search.programs.fit_model(search.state)
             mean, std = np.asarray(prediction.mean), np.sqrt(np.asarray(prediction.variance))
     state = jax.device_get(own_copy(search.state, search.programs.mesh))

@@ -16,14 +16,15 @@ import jax
 import numpy as np
 
 from jedax.errors import fail
+from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method
-from jedax.search import devices, environment
+from jedax.search import devices
 from jedax.search.compiled import Programs, replica_roots
 from jedax.search.engines.base import Engine
 from jedax.search.interrupts import Interrupted, interruptible
 from jedax.search.programs import programs_for
 from jedax.search.progress import Progress, Silent
-from jedax.store import history
+from jedax.store import environment, history
 from jedax.store.config import FullConfig
 from jedax.store.directory import RunDirectory
 from jedax.tasks.base import Task
@@ -160,7 +161,7 @@ class Search:
         """
         with (
             interruptible() as caught,
-            environment.one_blas_thread(),
+            one_blas_thread(),
             self.programs.opened(self.config.run, self.note, lambda: bool(caught), self.engine),
         ):
             try:

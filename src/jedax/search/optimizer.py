@@ -19,11 +19,11 @@ import numpy as np
 
 from jedax.arrays import numbers
 from jedax.errors import JedaxError, fail
+from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_defaults, method_named
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
-from jedax.search import environment
 from jedax.search.compiled import StepPrograms, replica_roots
 from jedax.search.programs import step_programs_for
 from jedax.store import files
@@ -186,7 +186,7 @@ class Optimizer:
                 self._pending = np.asarray(self._programs.draw(self._roots, jnp.asarray(self._given))[0])
             else:
                 if self._method.is_loop_start(int(self._state.generation[0])):
-                    with environment.one_blas_thread():
+                    with one_blas_thread():
                         progress = self.evaluations / self._budget
                         self._state, _ = self._programs.begin_loop(self._roots, self._state, progress)
                 genotypes, self._asked = self._programs.ask(self._roots, self._state)

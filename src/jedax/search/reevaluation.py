@@ -1,8 +1,8 @@
-"""What a run found, evaluated again, many times: how much of what it reports was luck.
+"""New samples of the solutions that a run found, which show how much of its results was luck.
 
-Of many noisy evaluations the best is the luckiest, too: its mean lies lower than what was seen. New samples, drawn
-from other random numbers than the search's, tell by how much. To choose a solution by its new mean would bring the
-same error back, if a smaller one; so one half of the samples chooses and the other half measures.
+The best of many noisy evaluations is also the luckiest: its mean is lower than the reported fitness. New samples, from
+random numbers that no search draws, measure the difference. A solution that is chosen by its new mean is lucky again,
+so one half of the samples chooses and the other half measures.
 
 References:
     J. W. McKean, R. M. Schrader. A comparison of methods for studentizing the sample median. Communications in
@@ -26,28 +26,24 @@ from jedax.sampling import Aggregation
 from jedax.search import host
 from jedax.search.compiled import reevaluation_key
 from jedax.search.engines import LocalEngine
-from jedax.store.config import FullConfig
 from jedax.store.run import Run
 from jedax.tasks.host import HostTask
 from jedax.types import Bool, Evaluation, Float, Int
 
-# Evaluations in one program.
-_ROWS = 1024
-# Of a task without noise: the second sample shows that it is.
-_SAMPLES_WITHOUT_NOISE = 2
-# Two-sided 99 % of a normal distribution: McKean & Schrader's choice.
-_Z = 2.5758293035489004
+_ROWS = 1024  # evaluations in one program
+_SAMPLES_WITHOUT_NOISE = 2  # the second sample shows that the first one is exact
+_Z = 2.5758293035489004  # two-sided 99 % of a normal distribution, as McKean and Schrader chose
 
 Note = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A solution chosen by one half of the samples, measured by the other.
+    """A solution that one half of the samples chose and the other half measured.
 
     Attributes:
-        row: Which of the solutions.
-        fitness: Mean or median of the half that did not choose it.
+        row: The index of the solution.
+        fitness: Mean or median of the half that measured.
         error: Its standard error.
     """
 
@@ -58,21 +54,21 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Solutions:
-    """Solutions of one replica, and what their new samples say.
+    """The solutions of one replica and what their new samples say.
 
     Attributes:
-        seed: The replica's.
-        cell: `(n,)`, which cell holds it; -1 for the best solution of the run where no cell holds it (any more).
-        best: The row of the best solution that the run reports.
-        reported: `(n,)`, fitness that the run reports.
-        reported_descriptor: `(n, d)`.
-        fitness: `(n,)`, mean or median of the samples that did not fail; NaN where all did.
-        error: `(n,)`, its standard error.
-        descriptor: `(n, d)`, mean or median of theirs.
-        new_cell: `(n,)`, the cell in which that lies; -1 where all samples failed.
-        failed: `(n,)`, samples whose fitness or descriptor was not finite; the others count as if it had not been
-            tried. (In a search with several samples per evaluation a single one is enough to fail a solution.)
-        chosen: The best of them, chosen and measured by different samples; None where all failed.
+        seed: The seed of the replica.
+        cell: The cell that holds each solution; -1 for the best solution of the run if no cell holds it (any more).
+        best: The index of the best solution that the run reports.
+        reported: The fitness that the run reports.
+        reported_descriptor: The descriptor that the run reports.
+        fitness: The mean or median of the samples that did not fail; NaN where all failed.
+        error: Its standard error.
+        descriptor: The mean or median of the descriptors.
+        new_cell: The cell of that descriptor; -1 where all samples failed.
+        failed: The number of samples whose fitness or descriptor was not finite. (In a search with several samples per
+            evaluation, one of them is enough to fail a solution.)
+        chosen: The best of the solutions, chosen and measured by different samples; None where all failed.
     """
 
     seed: int
@@ -89,21 +85,21 @@ class Solutions:
 
     @property
     def luck(self) -> float:
-        """How much of the reported best was luck: that fitness minus the corrected one of the same solution."""
+        """The reported fitness of the best solution minus its corrected fitness."""
         return float(self.reported[self.best] - self.fitness[self.best])
 
     @property
     def num_elites(self) -> int:
-        """Solutions that a cell holds."""
+        """The number of solutions that a cell holds."""
         return int((self.cell >= 0).sum())
 
     @property
     def num_kept(self) -> int:
-        """Elites whose corrected descriptor lies in the cell that holds them."""
+        """The number of elites whose corrected descriptor lies in the cell that holds them."""
         return int(((self.cell >= 0) & (self.cell == self.new_cell)).sum())
 
     def elites(self, num_cells: int) -> Float[np.ndarray, " cells"]:
-        """Return the fitness of a repertoire in which every elite is where it belongs, -inf in empty cells."""
+        """Return the fitness of a repertoire in which each elite is in its corrected cell; -inf where empty."""
         placed = np.full(num_cells, -np.inf)
         rows = (self.cell >= 0) & (self.new_cell >= 0)
         np.maximum.at(placed, self.new_cell[rows], self.fitness[rows])
@@ -112,93 +108,73 @@ class Solutions:
 
 @dataclass(frozen=True)
 class Reevaluation:
-    """New samples of what a run found.
+    """New samples of the solutions of a run.
 
     Attributes:
-        config: The run's settings.
-        samples: Of each solution.
-        seed: Of the random numbers.
-        scope: "all": all elites; "best": the best solution of each replica alone.
-        is_noisy: Whether the task says that evaluations can differ.
-        agree: Whether all samples of every solution are the same, bit for bit.
-        num_cells: Of the repertoire.
-        qd_offset: The task's.
-        replicas: One for each of the run.
+        run: The run.
+        samples: The number of samples of each solution.
+        seed: The seed of their random numbers.
+        scope: "all": all elites; "best": only the best solution of each replica.
+        agree: Whether all samples of every solution have the same bits.
+        replicas: The solutions of each replica.
     """
 
-    config: FullConfig
+    run: Run
     samples: int
     seed: int
     scope: Literal["all", "best"]
-    is_noisy: bool
     agree: bool
-    num_cells: int
-    qd_offset: float
     replicas: tuple[Solutions, ...]
 
     @property
     def aggregation(self) -> Aggregation:
-        """What the corrected numbers are of the samples: what the search took."""
-        return self.config.method_config.sample_aggregation  # type: ignore[attr-defined]
+        """How samples are aggregated: as in the search."""
+        return self.run.config.method_config.sample_aggregation  # type: ignore[attr-defined]
 
     @property
     def evaluations(self) -> int:
-        """Evaluations that it took."""
+        """The number of evaluations."""
         return self.samples * sum(len(solutions.cell) for solutions in self.replicas)
 
 
 def sample_again(
     run: Run, samples: int = 128, seed: int = 0, cells: str = "all", note: Note = lambda share: None
 ) -> Reevaluation:
-    """Evaluate what a run found again, each solution many times.
+    """Return new samples of the solutions of a run.
 
     Args:
         run: The run.
-        samples: Evaluations of each solution, at least 4; a task that says that it has no noise gets 2.
-        seed: Of their random numbers, which are never those of a search.
+        samples: Evaluations of each solution, at least 4; a task without noise gets 2.
+        seed: The seed of their random numbers, which no search draws.
         cells: "all" elites, or only the "best" solution of each replica.
-        note: Told now and then which share is done, 0 to 1.
+        note: Called from time to time with the share that is done, 0 to 1.
 
     Raises:
-        JedaxError: Too few samples, or an unknown choice of cells.
+        JedaxError: Too few samples, a negative seed, or an unknown choice of cells.
     """
     check_choice("cells", cells, ("all", "best"))
     for name, value, least in (("samples", samples, 4), ("seed", seed, 0)):
         if not least <= value < 2**31:
             raise fail(name, expected=f"a whole number of at least {least}", received=value, remedy="change it")
     number = samples if run.task.is_noisy else _SAMPLES_WITHOUT_NOISE
-    chosen = [_rows_of(run, replica, cells == "all") for replica in range(run.config.run.replicas)]
-    genotypes = np.concatenate([genotypes for _, _, genotypes in chosen])
-    fitness, descriptor = _samples(run, genotypes, number, seed, note)
-    ends = np.cumsum([len(cell) for cell, _, _ in chosen])[:-1]
-    parts = zip(chosen, np.split(fitness, ends, axis=1), np.split(descriptor, ends, axis=1), strict=True)
-    replicas = [_solutions(run, replica, cell, best, *samples_of)
-                for replica, ((cell, best, _), *samples_of) in enumerate(parts)]  # fmt: skip
-    return Reevaluation(
-        config=run.config,
-        samples=number,
-        seed=seed,
-        scope="all" if cells == "all" else "best",
-        is_noisy=run.task.is_noisy,
-        agree=_agree(fitness) and _agree(descriptor),
-        num_cells=run.cells.num_cells,
-        qd_offset=run.task.qd_offset,
-        replicas=tuple(replicas),
-    )
+    rows = [_rows(run, replica, cells == "all") for replica in range(run.replicas)]
+    found = _sample(run, np.concatenate([genotypes for _, _, genotypes in rows]), number, seed, note)
+    ends = np.cumsum([len(cell) for cell, _, _ in rows])[:-1]
+    fitness, descriptor = (np.split(values, ends, axis=1) for values in found)
+    agree = all(np.array_equal(values, np.broadcast_to(values[:1], values.shape), equal_nan=True) for values in found)
+    replicas = tuple(_solutions(run, replica, cell, best, fitness[replica], descriptor[replica])
+                     for replica, (cell, best, _) in enumerate(rows))  # fmt: skip
+    return Reevaluation(run, number, seed, "all" if cells == "all" else "best", agree, replicas)
 
 
-def _agree(values: np.ndarray) -> bool:
-    return np.array_equal(values, np.broadcast_to(values[:1], values.shape), equal_nan=True)
-
-
-def _rows_of(run: Run, replica: int, every: bool) -> tuple[np.ndarray, int, np.ndarray]:
-    """Return the cells of the solutions to evaluate, the row of the best one, and their genotypes."""
-    repertoire, best = run.repertoire, run.best(replica)
-    fitness = np.asarray(repertoire.fitness[replica])
-    stored = np.asarray(repertoire.genotypes[replica], np.float32)
+def _rows(run: Run, replica: int, every: bool) -> tuple[np.ndarray, int, np.ndarray]:
+    """Return the cells of the solutions to evaluate, the index of the best one, and the genotypes."""
+    best = run.best(replica)
+    fitness = np.asarray(run.repertoire.fitness[replica])
+    stored = np.asarray(run.repertoire.genotypes[replica], np.float32)
     filled = np.flatnonzero(fitness > -np.inf)
-    twins = filled[(fitness[filled] == best.fitness) & (stored[filled] == best.genotype).all(axis=1)]
-    home = int(twins[0]) if len(twins) else -1
+    equal = filled[(fitness[filled] == best.fitness) & (stored[filled] == best.genotype).all(axis=1)]
+    home = int(equal[0]) if len(equal) else -1
     cell = filled if every else np.array([], np.int64)
     if home < 0 or not every:
         cell = np.concatenate([[home], cell]).astype(np.int64)
@@ -218,15 +194,14 @@ def _solutions(
     descriptor = np.stack([middle(axis, valid, how)[0] for axis in axes], axis=-1)
     known = np.isfinite(fitness)
     place = np.asarray(run.cells.assign(jnp.asarray(np.where(known[:, None], descriptor, 0), jnp.float32)))
-    is_best = cell < 0
+    reported = np.where(cell < 0, own.fitness, np.asarray(repertoire.fitness[replica])[cell])
+    stored_at = np.asarray(repertoire.descriptors[replica])[cell]
     return Solutions(
         seed=run.config.run.seed + replica,
         cell=cell,
         best=best,
-        reported=np.where(is_best, own.fitness, np.asarray(repertoire.fitness[replica])[cell]).astype(float),
-        reported_descriptor=np.where(
-            is_best[:, None], own.descriptor, np.asarray(repertoire.descriptors[replica])[cell]
-        ).astype(float),
+        reported=reported.astype(float),
+        reported_descriptor=np.where((cell < 0)[:, None], own.descriptor, stored_at).astype(float),
         fitness=fitness,
         error=error,
         descriptor=descriptor,
@@ -248,42 +223,41 @@ def _choose(fitness: Float[np.ndarray, "samples n"], valid: Bool[np.ndarray, "sa
 def middle(
     values: Float[np.ndarray, "samples n"], valid: Bool[np.ndarray, "samples n"], how: str
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Return mean or median of the valid values of each column, and its standard error.
+    """Return the mean or median of the valid values of each column, and its standard error.
 
-    The error of a mean is `s / sqrt(number)`; that of a median is McKean & Schrader's: how far apart the order
-    statistics lie between which the median is with 99 %, in units of the normal distribution.
+    The error of a mean is `s / sqrt(number)`. That of a median is McKean and Schrader's: the distance between the order
+    statistics that enclose the median with 99 %, in units of the normal distribution.
 
     Args:
         values: The samples.
-        valid: Which of them count.
+        valid: The samples that count.
         how: "mean" or "median".
 
     Returns:
-        Both NaN where no value is valid; the error alone where there is one value.
+        Both NaN where no value is valid; only the error NaN where one is.
     """
     number = valid.sum(axis=0)
     some = np.maximum(number, 1)
-    ordered = np.sort(np.where(valid, values, np.finfo(np.float64).max), axis=0)
-    columns = np.arange(values.shape[1])
     if how == "mean":
         centre = np.where(valid, values, 0).sum(axis=0) / some
         squares = np.where(valid, values - centre, 0) ** 2
         error = np.sqrt(squares.sum(axis=0) / np.maximum(number - 1, 1) / some)
     else:
-        low, high = ordered[(some - 1) // 2, columns], ordered[some // 2, columns]
-        centre = low / 2 + high / 2
+        ordered = np.sort(np.where(valid, values, np.finfo(np.float64).max), axis=0)
+        columns = np.arange(values.shape[1])
+        centre = ordered[(some - 1) // 2, columns] / 2 + ordered[some // 2, columns] / 2
         rank = np.maximum(np.rint((some + 1) / 2 - _Z * np.sqrt(some / 4)).astype(int), 1)
         error = (ordered[some - rank, columns] - ordered[rank - 1, columns]) / (2 * _Z)
     return np.where(number > 0, centre, np.nan), np.where(number > 1, error, np.nan)
 
 
-def _samples(
+def _sample(
     run: Run, genotypes: np.ndarray, samples: int, seed: int, note: Note
 ) -> tuple[Float[np.ndarray, "samples n"], Float[np.ndarray, "samples n d"]]:
     """Return fitness and descriptors of all samples."""
     task, total = run.task, samples * len(genotypes)
     rows = -(-len(genotypes) // -(-len(genotypes) // _ROWS))  # chunks of one size
-    # A task without noise takes its samples one by one, so that all of them round alike.
+    # Without noise one sample at a time, so that all of them round alike.
     at_once = min(samples, max(1, _ROWS // rows)) if task.is_noisy else 1
     fitness = np.zeros((samples, len(genotypes)), np.float32)
     descriptor = np.zeros((samples, len(genotypes), task.num_descriptors), np.float32)
@@ -304,10 +278,10 @@ def _samples(
 
 @contextlib.contextmanager
 def _evaluator(run: Run, samples: int, seed: int) -> Iterator[Callable[[np.ndarray, int, int, int], Evaluation]]:
-    """Have a function from a batch, its first row, a first sample and a number of samples to these samples."""
+    """Yield a function from a batch, its first row, a first sample and a number of samples to an evaluation."""
     task = run.task
     if isinstance(task, HostTask):
-        # Samples that the search did not take.
+        # The samples after those of the search.
         first = run.config.method_config.samples_per_evaluation + seed * samples  # type: ignore[attr-defined]
         pool = host.open_pool(LocalEngine(), task, run.config.run)
         try:

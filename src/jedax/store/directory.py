@@ -1,20 +1,20 @@
-"""The directory of a run: what is in it, and how it grows without ever losing what is there.
+"""The directory of a run.
 
 | file | content |
 |---|---|
-| `config.yaml` | all that ran, resolved; written first |
+| `config.yaml` | all settings; written first |
 | `metrics.csv` | one row per report and replica |
-| `history.jsonl` | what each loop did, see `jedax.store.history` |
-| `checkpoint/` | the two newest states, checksummed |
-| `repertoire.safetensors` | the final repertoire, GP and targets |
+| `history.jsonl` | the targets and ends of each loop, see `jedax.store.history` |
+| `checkpoint/` | the two newest states of the search, with checksums |
+| `repertoire.safetensors` | the final repertoire, the Gaussian process at all cells, and the last targets |
 | `summary.json` | the outcome in numbers |
 | `environment.json` | versions, machine, command line |
-| `log.txt` | what happened when |
+| `log.txt` | messages with date and time |
 | `figures/` | pictures |
-| `reevaluated.*` | what `jedax reevaluate` found |
-| `replay/` | what `jedax replay` made |
-| `tensorboard/`, `wandb/` | what these trackers keep |
-| `.lock` | who works on it, for as long as they do |
+| `reevaluated.*` | output of `jedax reevaluate` |
+| `replay/` | output of `jedax replay` |
+| `tensorboard/`, `wandb/` | files of these trackers |
+| `.lock` | the process that writes to the directory, while it does |
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,26 +38,56 @@ from jedax.store.guard import check_facts, check_plain, check_summary
 from jedax.store.lock import FILE as LOCK
 from jedax.store.lock import Lock
 
+REEVALUATED = ("reevaluated.json", "reevaluated.csv", "reevaluated.png")
+FOLDERS = ("checkpoint", "figures", "replay", "tensorboard", "wandb")
+"""The folders in a run's directory; none of them holds another run."""
+
 _KEPT_CHECKPOINTS = 2
-# How far below a directory runs are looked for, deep enough for those of a bench, and how many are named.
+# How deep runs are searched for below a directory that is none, as in a bench, and how many of them an error names.
 _DEPTH, _MOST_NAMED = 3, 3
 _OUTCOME = ("repertoire.safetensors", "summary.json")
-REEVALUATED = ("reevaluated.json", "reevaluated.csv", "reevaluated.png")
-_REPORT = ("report.html", "plotly.min.js")
 _FILES = (
     "config.yaml", "metrics.csv", "history.jsonl", "environment.json", "log.txt", "start_genotypes.npy",
-    *_OUTCOME, *REEVALUATED, *_REPORT,
+    "report.html", "plotly.min.js", *_OUTCOME, *REEVALUATED,
 )  # fmt: skip
-_FOLDERS = ("checkpoint", "figures", "replay", "tensorboard", "wandb")
+# W&B puts links into its folder; nothing else reads or writes there.
+_OF_WANDB = "wandb"
+
+_T = TypeVar("_T")
 
 
-def _is_written(name: str) -> bool:
-    """Whether a run would write to the file or folder of that name."""
-    return name in (*_FILES, *_FOLDERS, LOCK) or (name.startswith(".") and name.endswith(".tmp"))
+def has_ended(status: object) -> bool:
+    """Return whether a run with this status ended by itself: at its budget, at its goal, or by a callback."""
+    return status in ("finished", "goal", "callback")
+
+
+def runs_below(folder: Path, depth: int = sys.maxsize) -> list[Path]:
+    """Return the run directories at and below a folder, sorted; hidden folders and links are not searched.
+
+    Args:
+        folder: Where to search.
+        depth: Levels of folders to search below it.
+    """
+    runs = []
+    for name, folders, names in os.walk(folder):
+        here = Path(name)
+        if "config.yaml" in names:
+            runs.append(here)
+        is_deepest = len(here.parts) - len(folder.parts) >= depth
+        skipped = FOLDERS if "config.yaml" in names else ()
+        folders[:] = [] if is_deepest else [f for f in folders if not f.startswith(".") and f not in skipped]
+    return sorted(runs)
+
+
+def _is_ours(name: str) -> bool:
+    return name in (*_FILES, *FOLDERS, LOCK) or (name.startswith(".") and name.endswith(".tmp"))
 
 
 class RunDirectory:
-    """A run's directory.
+    """The directory of a run.
+
+    Methods that read raise a `JedaxError` if a file is damaged. Methods that write raise one if the disk is full, or if
+    the directory cannot be written any more or is gone.
 
     Attributes:
         path: Where it is.
@@ -68,11 +99,11 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: str | Path, *, overwrite: bool = False) -> RunDirectory:
-        """Make a directory ready for a new run, and lock it; see `lock`.
+        """Return an empty, locked directory for a new run; see `lock`.
 
         Raises:
-            JedaxError: It cannot be written, another process works there, or it holds something and `overwrite` is
-                off; with `overwrite`, it holds something that no run wrote (nothing is removed then).
+            JedaxError: It cannot be written, or another process writes there; it is not empty and `overwrite` is off;
+                or it holds files that no run writes (then nothing is removed).
         """
         directory = cls(path)
         try:
@@ -88,7 +119,7 @@ class RunDirectory:
         return directory
 
     def _empty(self, overwrite: bool) -> None:
-        """Remove what an earlier run left."""
+        """Remove the files of an earlier run."""
         present = sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK)
         if present and not overwrite:
             raise fail(
@@ -97,39 +128,29 @@ class RunDirectory:
                 received=f"{self.path} with {', '.join(present[:3])}",
                 remedy=f"go on with --resume {self.path}, replace it with --overwrite, or choose another --out",
             )
-        strange = [name for name in present if name not in _FILES + _FOLDERS and not name.startswith(".")]
+        strange = [name for name in present if name not in _FILES + FOLDERS and not name.startswith(".")]
         if strange:
-            raise fail(
-                "overwrite",
-                expected="a directory that only a run wrote to",
-                received=f"{self.path} with {', '.join(strange[:3])}",
-                remedy="choose another with --out",
-            )
+            received, remedy = f"{self.path} with {', '.join(strange[:3])}", "choose another with --out"
+            raise fail("overwrite", expected="a directory that only a run wrote to", received=received, remedy=remedy)
         with self.writing():
-            for name in _FOLDERS:
+            for name in FOLDERS:
                 if (self.path / name).exists():
                     shutil.rmtree(self.path / name)
             for name in _FILES:
                 (self.path / name).unlink(missing_ok=True)
 
     def _unwritable(self, reason: str | None) -> JedaxError:
-        return fail(
-            "out",
-            expected="a directory that can be written",
-            received=f"{self.path} ({reason})",
-            remedy="choose another with --out",
-        )
+        received = f"{self.path} ({reason})"
+        return fail("out", expected="a directory that can be written", received=received, remedy="choose another --out")
 
     def lock(self) -> None:
-        """Keep other processes from writing here until `release`, and remove what was half written.
-
-        Reading needs no lock.
+        """Keep other processes from writing here until `release`, and remove incomplete files; reading needs no lock.
 
         Raises:
-            LockedError: Another process, or another run of this one, works here.
-            JedaxError: The directory cannot be written, or holds what no run leaves, such as links.
+            LockedError: Another process, or another run of this one, writes here.
+            JedaxError: The directory cannot be written, or a file of the run is a link or a device.
         """
-        check_plain(self.path, _is_written)
+        check_plain(self.path, _is_ours, _OF_WANDB)
         if not os.access(self.path, os.W_OK):
             raise self._unwritable("read-only")
         try:
@@ -149,39 +170,32 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: str | Path) -> RunDirectory:
-        """Open the directory of an earlier run.
+        """Return the directory of an existing run.
 
         Raises:
-            JedaxError: There is no run, or something that no run leaves, such as links.
+            JedaxError: There is no run, or a file of the run is a link or a device.
         """
         directory = cls(path)
         if not (directory.path / "config.yaml").is_file():
             raise directory._no_run()
-        check_plain(directory.path, _is_written)
+        check_plain(directory.path, _is_ours, _OF_WANDB)
         return directory
 
     def _no_run(self) -> JedaxError:
-        """Word the error for a directory that is none of a run; runs below it, such as those of a bench, are named."""
-        settings = [file for depth in range(_DEPTH) for file in self.path.glob("*/" * (1 + depth) + "config.yaml")]
         received, remedy = str(self.path), "check the path"
-        if settings:
-            runs = sorted(str(file.parent) for file in settings)
+        if runs := [str(run) for run in runs_below(self.path, _DEPTH)]:
             received = f"{self.path}, with {len(runs)} of them below it"
             remedy = f"name one of those, as in {', '.join(runs[:_MOST_NAMED])}; jedax report {self.path} shows all"
         return fail("run directory", expected="a directory with a config.yaml", received=received, remedy=remedy)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Word what goes wrong while results are written.
-
-        Raises:
-            JedaxError: The disk is full, or the directory can no longer be written, or is gone.
-        """
-        self._check_there()
+        """Turn errors of the disk into one sentence."""
+        self._check_in_place()
         try:
             yield
         except OSError as error:
-            self._check_there()
+            self._check_in_place()
             raise fail(
                 "out",
                 expected="room to write results",
@@ -189,7 +203,7 @@ class RunDirectory:
                 remedy=f"free some, then jedax run --resume {self.path}",
             ) from None
 
-    def _check_there(self) -> None:
+    def _check_in_place(self) -> None:
         if self._lock is not None and not self._lock.is_in_place():
             raise fail(
                 "out",
@@ -199,49 +213,32 @@ class RunDirectory:
             )
 
     def write_config(self, config: FullConfig) -> None:
-        """Write the settings; this comes first, so that a run can always be resumed."""
+        """Write the settings; a run can be resumed from then on."""
         with self.writing():
             files.write_atomic(self.path / "config.yaml", config.dump())
 
-    def write_start_genotypes(self, genotypes: np.ndarray) -> None:
-        """Write the genotypes that a run starts from."""
-        buffer = io.BytesIO()
-        np.save(buffer, genotypes)
-        with self.writing():
-            files.write_atomic(self.start_genotypes, buffer.getvalue())
-
-    @property
-    def start_genotypes(self) -> Path:
-        """The file of the genotypes that a run starts from; it need not exist."""
-        return self.path / "start_genotypes.npy"
-
-    def remove_outcome(self) -> None:
-        """Remove what an interrupted run left as its outcome: it goes on, and `checkpoint/` has all of it."""
-        with self.writing():
-            for name in (*_OUTCOME, *REEVALUATED):
-                (self.path / name).unlink(missing_ok=True)
-
-    def set_aside(self, checkpoint: Path) -> None:
-        """Rename a damaged checkpoint, so that a whole one can take its place."""
-        aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
-        shutil.rmtree(aside, ignore_errors=True)
-        with self.writing():
-            checkpoint.rename(aside)
-
     def read_config(self) -> FullConfig:
-        """Read the settings back.
-
-        Raises:
-            JedaxError: They are damaged.
-        """
+        """Return the settings."""
         path = self.path / "config.yaml"
         try:
             return FullConfig.parse(path.read_text(encoding="utf-8"), where=str(path), strict=False)
         except (OSError, UnicodeDecodeError) as error:
             raise fail(str(path), expected="a readable file", received=error, remedy="restore it") from None
 
+    @property
+    def start_genotypes(self) -> Path:
+        """The file of the genotypes that the run starts from; it need not exist."""
+        return self.path / "start_genotypes.npy"
+
+    def write_start_genotypes(self, genotypes: np.ndarray) -> None:
+        """Write the genotypes that the run starts from."""
+        buffer = io.BytesIO()
+        np.save(buffer, genotypes)
+        with self.writing():
+            files.write_atomic(self.start_genotypes, buffer.getvalue())
+
     def log(self, message: str) -> None:
-        """Add a line to the log, with date and time."""
+        """Add a line with date and time to the log."""
         with self.writing(), open(self.path / "log.txt", "a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
 
@@ -251,24 +248,16 @@ class RunDirectory:
             metrics.add(self.path / "metrics.csv", rows)
 
     def cut_metrics(self, evaluations: int) -> None:
-        """Drop rows of the metrics that come after `evaluations`, and a last line that was not written whole."""
+        """Remove the rows of the metrics after `evaluations`, and an incomplete last line."""
         with self.writing():
             metrics.cut(self.path / "metrics.csv", evaluations)
 
     def read_metrics(self) -> list[dict[str, float]]:
-        """Return the metrics, row by row; what was never measured is NaN.
-
-        Raises:
-            JedaxError: The file is damaged.
-        """
+        """Return the rows of the metrics; unknown values are NaN."""
         return metrics.read(self.path / "metrics.csv")
 
     def read_summary(self) -> dict[str, Any]:
-        """Return the outcome; empty for a run that has not ended.
-
-        Raises:
-            JedaxError: The file is damaged.
-        """
+        """Return the outcome; empty for a run that has not ended."""
         path = self.path / "summary.json"
         try:
             found = files.read_json(path) if path.exists() else {}
@@ -277,8 +266,22 @@ class RunDirectory:
         check_summary(path, found)
         return found
 
+    def read_environment(self) -> dict[str, Any]:
+        """Return versions, machine and command line; empty if they were not written."""
+        path = self.path / "environment.json"
+        found = files.read_json(path) if path.exists() else {}
+        if not isinstance(found, dict):
+            raise files.CorruptError(f"{path}: expected names and values, got other JSON; restore the file.")
+        return found
+
+    def remove_outcome(self) -> None:
+        """Remove the outcome of an interrupted run that goes on; its checkpoint holds all of it."""
+        with self.writing():
+            for name in (*_OUTCOME, *REEVALUATED):
+                (self.path / name).unlink(missing_ok=True)
+
     def save_checkpoint(self, state: Any, facts: Mapping[str, Any]) -> None:
-        """Save a state and drop all but the newest two; `facts["evaluations"]` orders them."""
+        """Save a state at `facts["evaluations"]` and remove all but the newest two."""
         folder = self.path / "checkpoint" / f"{facts['evaluations']:012d}"
         with self.writing():
             if not folder.exists():
@@ -288,30 +291,39 @@ class RunDirectory:
 
     def checkpoints(self) -> list[Path]:
         """Return the folders of the checkpoints, newest first."""
-        folder = self.path / "checkpoint"
-        return sorted((f for f in folder.glob("[0-9]*") if f.is_dir()), reverse=True) if folder.is_dir() else []
+        return sorted((f for f in (self.path / "checkpoint").glob("[0-9]*") if f.is_dir()), reverse=True)
 
     def load_checkpoint(self, like: Any) -> tuple[Any, dict[str, Any]] | None:
-        """Return the newest whole state and its facts; None before the first checkpoint.
+        """Return the newest whole state, with the structure of `like`, and its facts; see `read_checkpoint`."""
+        return self.read_checkpoint(lambda folder: files.load_tree(folder, like))
 
-        A damaged or foreign one is left alone; the older one serves. Beside what was saved, the facts hold
-        "warnings" to show and the "damaged" folders.
+    def read_checkpoint(self, read: Callable[[Path], _T]) -> tuple[_T, dict[str, Any]] | None:
+        """Return `read(folder)` of the newest whole checkpoint, and its facts; None before the first checkpoint.
+
+        A damaged checkpoint is skipped. The facts include "warnings", a sentence per skipped checkpoint, and "damaged",
+        their folders.
 
         Raises:
             JedaxError: There are checkpoints, but none is whole.
         """
-        errors: list[JedaxError] = []
-        damaged: list[Path] = []
+        damaged: dict[Path, str] = {}
         for folder in self.checkpoints():
             try:
                 facts = files.read_facts(folder)
                 check_facts(folder, facts)
-                state = files.load_tree(folder, like)
+                state = read(folder)
             except files.CorruptError as error:
-                errors.append(error)
-                damaged.append(folder)
+                damaged[folder] = str(error)
                 continue
-            return state, {**facts, "warnings": [str(error) for error in errors], "damaged": damaged}
-        if errors:
-            raise JedaxError(f"{errors[0]} No older checkpoint is whole either; start anew with --overwrite.")
+            return state, {**facts, "warnings": list(damaged.values()), "damaged": list(damaged)}
+        if damaged:
+            newest = next(iter(damaged.values()))
+            raise JedaxError(f"{newest} No older checkpoint is whole either; start anew with --overwrite.")
         return None
+
+    def set_aside(self, checkpoint: Path) -> None:
+        """Rename a damaged checkpoint, so that a whole one can take its place."""
+        aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        with self.writing():
+            checkpoint.rename(aside)

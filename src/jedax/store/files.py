@@ -1,6 +1,7 @@
-"""Writing that leaves either the old file or the whole new one, and trees of arrays as files without code.
+"""Files that appear whole or not at all, and trees of arrays on disk.
 
-A tree is one safetensors file and a JSON manifest with its checksum. Random keys are kept as their numbers.
+A tree of arrays is saved as a folder with one safetensors file and a JSON manifest that holds its checksum. Random keys
+are saved as their key data. Nothing that is read can run code.
 """
 
 from __future__ import annotations
@@ -25,30 +26,52 @@ _TENSORS, _MANIFEST = "state.safetensors", "manifest.json"
 
 
 class CorruptError(JedaxError):
-    """A file on disk is not what was written."""
+    """A file does not hold what was written to it."""
+
+
+def other_format(path: str | Path, expected: object, received: str) -> CorruptError:
+    """Return the error for a file of another version of jedax."""
+    return CorruptError(f"{path}: expected format {expected}, got {received}; use the version that wrote it.")
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write a file under a temporary name, flush it to disk, and rename it into place."""
-    data = data.encode() if isinstance(data, str) else data
+    """Write a file under a temporary name, flush it to disk, and rename it."""
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     try:
-        with open(temporary, "xb") as file:  # never through a link that somebody has put there
-            file.write(data)
+        with open(temporary, "xb") as file:  # "x" does not follow a link of that name
+            file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):
-            temporary.unlink()  # what is left of it would fill a full disk
+            temporary.unlink()  # a full disk stays full otherwise
         raise
     _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    if os.name == "nt":  # Windows cannot open folders
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically; numbers that are not finite become null."""
     write_atomic(path, json.dumps(_finite(value), indent=2) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def read_json(path: Path) -> Any:
@@ -63,42 +86,22 @@ def read_json(path: Path) -> Any:
         raise CorruptError(f"{path}: expected JSON, got {repr(error)[:120]}; restore the file.") from None
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
-
-
-def other_format(path: str | Path, expected: object, received: str) -> CorruptError:
-    """Return the error for what another version of jedax wrote."""
-    return CorruptError(f"{path}: expected format {expected}, got {received}; use the version that wrote it.")
-
-
-def _sync_folder(path: Path) -> None:
-    if os.name == "nt":  # a folder cannot be opened there
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def flatten(tree: Any) -> dict[str, np.ndarray]:
-    """Return a tree's arrays by the path of each, such as `.repertoire.fitness`."""
+    """Return the arrays of a tree by their path, such as `.repertoire.fitness`."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {jax.tree_util.keystr(path): np.asarray(jax.device_get(_raw(leaf)), order="C") for path, leaf in leaves}
 
 
 def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> Any:
-    """Return a tree like `like` whose arrays are those of that path.
+    """Return a tree with the structure of `like` and the arrays of `flatten`.
+
+    Args:
+        arrays: Arrays by name.
+        like: A tree of arrays, or of shapes and dtypes.
+        prefix: Precedes each path in the names.
 
     Raises:
-        CorruptError: A path is missing, or its array has another shape or dtype.
+        CorruptError: An array is missing or has another shape or dtype.
     """
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     leaves = []
@@ -108,19 +111,17 @@ def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> 
         array = arrays.get(name)
         if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
             got = "none" if array is None else f"{array.dtype}{array.shape}"
-            raise CorruptError(f"state: expected {name} as {expected.dtype}{expected.shape}, got {got}; "
-                               "it belongs to another run.")  # fmt: skip
-        typed = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        wrap = native_random.wrap_keys if typed else jax.numpy.asarray
-        leaves.append(wrap(array, leaf.dtype))
+            wanted = f"{name} as {expected.dtype}{expected.shape}"
+            raise CorruptError(f"state: expected {wanted}, got {got}; it belongs to another run.")
+        is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        leaves.append((native_random.wrap_keys if is_key else jax.numpy.asarray)(array, leaf.dtype))
     return jax.tree_util.tree_unflatten(structure, leaves)
 
 
 def _raw(leaf: Any) -> Any:
-    """Return the numbers of a random key, those of 16 bits as 32, and anything else as it is."""
+    """Return an array as it is saved: random keys as key data, bfloat16 as float32 (NumPy has no bfloat16)."""
     if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(leaf)
-    # safetensors cannot read bfloat16 back into NumPy.
     return leaf.astype(jax.numpy.float32) if leaf.dtype == jax.numpy.bfloat16 else leaf
 
 
@@ -136,7 +137,7 @@ def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
 
     Args:
         path: The file.
-        form: What it should say of its format, where it says anything.
+        form: The format that the file should name, if it names any.
 
     Raises:
         CorruptError: The file is missing, not safetensors, or of another format.
@@ -152,16 +153,18 @@ def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
                 raise other_format(path, form, f"{str(received)[:60]!r}")
         return load(path.read_bytes())
     except (OSError, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, CorruptError):
+            raise
         raise CorruptError(f"{path}: expected arrays as safetensors, got {error}; restore the file.") from None
 
 
 def save_tree(folder: Path, tree: Any, facts: Mapping[str, Any]) -> None:
-    """Write a tree into a folder of its own that appears whole or not at all.
+    """Write a tree into a new folder, which appears whole or not at all.
 
     Args:
-        folder: Where to; must not exist.
+        folder: The folder; it must not exist.
         tree: A pytree of arrays.
-        facts: JSON values kept in the manifest.
+        facts: JSON values for the manifest.
     """
     from safetensors.numpy import save
 
@@ -181,7 +184,7 @@ def save_tree(folder: Path, tree: Any, facts: Mapping[str, Any]) -> None:
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """Return the facts in the manifest of a saved tree.
+    """Return the facts in the manifest of a saved tree, and the checksum as "sha256".
 
     Raises:
         CorruptError: There is no manifest, or not one of this format.
@@ -193,22 +196,17 @@ def read_facts(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or not isinstance(manifest.get("facts", {}), dict):
         raise CorruptError(f"{folder}: expected a manifest, got other JSON; the checkpoint is unusable.")
     if manifest.get("format") != FORMAT:
-        received = str(manifest.get("format"))[:20]
-        raise other_format(folder, FORMAT, received)
+        raise other_format(folder, FORMAT, str(manifest.get("format"))[:20])
     if missing := sorted({"sha256", "facts"} - set(manifest)):
         raise CorruptError(f"{folder}: expected a manifest, got one without {missing[0]}; the checkpoint is unusable.")
     return {**manifest["facts"], "sha256": str(manifest["sha256"])}
 
 
-def load_tree(folder: Path, like: Any) -> Any:
-    """Read a tree back.
-
-    Args:
-        folder: Where `save_tree` put it.
-        like: A tree of arrays, or of shapes and dtypes, with the structure that is expected.
+def read_tree(folder: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a saved tree by their path.
 
     Raises:
-        CorruptError: A checksum, a name, a shape or a dtype is not what it should be.
+        CorruptError: A file is missing, or its checksum is not that of the manifest.
     """
     sha256 = read_facts(folder)["sha256"]
     try:
@@ -219,7 +217,16 @@ def load_tree(folder: Path, like: Any) -> Any:
         ) from None
     if found != sha256:
         raise CorruptError(f"{folder}: expected checksum {sha256[:12]}, got {found[:12]}; the checkpoint is damaged.")
-    arrays = read_tensors(folder / _TENSORS)
+    return read_tensors(folder / _TENSORS)
+
+
+def load_tree(folder: Path, like: Any) -> Any:
+    """Return a saved tree, with the structure of `like`.
+
+    Raises:
+        CorruptError: A checksum, a name, a shape or a dtype is not the expected one.
+    """
+    arrays = read_tree(folder)
     known = {jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(like)[0]}
     if strange := sorted(set(arrays) ^ known):
         raise CorruptError(f"{folder}: expected the state of this method, got other parts ({', '.join(strange[:3])}); "

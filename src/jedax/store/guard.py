@@ -1,26 +1,51 @@
-"""What comes from a disk is not believed: directories that lead elsewhere, facts that no run has saved."""
+"""Checks of what is read from a run's directory, which may come from somebody else."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from jedax.errors import fail
 from jedax.store.files import CorruptError
 
+_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=0, lt=2**31)]
 
-def check_plain(folder: Path, is_ours: Callable[[str], bool]) -> None:
-    """Check that nothing in a run's directory leads elsewhere: one from somebody else may hold links, or pipes.
+
+class _Facts(BaseModel, strict=True):
+    """The facts that a checkpoint must hold."""
+
+    evaluations: int
+    seconds: _Seconds
+    phases: dict[str, _Seconds]
+    status: str
+    config: str
+    failures: dict[str, list[_Count]] = {}
+
+
+class _Summary(BaseModel, strict=True):
+    """The entries of summary.json that jedax reads."""
+
+    status: str = ""
+    evaluations: int = 0
+    wall_seconds: _Seconds = 0
+    phase_seconds: dict[str, _Seconds] = {}
+
+
+def check_plain(folder: Path, is_ours: Callable[[str], bool], unread: str) -> None:
+    """Check that the files of a run are plain files in plain folders; links, pipes and devices are refused.
 
     Args:
-        folder: The directory.
-        is_ours: Whether a run could read or write the file or folder of that name in it.
+        folder: The directory of the run.
+        is_ours: Whether a run reads or writes the file or folder of that name in it.
+        unread: A folder of it whose content jedax never reads or writes; it may hold links.
 
     Raises:
-        JedaxError: Such a file or folder, or something in such a folder, is neither a file nor a folder.
+        JedaxError: A file or folder of the run is neither a plain file nor a plain folder.
     """
     waiting = [folder]
     while waiting:
@@ -33,33 +58,28 @@ def check_plain(folder: Path, is_ours: Callable[[str], bool]) -> None:
             if inside == folder and not is_ours(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                waiting.append(Path(entry.path))
+                if inside != folder or entry.name != unread:
+                    waiting.append(Path(entry.path))
             elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
                 raise fail(
                     "run directory",
                     expected="plain files and folders, as runs leave them",
                     received=f"{entry.path}, a link or a device",
-                    remedy="put what it leads to in its place, or remove it",
+                    remedy="replace it with the file or folder that it leads to, or remove it",
                 )
 
 
 def check_facts(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Check what a checkpoint says of itself.
+    """Check the facts of a checkpoint.
 
     Raises:
-        CorruptError: Something is missing, or is not what it should be.
+        CorruptError: A fact is missing, or has another type or range.
     """
-    evaluations = facts.get("evaluations")
-    fits = {
-        "evaluations": type(evaluations) is int and folder.name == f"{evaluations:012d}",
-        "seconds": _is_duration(facts.get("seconds")),
-        "phases": _are_durations(facts.get("phases")),
-        "status": isinstance(facts.get("status"), str),
-        "config": isinstance(facts.get("config"), str),
-        "failures": "failures" not in facts or _is_table(facts["failures"]),
-    }
-    wrong = next((name for name, fine in fits.items() if not fine), None)
-    if wrong is not None:
+    try:
+        wrong = "" if folder.name == f"{_Facts.model_validate(facts).evaluations:012d}" else "evaluations"
+    except ValidationError as error:
+        wrong = str(error.errors()[0]["loc"][0])
+    if wrong:
         raise CorruptError(
             f"{folder}: expected the {wrong} of a run in its manifest, got {str(facts.get(wrong))[:80]}; "
             "the checkpoint is damaged."
@@ -67,32 +87,12 @@ def check_facts(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def check_summary(path: Path, summary: Any) -> None:
-    """Check the outcome of a run, as far as anything is made of it.
+    """Check the content of summary.json.
 
     Raises:
-        JedaxError: It is no outcome of a run.
+        JedaxError: It is not the outcome of a run.
     """
-    fits = isinstance(summary, dict) and (
-        isinstance(summary.get("status", ""), str)
-        and type(summary.get("evaluations", 0)) is int
-        and _is_duration(summary.get("wall_seconds", 0))
-        and _are_durations(summary.get("phase_seconds", {}))
-    )
-    if not fits:
-        raise fail(str(path), expected="the outcome of a run", received=summary, remedy="restore the file")
-
-
-def _are_durations(value: Any) -> bool:
-    return isinstance(value, dict) and all(_is_duration(seconds) for seconds in value.values())
-
-
-def _is_duration(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
-
-
-def _is_table(value: Any) -> bool:
-    """Whether a value is names, each with a count per replica."""
-    return isinstance(value, dict) and all(
-        isinstance(counts, list) and all(type(count) is int and 0 <= count < 2**31 for count in counts)
-        for counts in value.values()
-    )
+    try:
+        _Summary.model_validate(summary)
+    except ValidationError:
+        raise fail(str(path), expected="the outcome of a run", received=summary, remedy="restore the file") from None

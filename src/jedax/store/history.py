@@ -1,22 +1,22 @@
-"""What a search did, loop by loop: a small file that lets a report play it back.
+"""What a search did, loop by loop, in a small file that a report plays back.
 
-`history.jsonl` holds one JSON object per line. The first names the format; then come, in the order of what happened:
+`history.jsonl` holds one JSON object per line. The first names the format; the others follow in time:
 
-| "at" | what |
+| "at" | content |
 |---|---|
-| "start" | a loop began: alpha, targets, starts and their fitness, the GP's parameters, now and then what it predicts |
-| "end" | a loop ended: the member of each ES's last generation that scored best |
+| "start" | a loop began: alpha, targets, start points, their fitness, and what the Gaussian process (GP) predicted |
+| "end" | a loop ended: the best-scored member of the last generation of each evolution strategy (ES) |
 | "cells" | the fitness of all cells |
 
-Positions are whole numbers, ten-thousandths of the descriptor box; lists of "targets", "starts" and "ends" have the
-axes replica, ES, descriptor. Long runs leave out loops in between, so that the file stays at a few megabytes.
+Positions are integers: ten-thousandths of the descriptor box. Lists of "targets", "starts" and "ends" have the axes
+replica, ES, descriptor. Long runs leave out loops, so that the file stays below a few megabytes.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,30 +32,29 @@ from jedax.types import Float
 FORMAT = 1
 FILE = "history.jsonl"
 
-_UNIT = 10_000
+_UNIT = 10_000  # steps of a position across the descriptor box
 _MOST_LOOPS = 2_000
 _MOST_SNAPSHOTS = 50
-# Of all snapshots of one replica together.
-_MOST_CELLS = 400_000
+_MOST_CELLS = 400_000  # in all snapshots of one replica
 
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """One loop of JEDi.
+    """One loop of a method with targets.
 
     Attributes:
-        evaluations: Done by each replica when it began.
-        until: Done when it ended; None: it has not.
-        alpha: `(replicas,)`, the weight of nearness to the target.
-        targets: `(replicas, pool, d)`.
-        starts: `(replicas, pool, d)`, the stored descriptor that each ES started from.
-        start_fitness: `(replicas, pool)`, the fitness of what it started from.
-        ends: `(replicas, pool, d)`, the descriptor of the member of the last generation that scored best; NaN: all
-            members failed. None: the loop has not ended.
-        end_fitness: `(replicas, pool)`, its fitness.
-        gp: Parameters of the GP by name, `(replicas,)` each; empty where it did not guide.
-        gp_mean: `(replicas, cells)`, what the GP predicted; None: not kept for this loop.
-        gp_std: `(replicas, cells)`, its standard deviation.
+        evaluations: Evaluations of each replica when the loop began.
+        until: Evaluations of each replica when it ended; None: it has not ended.
+        alpha: The weight of nearness to the target.
+        targets: The targets.
+        starts: The stored descriptor that each ES started from.
+        start_fitness: The stored fitness that each ES started from.
+        ends: The descriptor of the best-scored member of the last generation; NaN if all members failed, None if the
+            loop has not ended.
+        end_fitness: The fitness of that member.
+        gp: Parameters of the GP by name, `(replicas,)` each; empty if no GP chose the targets.
+        gp_mean: The mean that the GP predicted; None: not kept for this loop.
+        gp_std: The standard deviation that the GP predicted.
     """
 
     evaluations: int
@@ -73,11 +72,11 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The cells at one moment.
+    """The fitness of all cells at one report.
 
     Attributes:
-        evaluations: Done by each replica.
-        fitness: `(replicas, cells)`, NaN where empty.
+        evaluations: Evaluations of each replica.
+        fitness: The fitness of each cell; NaN: empty.
     """
 
     evaluations: int
@@ -89,9 +88,9 @@ class History:
     """What a search did.
 
     Attributes:
-        loops: Those that were kept; none for methods without targets.
-        snapshots: The cells now and then, in order.
-        every: One loop in so many was kept.
+        loops: The loops that were kept; none for methods without targets.
+        snapshots: The cells at some of the reports, in order.
+        every: One of this number of loops was kept.
     """
 
     loops: tuple[Loop, ...]
@@ -99,7 +98,7 @@ class History:
     every: int
 
     def fits(self, replicas: int, num_cells: int) -> bool:
-        """Whether it is that of a run with so many replicas and cells."""
+        """Return whether the arrays are those of a run with these numbers of replicas and cells."""
         arrays = [loop.gp_mean for loop in self.loops] + [kept.fitness for kept in self.snapshots]
         return all(len(loop.targets) == replicas for loop in self.loops) and all(
             array is None or array.shape == (replicas, num_cells) for array in arrays
@@ -107,9 +106,9 @@ class History:
 
 
 class Recorder:
-    """Collects the history of a search; nothing reaches the disk before `flush`.
+    """Collects the history of a search and writes it at each `flush`.
 
-    Which loops and cells are kept depends on the settings alone, so that a resumed run keeps the same.
+    The settings alone decide which loops and snapshots are kept, so a resumed run keeps the same ones.
 
     Attributes:
         path: The file.
@@ -128,7 +127,7 @@ class Recorder:
         self._lines: list[str] = []
 
     def start(self, generation: int, evaluations: int, state: Any, at: Any) -> None:
-        """Note a loop that has just begun, and what the GP predicted (`at`) where it guided."""
+        """Record a loop that begins, and the prediction `at` of the GP if it chose the targets."""
         record = {name: np.asarray(values) for name, values in self._method.loop_record(state).items()}
         if "targets" not in record or not self._keeps(generation):
             return
@@ -154,19 +153,19 @@ class Recorder:
         self._add(row)
 
     def end(self, generation: int, evaluations: int, ends: Mapping[str, Any]) -> None:
-        """Note where the ES of the loop that ended before `generation` got to: see `Method.loop_results`."""
+        """Record `Method.loop_results` of the loop that ended before `generation`."""
         if ends and self._keeps(generation - 1):
             places, fitness = self._places(np.asarray(ends["descriptor"])), _short(ends["fitness"])
             self._add({"at": "end", "evaluations": evaluations, "ends": places, "end_fitness": fitness})
 
     def cells(self, generation: int, evaluations: int, fitness: np.ndarray) -> None:
-        """Note the fitness of all cells, `(replicas, cells)`, at a report."""
+        """Record the fitness of all cells, `(replicas, cells)`, at a report."""
         if self._every_cells and generation % self._every_cells == 0:
             packed = [pack(values) for values in fitness]
             self._add({"at": "cells", "evaluations": evaluations, "fitness": packed})
 
     def flush(self) -> None:
-        """Write what was noted."""
+        """Write what was recorded since the last call."""
         if not self._lines:
             return
         header = {"at": "header", "format": FORMAT, "unit": _UNIT, "every": self._every_loop}
@@ -194,61 +193,55 @@ class Recorder:
 
 
 def _short(values: Any) -> list:
-    """Return numbers with five digits; null where they are not finite."""
-    if isinstance(values, list):
-        return [_short(value) if isinstance(value, list) else _digits(value) for value in values]
-    return _short(np.asarray(values).tolist())
-
-
-def _digits(value: float) -> float | None:
-    return float(f"{value:.5g}") if np.isfinite(value) else None
+    """Return an array as lists of numbers with five digits; numbers that are not finite become null."""
+    array = np.asarray(values)
+    short = [float(f"{value:.5g}") if np.isfinite(value) else None for value in array.ravel().tolist()]
+    return np.array(short, object).reshape(array.shape).tolist()
 
 
 def cut(path: Path, evaluations: int) -> None:
-    """Drop what came after a checkpoint at `evaluations`, and what was not written whole; -1 drops the file.
+    """Remove the lines after a checkpoint at `evaluations` and damaged lines; -1 removes the file.
 
-    A loop that began at the checkpoint goes too: it is begun anew.
+    The start of a loop at the checkpoint is removed, too, because the resumed search begins that loop again.
     """
+
+    def is_kept(row: dict[str, Any]) -> bool:
+        at = row.get("evaluations", 0)
+        return row["at"] == "header" or at < evaluations or (at == evaluations and row["at"] != "start")
+
     if not path.exists():
         return
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-    kept = [line for line in lines if (row := _row(line)) and _is_before(row, evaluations)]
+    kept = [line for line, row in _rows(path) if is_kept(row)]
     if len(kept) > 1:
         files.write_atomic(path, "".join(kept))
     else:
         path.unlink()
 
 
-def _is_before(row: dict[str, Any], evaluations: int) -> bool:
-    at = row.get("evaluations", 0)
-    return row["at"] == "header" or at < evaluations or (at == evaluations and row["at"] != "start")
-
-
-def _row(line: str) -> dict[str, Any] | None:
-    """Return what a line holds; None for one that is damaged or was not written whole."""
-    if not line.endswith("\n"):
-        return None
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) and "at" in row else None
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the lines of a history and their content, without incomplete and damaged lines."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
+        try:
+            row = json.loads(line) if line.endswith("\n") else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict) and "at" in row and isinstance(row.get("evaluations", 0), int):
+            yield line, row
 
 
 def read(path: Path, bounds: tuple) -> History | None:
-    """Read a history; None where there is none.
+    """Return a history; None if there is none.
 
     Args:
         path: The file.
         bounds: `(lows, highs)` of the descriptor box.
 
     Raises:
-        JedaxError: It is of a newer format, or its lines do not hold what they should.
+        JedaxError: The file has another format, or its lines are not those of a history.
     """
     if not path.exists():
         return None
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-    rows = [row for line in lines if (row := _row(line))]
+    rows = [row for _, row in _rows(path)]
     if not rows:
         return None
     if rows[0].get("format") != FORMAT:
@@ -299,13 +292,11 @@ def _check_shapes(loops: list[Loop], snapshots: tuple[Snapshot, ...], num_descri
     """Check that all loops have the same replicas and ES, and all snapshots the same replicas and cells."""
     for loop in loops:
         shape = loops[0].targets.shape
-        fits = len(shape) == 3 and shape[2] == num_descriptors and loop.alpha.shape == shape[:1]
-        fits = fits and all(
-            places is None or places.shape == shape for places in (loop.targets, loop.starts, loop.ends)
-        )
-        fits = fits and all(fit is None or fit.shape == shape[:2] for fit in (loop.start_fitness, loop.end_fitness))
-        fits = fits and all(values.shape == shape[:1] for values in loop.gp.values())
-        if not fits or (loop.gp_mean is None) != (loop.gp_std is None):
+        wanted = [(places, shape) for places in (loop.targets, loop.starts, loop.ends)]
+        wanted += [(fitness, shape[:2]) for fitness in (loop.start_fitness, loop.end_fitness)]
+        wanted += [(values, shape[:1]) for values in (loop.alpha, *loop.gp.values())]
+        fits = all(array is None or array.shape == expected for array, expected in wanted)
+        if not fits or shape[2:] != (num_descriptors,) or (loop.gp_mean is None) != (loop.gp_std is None):
             raise ValueError(f"another shape in the loop at {loop.evaluations} evaluations")
     values = [array for loop in loops for array in (loop.gp_mean, loop.gp_std)] + [kept.fitness for kept in snapshots]
     if len({array.shape for array in values if array is not None}) > 1:

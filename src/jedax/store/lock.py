@@ -1,166 +1,117 @@
 """One process at a time in a directory.
 
-The lock is the kernel's and held by an open file, so it goes with the process, however that ends: no lock is ever
-stale. Network file systems that know locks hold it across machines; where there are none, such as on Windows, runs go
-without. The file says who holds it.
+The operating system holds the lock and releases it when the process ends, however it ends, so a lock is never stale.
+The locked file names its holder. On file systems without locks, runs go on without one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
+import errno
 import json
 import os
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Self
 
-from jedax.errors import JedaxError
+from filelock import FileLock, Timeout
+
+from jedax.errors import JedaxError, fail
 
 FILE = ".lock"
-_SECONDS_BETWEEN_TRIES = 0.5
-_PATIENCE = 180.0  # a machine that has lost its driver takes about half a minute to notice
-
-try:
-    _fcntl: Any = importlib.import_module("fcntl")
-except ImportError:  # Windows
-    _fcntl = None
+# What flock answers on file systems that have no locks.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 class LockedError(JedaxError):
-    """Another process works on the run."""
+    """Another process, or another run of this process, writes to the directory."""
 
 
 class Lock:
-    """The right to write into a directory, from now on until `release`.
+    """The exclusive right to write to a directory, until `release` or the end of a `with` block.
 
     Args:
         folder: The directory.
+        file: The file to lock; None: `.lock` in the directory.
+        patience: Seconds to wait for another holder.
 
     Raises:
-        LockedError: Another process, or another run of this one, has it.
-        OSError: The directory cannot be written, or is gone.
+        LockedError: Another process, or another run of this process, holds the lock.
+        OSError: The directory of the file does not exist, or cannot be written.
     """
 
-    def __init__(self, folder: Path):
-        self._path = folder / FILE
-        self._identity = os.stat(folder)
-        # Held open, for the number of a directory that is gone can be given to the next one.
-        self._folder = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)) if _fcntl else None
+    def __init__(self, folder: Path, file: Path | None = None, patience: float = 0.0):
+        self._path = file or folder / FILE
+        self._directory = os.stat(self._path.parent)
+        self._file: os.stat_result | None = None
+        # filelock leaves the file in place when it releases the lock, and does not write to it. Signing the file and
+        # removing it are ours; a lock that falls back to the existence of a file would outlive a killed process.
+        self._lock = FileLock(
+            self._path, timeout=patience, thread_local=False, fallback_to_soft=False, on_acquired=self._sign
+        )
         try:
-            self._file = _take(self._path)
-        except BlockingIOError as held:
-            self._close_folder()
-            message = f"{folder}: expected a run that no other process works on, got {held}"
-            raise LockedError(f"{message}; wait until it ends, or end it.") from None
-        except BaseException:
-            self._close_folder()
-            raise
+            self._lock.acquire()
+        except Timeout:
+            raise LockedError(str(fail(
+                str(folder),
+                expected="a directory that no other process writes to",
+                received=self._holder(),
+                remedy="wait until that process ends, end it, or choose another --out",
+            ))) from None  # fmt: skip
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+
+    def _sign(self, file: int) -> None:
+        self._file = os.fstat(file)
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+        with contextlib.suppress(OSError):  # on a full disk the lock has no name
+            os.ftruncate(file, 0)
+            os.write(file, json.dumps(holder).encode())
+
+    def _holder(self) -> str:
+        try:
+            with open(self._path, "rb") as file:
+                found = json.loads(file.read(1000))
+            return f"process {int(found['pid'])} on {str(found['host'])[:60]}, at work since {str(found['since'])[:20]}"
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return "another process"
 
     def is_in_place(self) -> bool:
-        """Whether the directory is still the one that was locked: not removed, moved, or made anew."""
-        try:
-            return os.path.samestat(os.stat(self._path.parent), self._identity)
-        except OSError:
-            return False
+        """Return whether the directory is the one that was locked: not removed, moved or replaced."""
+        return _is(self._path.parent, self._directory)
 
     def release(self) -> None:
-        """Let others have it."""
-        if self.is_in_place() and _is_at(self._path, self._file):
-            with contextlib.suppress(OSError):  # a file left behind locks nobody out
+        """Remove the file and release the lock."""
+        if self._file is None or _is(self._path, self._file):  # not the file of another process
+            with contextlib.suppress(OSError):  # a file that stays locks nobody out
                 self._path.unlink()
-        os.close(self._file)
-        self._close_folder()
+        self._lock.release()
 
-    def _close_folder(self) -> None:
-        if self._folder is not None:
-            os.close(self._folder)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
 
 
-@contextlib.contextmanager
-def alone_in(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
-    """Have a directory to oneself as long as this lasts, also against what a lost driver left running elsewhere.
-
-    Args:
-        folder: The directory, which need not exist; the lock is a hidden file beside it.
-        patience: Seconds to wait for whoever else has it.
-
-    Raises:
-        LockedError: Somebody else goes on writing there.
-    """
-    path = folder.with_name(f".{folder.name}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    limit = time.monotonic() + patience
-    while True:
-        try:
-            file = _take(path)
-            break
-        except BlockingIOError as held:
-            if time.monotonic() >= limit:
-                message = f"{folder}: expected a directory that nobody else writes to, got {held}"
-                raise LockedError(f"{message}; wait for the other bench to end, or choose another --out.") from None
-        time.sleep(_SECONDS_BETWEEN_TRIES)
+def _is(path: Path, known: os.stat_result) -> bool:
     try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        os.close(file)
-
-
-def _take(path: Path) -> int:
-    """Return a file, open, that this process has locked.
-
-    Raises:
-        BlockingIOError: Somebody else has; its message says who.
-    """
-    while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-        try:
-            _flock(file)
-            if not _is_at(path, file):  # the one before has just removed it
-                os.close(file)
-                continue
-            holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-            with contextlib.suppress(OSError):  # a full disk; the lock holds without a name
-                os.ftruncate(file, 0)
-                os.write(file, json.dumps(holder).encode())
-            return file
-        except BlockingIOError:
-            message = _holder(file)
-            os.close(file)
-            raise BlockingIOError(message) from None
-        except BaseException:
-            os.close(file)
-            raise
-
-
-def _is_at(path: Path, file: int) -> bool:
-    """Whether an open file is what stands at a path."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(file))
-    except FileNotFoundError:
+        return os.path.samestat(os.stat(path), known)
+    except OSError:
         return False
 
 
-def _flock(file: int) -> None:
-    """Lock a file at once; raises BlockingIOError where somebody else has."""
-    if _fcntl is None:
-        return
-    try:
-        _fcntl.flock(file, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:  # a file system that has no locks
-        pass
+def alone_in(folder: Path, patience: float = 180.0) -> Lock:
+    """Lock a directory that need not exist, by a hidden file beside it.
 
+    Args:
+        folder: The directory.
+        patience: Seconds to wait for another holder. A worker that has lost its driver notices after half a minute.
 
-def _holder(file: int) -> str:
-    """Return who holds a lock, as its file says."""
-    try:
-        found = json.loads(os.pread(file, 1000, 0))
-        return f"process {int(found['pid'])} on {str(found['host'])[:80]}, at work since {str(found['since'])[:40]}"
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return "another process at work"
+    Raises:
+        LockedError: Another process still holds the lock.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return Lock(folder, folder.with_name(f".{folder.name}.lock"), patience)

@@ -1,25 +1,23 @@
-"""What a run leaves: its repertoire, its metrics, its best solution, from memory or from its directory."""
+"""A run as Python objects: settings, repertoire, metrics and outcome, from memory or from its directory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
-from jedax.errors import fail
+from jedax.errors import JedaxError, fail
 from jedax.imports import CUSTOM
-from jedax.methods.base import Method
 from jedax.repertoire import Repertoire
-from jedax.repertoire.cells import Cells
-from jedax.search.compiled import replica_roots
-from jedax.search.programs import programs_for
-from jedax.store import files
-from jedax.store.config import FullConfig, method_of
+from jedax.repertoire.cells import Bounds, Cells
+from jedax.store import files, history
+from jedax.store.config import FullConfig
 from jedax.store.directory import RunDirectory
+from jedax.store.history import History
 from jedax.tasks import Maze, make
 from jedax.tasks.base import ConfiguredTask, Task, check_task
 from jedax.tasks.python.settings import OwnTaskConfig
@@ -28,6 +26,10 @@ from jedax.tasks.registry import MAZE, TASKS, is_elsewhere
 if TYPE_CHECKING:
     import pandas
 
+_FINAL = "repertoire.safetensors"
+_REPERTOIRE = tuple(Repertoire.__dataclass_fields__)
+_SAVED = ("cells", "repertoire", "gp_mean", "gp_std", "targets")
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -35,8 +37,8 @@ class Solution:
 
     Attributes:
         genotype: `(params,)`.
-        fitness: What it achieved.
-        descriptor: `(d,)`, how it behaved.
+        fitness: Its fitness.
+        descriptor: `(d,)`, its behaviour.
     """
 
     genotype: np.ndarray
@@ -44,21 +46,26 @@ class Solution:
     descriptor: np.ndarray
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Run:
-    """A run that has ended, or as far as it had got.
+    """A run that has ended, or the part of it that has been saved.
+
+    A run that was loaded with `partial=True` may lack parts, which `missing` names: then `task`, `cells` and
+    `repertoire` can be None.
 
     Attributes:
         config: All settings.
-        task: What was searched on.
-        cells: How the descriptor space is cut.
+        task: The task.
+        cells: The cells of the descriptor space.
         repertoire: NumPy arrays with a leading replica axis; see `jedax.repertoire.Repertoire`.
-        gp_mean: `(replicas, cells)`, the GP's mean at all centroids; None where it was not computed.
-        gp_std: `(replicas, cells)`, its standard deviation.
+        gp_mean: `(replicas, cells)`, the mean of the Gaussian process at all centroids; None: not computed.
+        gp_std: `(replicas, cells)`, its standard deviation; None: not computed.
         targets: `(replicas, pool, d)`, the last targets; None for methods without targets.
         rows: The metrics, one dict per report and replica.
-        summary: The outcome in numbers, as in summary.json; empty for a run that was cut off.
-        path: Its directory; None: it has none.
+        summary: The outcome in numbers, as in summary.json; empty for a run that has not ended.
+        path: The directory; None: the run has none.
+        environment: Versions, machine and command line; empty where unknown.
+        missing: The parts that could not be read and the consequences, a sentence each.
     """
 
     config: FullConfig
@@ -71,12 +78,29 @@ class Run:
     rows: list[dict[str, float]]
     summary: dict[str, Any]
     path: Path | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return what it was and what came of it, in a line."""
-        evaluations = self.rows[-1]["evaluations"] if self.rows else 0
-        best = float(np.max(self.repertoire.best_fitness))
-        return f"Run({self.config.method} on {self.config.task}, {evaluations:,} evaluations, best fitness {best:g})"
+        """Return task, method, evaluations and best fitness in a line."""
+        best = "" if self.repertoire is None else f", best fitness {np.max(self.repertoire.best_fitness):g}"
+        return f"Run({self.config.method} on {self.config.task}, {self.evaluations:,} evaluations{best})"
+
+    @property
+    def replicas(self) -> int:
+        """The number of independent searches."""
+        return self.config.run.replicas
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations of each replica, as far as the directory tells."""
+        reported = self.rows[-1]["evaluations"] if self.rows else 0
+        return int(self.summary.get("evaluations", reported))
+
+    @property
+    def status(self) -> str:
+        """The status in summary.json; "running" for a run that has not ended."""
+        return str(self.summary.get("status", "running"))
 
     @property
     def metrics(self) -> pandas.DataFrame:
@@ -84,6 +108,15 @@ class Run:
         import pandas
 
         return pandas.DataFrame(self.rows)
+
+    @functools.cached_property
+    def history(self) -> History | None:
+        """The targets and ends of each loop; None: not recorded.
+
+        Raises:
+            JedaxError: The file is damaged.
+        """
+        return None if self.path is None else _read_history(self.path, self.cells, self.replicas)
 
     @property
     def best_replica(self) -> int:
@@ -123,98 +156,136 @@ class Run:
 
 
 def save_arrays(directory: RunDirectory, run: Run) -> None:
-    """Write the repertoire, and what figures need beside it, as `repertoire.safetensors`."""
+    """Write the repertoire, centroids, targets and Gaussian process as `repertoire.safetensors`."""
     arrays = {name.removeprefix("."): array for name, array in files.flatten(run.repertoire).items()}
-    arrays |= {"centroids": run.cells.centroids}
-    if run.targets is not None:
-        arrays |= {"targets": np.asarray(run.targets)}
-    if run.gp_mean is not None and run.gp_std is not None:
-        arrays |= {"gp_mean": run.gp_mean, "gp_std": run.gp_std}
-    files.write_tensors(directory.path / "repertoire.safetensors", arrays, {"format": str(files.FORMAT)})
+    others = {"centroids": run.cells.centroids, "targets": run.targets, "gp_mean": run.gp_mean, "gp_std": run.gp_std}
+    arrays |= {name: np.asarray(array) for name, array in others.items() if array is not None}
+    files.write_tensors(directory.path / _FINAL, arrays, {"format": str(files.FORMAT)})
 
 
-def load(path: str | Path, task: Task | None = None) -> Run:
+def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -> Run:
     """Return a run from its directory, finished or not.
+
+    Of a run that has not ended, the repertoire is that of the newest whole checkpoint, without the Gaussian process.
 
     Args:
         path: The directory.
         task: The task, where it is an object of your own that the directory cannot name.
+        partial: Read all that can be read, and name the rest in `Run.missing`.
 
     Raises:
-        JedaxError: No run there, nothing saved yet, or a damaged file.
+        JedaxError: No run there, or damaged settings. Without `partial` also: nothing saved yet, or a damaged file.
     """
     directory = RunDirectory.open(path)
     config = directory.read_config()
-    task = task_of(config, task)
-    cells, repertoire, mean, std, targets = load_arrays(directory, config, task)
-    return Run(
-        config=config,
-        task=task,
-        cells=cells,
-        repertoire=repertoire,
-        gp_mean=mean,
-        gp_std=std,
-        targets=targets,
-        rows=directory.read_metrics(),
-        summary=directory.read_summary(),
-        path=directory.path,
-    )
+    missing: list[str] = []
+
+    def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any, is_needed: bool = True) -> Any:
+        try:
+            found = read()
+        except (JedaxError, OSError) as error:
+            if is_needed and not partial:
+                raise
+            missing.append(f"{meaning}: {error}")
+            return otherwise
+        if not found and isinstance(found, list | dict | None):
+            missing.append(f"{meaning}: {name} is missing or empty.")
+        return found
+
+    if task is not None or not partial:
+        task = task_of(config, task)
+    else:
+        task = part("the task", "Solutions are not drawn", lambda: task_of(config), None)
+    saved = part(_FINAL, "No solutions", lambda: _read_saved(directory, config, task), dict.fromkeys(_SAVED))
+    rows = part("metrics.csv", "No curves", directory.read_metrics, [])
+    summary = part("summary.json", "The run has not ended, as far as its directory tells", directory.read_summary, {})
+    about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {}, False)
+    recorded: dict[str, Any] = {}
+    if partial and saved["cells"] is not None:
+        read = functools.partial(_read_history, directory.path, saved["cells"], config.run.replicas)
+        recorded["history"] = part(history.FILE, "The search cannot be played back", read, None)
+    found = Run(config, task, **saved, rows=rows, summary=summary, path=directory.path, environment=about,  # type: ignore[arg-type]
+                missing=tuple(missing) if partial else ())  # fmt: skip
+    vars(found).update(recorded)
+    return found
 
 
-def load_arrays(
-    directory: RunDirectory, config: FullConfig, task: Task
-) -> tuple[Cells, Repertoire, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """Return cells, repertoire, GP mean, GP standard deviation and targets of a run, as in `Run`.
+def _read_history(folder: Path, cells: Cells, replicas: int) -> History | None:
+    found = history.read(folder / history.FILE, cells.bounds)
+    if found is not None and not found.fits(replicas, cells.num_cells):
+        raise JedaxError(f"{folder / history.FILE} is of another run.")
+    return found
 
-    Of a run that has not ended they are those of its newest checkpoint, without the GP.
+
+def _read_saved(directory: RunDirectory, config: FullConfig, task: Task | None) -> dict[str, Any]:
+    """Return the fields `_SAVED` of a run: from its final repertoire, or else from its newest whole checkpoint.
 
     Raises:
-        JedaxError: Nothing saved yet, or a damaged file.
+        JedaxError: Nothing saved yet, a damaged file, or a run that has not ended without its task.
     """
-    method = method_of(config, task)
-    cells = method.cells
-    final = directory.path / "repertoire.safetensors"
-    if not final.exists():
-        state = _checkpoint_state(directory, config, task, method)
-        return cells, state.repertoire, None, None, getattr(state, "targets", None)
-    arrays, repertoire = read_arrays(final, config.run.replicas)
-    if arrays["centroids"].shape != cells.centroids.shape or repertoire.best_genotype.shape[1] != task.num_params:
-        raise files.CorruptError(f"{final}: expected the cells and genotypes of the run in config.yaml, got others; "
-                                 "restore it.")  # fmt: skip
-    cells = Cells(arrays["centroids"], cells.bounds, cells.shape)
-    return cells, repertoire, arrays.get("gp_mean"), arrays.get("gp_std"), arrays.get("targets")
+    final, replicas = directory.path / _FINAL, config.run.replicas
+    cells = None if task is None else config.method_config.make_cells(task.descriptor_bounds)  # type: ignore[attr-defined]
+    if cells is None or final.exists():
+        arrays = read_arrays(final, replicas)
+    else:
+        arrays = _read_checkpoint(directory, cells, replicas)
+    centroids = arrays["centroids"]
+    if task is None or cells is None:
+        cells = Cells(centroids, _bounds_around(centroids))
+    elif centroids.shape != cells.centroids.shape or arrays["best_genotype"].shape[1] != task.num_params:
+        raise files.CorruptError(f"{directory.path}: expected the cells and genotypes of the run in config.yaml, "
+                                 "got others; restore it.")  # fmt: skip
+    repertoire = Repertoire(**{name: arrays[name] for name in _REPERTOIRE})  # type: ignore[arg-type]
+    cells = Cells(centroids, cells.bounds, cells.shape)
+    return {"cells": cells, "repertoire": repertoire, **{name: arrays.get(name) for name in _SAVED[2:]}}
 
 
-def read_arrays(path: Path, replicas: int) -> tuple[dict[str, np.ndarray], Repertoire]:
-    """Return all that `save_arrays` wrote, and the repertoire that is in it.
+def _read_checkpoint(directory: RunDirectory, cells: Cells, replicas: int) -> dict[str, np.ndarray]:
+    """Return repertoire and targets from the newest whole checkpoint, by their names in the file."""
+
+    def read(folder: Path) -> dict[str, np.ndarray]:
+        saved = files.read_tree(folder)
+        arrays = {name: saved[f".repertoire.{name}"] for name in _REPERTOIRE if f".repertoire.{name}" in saved}
+        if ".targets" in saved:
+            arrays["targets"] = saved[".targets"]
+        return _checked(folder, {**arrays, "centroids": cells.centroids}, replicas)
+
+    newest = directory.read_checkpoint(read)
+    if newest is None:
+        raise fail(
+            "run directory",
+            expected="a run that has saved something",
+            received=directory.path,
+            remedy=f"go on with: jedax run --resume {directory.path}",
+        )
+    return newest[0]
+
+
+def _bounds_around(centroids: np.ndarray) -> Bounds:
+    """Return about the bounds of cells whose task is unknown: half a cell around the outermost centroids."""
+    margin = np.ptp(centroids, axis=0) / (2 * len(centroids) ** (1 / centroids.shape[1]))
+    return tuple((centroids.min(axis=0) - margin).tolist()), tuple((centroids.max(axis=0) + margin).tolist())
+
+
+def read_arrays(path: Path, replicas: int) -> dict[str, np.ndarray]:
+    """Return the arrays that `save_arrays` wrote, by name.
 
     Raises:
-        JedaxError: A damaged file, or arrays that do not fit each other.
+        CorruptError: A damaged file, or arrays whose shapes do not fit each other.
     """
-    arrays = files.read_tensors(path, str(files.FORMAT))
-    names = Repertoire.__dataclass_fields__
-    missing = [name for name in [*names, "centroids"] if name not in arrays]
-    if missing:
-        raise files.CorruptError(f"{path}: expected the arrays of a repertoire, got none of {missing}; restore it.")
-    for name, shape in _shapes(arrays, replicas).items():
-        array = arrays.get(name)
-        if array is not None and (array.shape != shape or array.dtype.kind not in "fi"):
-            got = f"{array.dtype}{array.shape}"
-            raise files.CorruptError(f"{path}: expected {name} as numbers of shape {shape}, got {got}; restore it.")
-    if len(arrays["centroids"]) == 0 or ("gp_mean" in arrays) != ("gp_std" in arrays):
-        raise files.CorruptError(f"{path}: expected cells, and the GP's mean beside its deviation; restore it.")
-    return arrays, Repertoire(**{name: arrays[name] for name in names})  # type: ignore[arg-type]
+    return _checked(path, files.read_tensors(path, str(files.FORMAT)), replicas)
 
 
-def _shapes(arrays: Mapping[str, np.ndarray], replicas: int) -> dict[str, tuple[int, ...]]:
-    """Return the shape that each array of a run should have, by those of the centroids and the best genotype."""
+def _checked(place: Path, arrays: dict[str, np.ndarray], replicas: int) -> dict[str, np.ndarray]:
+    """Return the arrays of a run, after a check of their names, shapes and types."""
+    if missing := [name for name in (*_REPERTOIRE, "centroids") if name not in arrays]:
+        raise files.CorruptError(f"{place}: expected the arrays of a repertoire, got none of {missing}; restore it.")
     cells, size = (*arrays["centroids"].shape, 1, 1)[:2]
     params = (*arrays["best_genotype"].shape, 1, 1)[1]
     pool = (*arrays["targets"].shape, 1, 1)[1] if "targets" in arrays else 0
-    shapes = dict.fromkeys(("fitness", "thresholds", "counts", "improved_at", "gp_mean", "gp_std"), (replicas, cells))
-    shapes |= dict.fromkeys(("best_fitness", "num_failed", "num_outside"), (replicas,))
-    return {
-        **shapes,
+    shapes: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(("fitness", "thresholds", "counts", "improved_at", "gp_mean", "gp_std"), (replicas, cells)),
+        **dict.fromkeys(("best_fitness", "num_failed", "num_outside"), (replicas,)),
         "centroids": (cells, size),
         "genotypes": (replicas, cells, params),
         "descriptors": (replicas, cells, size),
@@ -222,21 +293,14 @@ def _shapes(arrays: Mapping[str, np.ndarray], replicas: int) -> dict[str, tuple[
         "best_descriptor": (replicas, size),
         "targets": (replicas, pool, size),
     }
-
-
-def _checkpoint_state(directory: RunDirectory, config: FullConfig, task: Task, method: Method) -> Any:
-    programs = programs_for(method, task, config.run.replicas)
-    given = jax.ShapeDtypeStruct((0, task.num_params), np.float32)
-    like = programs.shapes(replica_roots(config.run.seed, config.run.replicas), given)
-    restored = directory.load_checkpoint(like)
-    if restored is None:
-        raise fail(
-            "run directory",
-            expected="a run that has saved something",
-            received=directory.path,
-            remedy=f"go on with: jedax run --resume {directory.path}",
-        )
-    return jax.device_get(restored[0])
+    for name in shapes.keys() & arrays.keys():
+        array = arrays[name]
+        if array.shape != shapes[name] or array.dtype.kind not in "fi":
+            expected, got = f"{name} as numbers of shape {shapes[name]}", f"{array.dtype}{array.shape}"
+            raise files.CorruptError(f"{place}: expected {expected}, got {got}; restore it.")
+    if cells == 0 or ("gp_mean" in arrays) != ("gp_std" in arrays):
+        raise files.CorruptError(f"{place}: expected cells, and the GP's mean beside its deviation; restore it.")
+    return arrays
 
 
 def name_of(task: Task) -> str:

@@ -1,6 +1,7 @@
-"""Trackers that fail, hang or come too late: the run goes on, and says so once."""
+"""Trackers that fail or hang: the run goes on, and says so once."""
 
 import re
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,15 +14,13 @@ from tests.notes import Notes
 
 import jedax
 from jedax.search import tracking
-from jedax.search.tracking import About, Tracking, guard
-from jedax.search.tracking.guard import Guarded, numbers_of
+from jedax.search.tracking import guard
 
 SETTINGS = {"evaluations": 80, "offspring": 8, "cells": 16, "seed": 3}
-ABOUT = About("title", {"run": {"seed": 3}}, None)
 
 
 class Kept:
-    """Keeps what it is told."""
+    """Keeps its calls."""
 
     def __init__(self):
         self.calls, self.threads = [], set()
@@ -29,8 +28,8 @@ class Kept:
     def begin(self, about):
         self._keep("begin", about)
 
-    def log(self, step, numbers):
-        self._keep("log", step, numbers)
+    def __call__(self, report):
+        self._keep("report", report)
 
     def finish(self, summary):
         self._keep("finish", summary)
@@ -72,83 +71,85 @@ def assert_same_run(run, other):
     assert without_seconds(run.rows) == without_seconds(other.rows)
 
 
-def test_a_tracker_hears_all_in_order(alone):
+def test_a_tracker_gets_all_in_order(alone):
     tracker = Kept()
     run = jedax.run("map-elites", Noisy(), track=[tracker], **SETTINGS)
     assert_same_run(run, alone)
-    (_, about), *logs, (_, summary) = tracker.calls
-    assert [name for name, *_ in tracker.calls] == ["begin", *["log"] * len(run.rows), "finish"]
+    (_, about), *reports, (_, summary) = tracker.calls
+    assert [name for name, *_ in tracker.calls] == ["begin", *["report"] * len(run.rows), "finish"]
     assert about.title == "custom:noisy-map-elites-seed3"
     assert about.config["method_config"]["offspring"] == 8
     assert about.folder is None
     assert summary == run.summary
-    for (_, step, numbers), row in zip(logs, run.rows, strict=True):
-        assert step == row["evaluations"]
-        assert numbers == {name: value for name, value in row.items() if name not in ("evaluations", "replica")}
+    assert [report.evaluations for _, report in reports] == [row["evaluations"] for row in run.rows]
+    assert [report.rows for _, report in reports] == [[row] for row in run.rows]
+    assert {report.state for _, report in reports} == {None}
     assert len(tracker.threads) == 1
     assert threading.get_ident() not in tracker.threads
 
 
-@pytest.mark.parametrize("where", ["begin", "log", "finish"])
+def test_a_function_is_a_tracker(alone):
+    seen = []
+    run = jedax.run("map-elites", Noisy(), track=[lambda report: seen.append(report.rows[0])], **SETTINGS)
+    assert_same_run(run, alone)
+    assert seen == run.rows
+
+
+def test_what_a_tracker_returns_does_not_stop_the_run(alone):
+    assert_same_run(jedax.run("map-elites", Noisy(), track=[lambda report: True], **SETTINGS), alone)
+
+
+@pytest.mark.parametrize("name", ["Mine", "follow"])
+def test_classes_and_functions_by_name(tmp_path, monkeypatch, name):
+    (tmp_path / "mine_to_track.py").write_text(
+        "seen = []\n\ndef follow(report):\n    seen.append(report.evaluations)\n\n"
+        "class Mine:\n    def __call__(self, report):\n        follow(report)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine_to_track", raising=False)
+    run = jedax.run("map-elites", Noisy(), track=[f"mine_to_track:{name}"], **SETTINGS)
+    assert sys.modules["mine_to_track"].seen == [row["evaluations"] for row in run.rows]
+
+
+@pytest.mark.parametrize("where", ["begin", "report", "finish"])
 @pytest.mark.parametrize("error", [RuntimeError("no network"), SystemExit(3)])
 def test_a_tracker_that_fails_is_noted_once(alone, where, error):
     notes, tracker = Notes(), Fails(where, error)
     run = jedax.run("map-elites", Noisy(), track=[tracker, kept := Kept()], progress=notes, **SETTINGS)
     assert_same_run(run, alone)
     kind, message = type(error).__name__, str(error)
-    assert notes.said == [f"The tracker Fails 1 failed ({kind}: {message}); the run goes on without it."]
+    assert notes.said == [f"The tracker Fails failed ({kind}: {message}); the run goes on without it."]
     assert [name for name, *_ in tracker.calls].count(where) == 1
     assert tracker.calls[-1][0] == where
     assert kept.calls[-1][0] == "finish"
 
 
-@pytest.mark.parametrize("where", ["begin", "log", "finish"])
+@pytest.mark.parametrize("where", ["begin", "report", "finish"])
 def test_a_tracker_that_hangs_is_left_behind(alone, where, monkeypatch):
     monkeypatch.setattr(guard, "_PATIENCE", 0.2)
     notes, tracker = Notes(), Hangs(where)
     try:
         run = jedax.run("map-elites", Noisy(), track=[tracker], progress=notes, **SETTINGS)
         assert_same_run(run, alone)
-        assert notes.said == ["The tracker Hangs 1 did not finish in time; the run goes on without it."]
+        assert notes.said == ["The tracker Hangs did not finish in time; the run goes on without it."]
     finally:
         tracker.free.set()
 
 
 def test_a_slow_tracker_is_waited_for():
     class Slow(Kept):
-        def log(self, step, numbers):
+        def __call__(self, report):
             time.sleep(0.05)
-            super().log(step, numbers)
+            super().__call__(report)
 
-    notes, tracker = [], Slow()
-    tracked = Tracking({"slow": tracker})
-    tracked.begin(ABOUT, notes.append)
-    for step in range(10):
-        tracked.log(step, [{"replica": 0, "max_fitness": 1.0}])
-    tracked.finish({})
-    assert [step for name, step, *_ in tracker.calls if name == "log"] == list(range(10))
-    assert tracker.calls[-1] == ("finish", {})
-    assert notes == []
+    notes, tracker = Notes(), Slow()
+    run = jedax.run("map-elites", Noisy(), track=[tracker], progress=notes, **SETTINGS)
+    assert len(tracker.calls) == len(run.rows) + 2
+    assert notes.said == []
 
 
-def test_a_queue_that_is_full_is_noted_once(monkeypatch):
-    monkeypatch.setattr(guard, "_MOST_WAITING", 3)
-    notes, tracker = [], Hangs("begin")
-    guarded = Guarded("it", tracker, notes.append)
-    try:
-        guarded.begin(ABOUT)
-        began = time.monotonic()
-        for step in range(100):
-            guarded.log(step, {})
-        guarded.finish({})
-        guarded.wait(60)
-        assert time.monotonic() - began < 30
-        assert notes == ["The tracker it does not keep up, 3 calls wait; the run goes on without it."]
-    finally:
-        tracker.free.set()
-
-
-def test_a_run_that_fails_ends_its_trackers(tmp_path):
+def test_a_run_that_fails_ends_its_trackers():
     def callback(report):
         raise OSError("full")
 
@@ -159,25 +160,18 @@ def test_a_run_that_fails_ends_its_trackers(tmp_path):
 
 
 def test_a_failure_is_in_the_log(tmp_path):
-    tracker = Fails("log", RuntimeError("no network"))
+    tracker = Fails("report", RuntimeError("no network"))
     jedax.run("map-elites", Noisy(), track=[tracker], out=tmp_path / "r", **SETTINGS)
     log = (tmp_path / "r" / "log.txt").read_text()
-    assert log.count("The tracker Fails 1 failed (RuntimeError: no network); the run goes on without it.") == 1
+    assert log.count("The tracker Fails failed (RuntimeError: no network); the run goes on without it.") == 1
 
 
 def test_the_example_of_the_docs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "tracking.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "tracking.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     exec(re.sub(r"evaluations=[\d_]+", "evaluations=640", block), {})
-    title, *steps, status = capsys.readouterr().out.splitlines()
-    assert (title, status) == ("maze-a-jedi-x-seed0", "finished")
-    assert [int(line.split()[0]) for line in steps] == list(range(128, 641, 128))
-
-
-def test_names_of_numbers():
-    rows = [{"evaluations": 8, "replica": r, "max_fitness": [1.5, -np.inf][r], "coverage": 0.5} for r in range(2)]
-    assert numbers_of(rows, 7) == {"max_fitness/seed7": 1.5, "coverage/seed7": 0.5, "coverage/seed8": 0.5}
-    assert numbers_of(rows[:1], 7) == {"max_fitness": 1.5, "coverage": 0.5}
+    lines = capsys.readouterr().out.splitlines()
+    assert [int(line.split()[0]) for line in lines] == list(range(128, 641, 128))
 
 
 @pytest.mark.parametrize("name", tracking.names())
@@ -191,6 +185,11 @@ def test_a_missing_extra_is_said_before_anything_is_run(name, monkeypatch, tmp_p
     assert not (tmp_path / "r").exists()
 
 
-def test_unknown_names_are_refused():
-    with pytest.raises(jedax.JedaxError, match=r"track: unknown name 'tensorbord'; did you mean 'tensorboard'\?"):
-        tracking.make(["tensorbord"], None)
+@pytest.mark.parametrize(("entry", "message"), [
+    ("tensorbord", r"track: unknown name 'tensorbord'; did you mean 'tensorboard'\?"),
+    ("tests.notes:nobody", r"track: expected 'nobody' in tests.notes, got none"),
+    (np.zeros(1), r"track ndarray: expected a callback, got"),
+])  # fmt: skip
+def test_what_is_no_tracker_is_refused(entry, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        tracking.make([entry], None)

@@ -1,29 +1,60 @@
 """Weights & Biases and MLflow: against stand-ins that keep what they are told, and at night against the real ones."""
 
+import importlib.machinery
+import math
+import os
 import sys
 import types
+from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.noisy import Noisy
 
 import jedax
-from jedax.search.tracking.base import About, flat
-from jedax.search.tracking.mlflow import MLflow
-from jedax.search.tracking.wandb import WandB
+from jedax.bench.reading import read
+from jedax.search.loop import Report
+from jedax.search.tracking import About
+from jedax.search.tracking.services import MLflow, WandB, flat, numbers_of
+from jedax.store.directory import runs_below
 
 SETTINGS = {"evaluations": 80, "offspring": 8, "cells": 16, "seed": 3}
 CONFIG = {"task": "maze-a", "run": {"seed": 3, "long": "x" * 900}}
 
 
+def report(step, **numbers):
+    return Report(step, [{"evaluations": step, "replica": 0, **numbers}], None)
+
+
 def follow(tracker, folder, status="finished"):
     tracker.begin(About("title", CONFIG, folder))
     for step in (10, 20):
-        tracker.log(step, {"max_fitness/seed3": 0.5 + step, "coverage/seed3": 0.25})
+        tracker(report(step, max_fitness=0.5 + step, coverage=0.25, best=-math.inf))
     tracker.finish({"status": status, "max_fitness": [20.5]})
+
+
+def test_names_of_numbers():
+    about = About("title", {"run": {"seed": 7}}, None)
+    rows = [{"evaluations": 8, "replica": r, "max_fitness": [1.5, -np.inf][r], "coverage": 0.5} for r in range(2)]
+    expected = {"max_fitness/seed7": 1.5, "coverage/seed7": 0.5, "coverage/seed8": 0.5}
+    assert numbers_of(Report(8, rows, None), about) == expected
+    assert numbers_of(Report(8, rows[:1], None), about) == {"max_fitness": 1.5, "coverage": 0.5}
 
 
 def test_settings_on_one_level():
     assert flat({"a": 1, "b": {"c": [2], "d": {"e": None}}}) == {"a": 1, "b.c": [2], "b.d.e": None}
+
+
+def leave_links(folder):
+    """Leave files and links as W&B does."""
+    inside = folder / "offline-run-1" / "logs"
+    inside.mkdir(parents=True)
+    (inside / "debug.log").write_text("")
+    (inside / "config.yaml").write_text("wandb: no settings of jedax")
+    (inside / "debug-core.log").symlink_to("/nowhere/debug-core.log")
+    for name, target in (("latest-run", "offline-run-1"), ("debug.log", "offline-run-1/logs/debug.log")):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(target)
 
 
 class TestWandB:
@@ -42,9 +73,12 @@ class TestWandB:
 
         def init(**arguments):
             kept.init = arguments
+            if arguments["dir"] is not None:
+                leave_links(Path(arguments["dir"]) / "wandb")
             return Run()
 
         package = types.ModuleType("wandb")
+        package.__spec__ = importlib.machinery.ModuleSpec("wandb", None)
         package.init, package.Settings = init, dict
         monkeypatch.setitem(sys.modules, "wandb", package)
         for name in ("WANDB_MODE", "WANDB_PROJECT"):
@@ -58,7 +92,7 @@ class TestWandB:
         assert stand_in.init["name"] == "title"
         assert stand_in.init["config"] == CONFIG
         assert stand_in.init["dir"] == str(tmp_path)
-        assert stand_in.logs == [(s, {"max_fitness/seed3": 0.5 + s, "coverage/seed3": 0.25}) for s in (10, 20)]
+        assert stand_in.logs == [(s, {"max_fitness": 0.5 + s, "coverage": 0.25}) for s in (10, 20)]
         assert stand_in.summary == {"status": "finished", "max_fitness": [20.5]}
         assert stand_in.ends == [0]
 
@@ -70,6 +104,25 @@ class TestWandB:
         assert stand_in.init["dir"] is None
         assert stand_in.ends == [1]
 
+    def test_a_run_with_its_links_stays_usable(self, stand_in, tmp_path, without_figures):
+        path = tmp_path / "bench" / "arm"
+        run = jedax.run("map-elites", "arm", track=["wandb"], out=path, **SETTINGS)
+        assert (path / "wandb" / "latest-run").is_symlink()
+        assert jedax.load(path).summary == run.summary
+        assert jedax.resume(path, track=[]).summary["evaluations"] == 80
+        assert [record.source for record in read([tmp_path]).records] == [path]
+        assert runs_below(tmp_path) == [path]
+        jedax.run("map-elites", "arm", out=path, overwrite=True, **SETTINGS)
+        assert not (path / "wandb").exists()
+
+    def test_a_link_in_its_place_is_refused(self, stand_in, tmp_path, without_figures):
+        (tmp_path / "elsewhere").mkdir()
+        jedax.run("map-elites", "arm", out=tmp_path / "r", **SETTINGS)
+        (tmp_path / "r" / "wandb").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(jedax.JedaxError, match=r"wandb, a link or a device"):
+            jedax.resume(tmp_path / "r", track=["wandb"])
+        assert os.listdir(tmp_path / "elsewhere") == []
+
     @pytest.mark.nightly
     def test_the_real_one_offline(self, tmp_path, monkeypatch):
         pytest.importorskip("wandb", reason="needs the extra [wandb]")
@@ -80,6 +133,7 @@ class TestWandB:
         assert notes == []
         (folder,) = (tmp_path / "r" / "wandb").glob("offline-run-*")
         (kept,) = folder.glob("run-*.wandb")
+        assert jedax.load(tmp_path / "r", Noisy()).summary["status"] == "finished"
         data = kept.read_bytes()
         assert b"max_fitness" in data
         assert b"map-elites" in data
@@ -130,7 +184,7 @@ class TestMLflow:
         assert stand_in.params == {"task": "maze-a", "run.seed": "3", "run.long": "x" * 500}
         assert stand_in.metrics == [
             (step, name, value) for step in (10, 20)
-            for name, value in (("max_fitness/seed3", 0.5 + step), ("coverage/seed3", 0.25))
+            for name, value in (("max_fitness", 0.5 + step), ("coverage", 0.25))
         ]  # fmt: skip
         assert stand_in.summary == ("summary.json", {"status": "finished", "max_fitness": [20.5]})
         assert stand_in.ends == [("7", "FINISHED")]
@@ -144,7 +198,7 @@ class TestMLflow:
     def test_many_numbers_go_in_batches(self, stand_in):
         tracker = MLflow()
         tracker.begin(About("title", {f"p{i}": i for i in range(250)}, None))
-        tracker.log(1, {f"m{i}": float(i) for i in range(250)})
+        tracker(report(1, **{f"m{i}": float(i) for i in range(250)}))
         assert stand_in.sizes == [100, 100, 50] * 2
         assert len(stand_in.params) == len(stand_in.metrics) == 250
 

@@ -8,8 +8,9 @@ from tests.noisy import Noisy
 
 import jedax
 from jedax import cli
-from jedax.search.tracking.base import About
-from jedax.search.tracking.tensorboard import TensorBoard
+from jedax.search.loop import Report
+from jedax.search.tracking import About
+from jedax.search.tracking.services import TensorBoard
 
 pytest.importorskip("tensorboardX", reason="needs the extra [tensorboard]")
 
@@ -60,7 +61,7 @@ def test_a_run_that_goes_on_hides_what_it_does_again(tmp_path):
         tracker = TensorBoard()
         tracker.begin(About("t", {}, tmp_path))
         for step in range(first, 50, 10):
-            tracker.log(step, {"a": first + step})
+            tracker(Report(step, [{"replica": 0, "a": first + step}], None))
         tracker.finish({})
     events = read(tmp_path / "tensorboard")
     # TensorBoard drops what lies at or after the step of a later START.

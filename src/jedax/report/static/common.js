@@ -11,8 +11,7 @@ jedax.unpack = (packed) => {
   for (let place = 0; place < values.length; place++) {
     const code = view.getUint16(2 * place, true);
     const share = code / 65534;
-    const value = code === 65535 || packed.low === null ? NaN : packed.low * (1 - share) + packed.high * share;
-    values[place] = packed.log ? Math.exp(value) : value;
+    values[place] = code === 65535 || packed.low === null ? NaN : packed.low * (1 - share) + packed.high * share;
   }
   return values;
 };

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from jedax.search.engines.base import Engine, Failure, Job, run_job
 from jedax.search.progress import Progress
 from jedax.search.workers.pool import Work
 from jedax.search.workers.processes import WorkerProcess
+from jedax.store.environment import num_cores
 
 
 class LocalEngine(Engine):
@@ -42,8 +42,3 @@ class LocalEngine(Engine):
     def describe(self) -> dict[str, Any]:
         """Return the name of this machine."""
         return {"engine": "local", "node": platform.node()}
-
-
-def num_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,133 +1,112 @@
-"""Trackers behind a guard: whatever they do, the run that they follow goes on.
+"""Trackers in threads of their own, so that one that fails or hangs does not stop the run.
 
-Each tracker works in a thread of its own, which gets its calls through a queue. What it raises is reported once, and
-it is called no more; one that hangs is waited for at the end only, and not for long.
+A `concurrent.futures` executor would not do: the interpreter waits for its threads when it exits.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
+import dataclasses
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from jedax.search.tracking.base import About, Tracker
+if TYPE_CHECKING:
+    from jedax.search.loop import Report
 
-Note = Callable[[str], None]
-
-# Calls that may wait for a tracker.
-_MOST_WAITING = 1000
-# How long a run waits at its end for trackers to finish.
-_PATIENCE = 60.0
+_PATIENCE = 60.0  # seconds that a run waits for all its trackers at the end
 
 
-class Guarded:
-    """One tracker in its thread; its methods return at once and raise nothing."""
+@dataclass(frozen=True)
+class About:
+    """What a tracker is told of a run before the first report.
 
-    def __init__(self, name: str, tracker: Tracker, note: Note):
-        self._name, self._tracker, self._note = name, tracker, note
-        self._calls: queue.Queue[Callable[[], None] | None] = queue.Queue(_MOST_WAITING)
-        self._error: BaseException | None = None
-        self._is_off = False
-        self._thread = threading.Thread(target=self._work, name=f"jedax tracker {name}", daemon=True)
-        self._thread.start()
+    Attributes:
+        title: A name for the run.
+        config: All settings, as in config.yaml.
+        folder: The directory of the run; None: it has none.
+    """
 
-    def begin(self, about: About) -> None:
-        """Call the tracker's `begin` in time."""
-        self._put(lambda: self._tracker.begin(about))
+    title: str
+    config: Mapping[str, Any]
+    folder: Path | None
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Call the tracker's `log` in time."""
-        self._put(lambda: self._tracker.log(step, numbers))
 
-    def finish(self, summary: Mapping[str, Any]) -> None:
-        """Call the tracker's `finish` in time; it is the last call."""
-        self._put(lambda: self._tracker.finish(summary))
-        if not self._is_off:
-            with contextlib.suppress(queue.Full):
-                self._calls.put_nowait(None)
+class Tracker(Protocol):
+    """A callback of a run, in a thread of its own; an error switches it off.
 
-    def wait(self, seconds: float) -> None:
-        """Wait until all calls are done, or for that long."""
-        if self._is_off:
-            return
-        self._thread.join(max(0.0, seconds))
-        if self._error is not None:
-            self._switch_off(f"failed ({type(self._error).__name__}: {self._error})")
-        elif self._thread.is_alive():
-            self._switch_off("did not finish in time")
+    If it has a method `begin(about)`, that is called before the first report, with an `About`. If it has a method
+    `finish(summary)`, that is the last call, with the content of summary.json; of a run that failed, only "status".
+    """
 
-    def _put(self, call: Callable[[], None]) -> None:
-        if self._is_off:
-            return
-        if self._error is not None:
-            self._switch_off(f"failed ({type(self._error).__name__}: {self._error})")
-            return
-        try:
-            self._calls.put_nowait(call)
-        except queue.Full:
-            self._switch_off(f"does not keep up, {_MOST_WAITING} calls wait")
-
-    def _switch_off(self, why: str) -> None:
-        self._is_off = True
-        self._note(f"The tracker {self._name} {why}; the run goes on without it.")
-
-    def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
-            try:
-                call()
-            except BaseException as error:  # some libraries leave the program where they fail
-                self._error = error
-                return
+    def __call__(self, report: Report) -> object:
+        """Take a report; its `state` is None."""
+        ...
 
 
 class Tracking:
-    """All trackers of one run.
+    """All trackers of one run, as a callback.
 
     Args:
-        trackers: By the names that messages call them.
+        trackers: Each with the name that messages use.
     """
 
-    def __init__(self, trackers: Mapping[str, Tracker]):
-        self._trackers = dict(trackers)
-        self._guarded: list[Guarded] = []
-        self._seed = 0
+    def __init__(self, trackers: Sequence[tuple[str, Tracker]]):
+        self._trackers = trackers
+        self._threads: list[_Thread] = []
 
-    def begin(self, about: About, note: Note) -> None:
-        """Let all trackers begin; `note` is told, once for each that fails, that it follows no more."""
-        self._seed = int(about.config.get("run", {}).get("seed", 0))
-        self._guarded = [Guarded(name, tracker, note) for name, tracker in self._trackers.items()]
-        for tracker in self._guarded:
-            tracker.begin(about)
+    def begin(self, about: About, note: Callable[[str], None]) -> None:
+        """Start all trackers; `note` gets one message for each that is switched off."""
+        self._note = note
+        self._threads = [_Thread(name, tracker) for name, tracker in self._trackers]
+        self._call("begin", about)
 
-    def log(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Let all trackers log a report: one row of metrics per replica."""
-        if self._guarded:
-            numbers = numbers_of(rows, self._seed)
-            for tracker in self._guarded:
-                tracker.log(step, numbers)
+    def __call__(self, report: Report) -> None:
+        """Pass a report on."""
+        self._call("__call__", dataclasses.replace(report, state=None))
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Let all trackers finish, and wait for them, but not for long."""
-        for tracker in self._guarded:
-            tracker.finish(summary)
-        for tracker in self._guarded:
-            tracker.wait(_PATIENCE / len(self._guarded))
-        self._guarded = []
+        """Pass the outcome on, and wait for all trackers, up to a minute."""
+        self._call("finish", summary)
+        for thread in self._threads:
+            thread.join(_PATIENCE / len(self._trackers))
+        self._switch_off(is_over=True)
+
+    def _call(self, method: str, argument: Any) -> None:
+        for thread in self._threads:
+            thread.calls.put((method, argument))
+        self._switch_off()
+
+    def _switch_off(self, is_over: bool = False) -> None:
+        """Leave the trackers that have failed, and, when it `is_over`, those that still work."""
+        for thread in [*self._threads]:
+            why = "did not finish in time" if is_over and thread.is_alive() else ""
+            if thread.error is not None:
+                why = f"failed ({type(thread.error).__name__}: {thread.error})"
+            if why:
+                self._threads.remove(thread)
+                self._note(f"The tracker {thread.name} {why}; the run goes on without it.")
 
 
-def numbers_of(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, float]:
-    """Return the finite numbers of a report by name; of several replicas as in `max_fitness/seed3`.
+class _Thread(threading.Thread):
+    """The thread of one tracker."""
 
-    Args:
-        rows: One row of metrics per replica.
-        seed: That of the first replica.
-    """
-    numbers = {}
-    for row in rows:
-        end = "" if len(rows) == 1 else f"/seed{seed + row['replica']}"
-        numbers |= {f"{name}{end}": float(value) for name, value in row.items()
-                    if name not in ("evaluations", "replica") and math.isfinite(value)}  # fmt: skip
-    return numbers
+    def __init__(self, name: str, tracker: Tracker):
+        super().__init__(name=name, daemon=True)
+        self.calls: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self.error: BaseException | None = None
+        self._tracker = tracker
+        self.start()
+
+    def run(self) -> None:
+        """Call the tracker until it has finished or failed."""
+        method = ""
+        try:
+            while method != "finish":
+                method, argument = self.calls.get()
+                if hasattr(self._tracker, method):
+                    getattr(self._tracker, method)(argument)
+        except BaseException as error:  # some libraries raise SystemExit
+            self.error = error
