@@ -388,7 +388,7 @@ def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path):
         assert "third" in page.inner_text("#values")
     # Without the task the cells are there, and what is not is said.
     with opened(browser, write_report(run.path).as_uri()) as page:
-        assert "jedax.write_report(directory, task=...)" in page.inner_text(".notice")
+        assert "pass it as task=..." in page.inner_text(".notice")
         hover(page, 3)
         assert "cell: 3" in page.inner_text("#tip")
 

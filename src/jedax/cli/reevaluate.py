@@ -8,6 +8,7 @@ from typing import Literal
 
 from jedax.cli.options import Option, directory_of, parse
 from jedax.cli.run import nothing_to_save
+from jedax.store.directory import REEVALUATED
 
 _SECONDS_BETWEEN_LINES = 10.0
 _REEVALUATE = {
@@ -27,13 +28,13 @@ def reevaluate(arguments: list[str]) -> None:
     )  # fmt: skip
     with nothing_to_save():
         from jedax.report import reevaluation
-        from jedax.search.environment import keep_compiled_programs
+        from jedax.search.compile_cache import keep_compiled_programs
 
         keep_compiled_programs()
     found = reevaluation.reevaluate(directory, **values, note=_Lines())
     print(reevaluation.table(found))
-    print(f"\nthe numbers are in {directory}/{reevaluation.FILES[0]} and {reevaluation.FILES[1]}"
-          + f", the figure in {reevaluation.FILES[2]}" * (found.scope == "all"))  # fmt: skip
+    print(f"\nthe numbers are in {directory}/{REEVALUATED[0]} and {REEVALUATED[1]}"
+          + f", the figure in {REEVALUATED[2]}" * (found.scope == "all"))  # fmt: skip
 
 
 class _Lines:
