@@ -12,10 +12,11 @@ import numpy as np
 
 from jedax.errors import JedaxError, fail
 from jedax.imports import CUSTOM
+from jedax.methods.base import Method
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
 from jedax.store import files, history
-from jedax.store.config import FullConfig
+from jedax.store.config import FullConfig, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.history import History
 from jedax.tasks import Maze, make
@@ -108,6 +109,14 @@ class Run:
         import pandas
 
         return pandas.DataFrame(self.rows)
+
+    @functools.cached_property
+    def method(self) -> Method | None:
+        """The method; None where its class cannot be imported."""
+        try:
+            return method_of(self.config, self.task)
+        except JedaxError:
+            return None
 
     @functools.cached_property
     def history(self) -> History | None:
