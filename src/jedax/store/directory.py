@@ -50,6 +50,11 @@ _FILES = (
 _FOLDERS = ("checkpoint", "figures", "replay", "tensorboard", "wandb")
 
 
+def has_ended(status: object) -> bool:
+    """Return whether a run with this status ended by itself: at its budget, at its goal, or by a callback."""
+    return status in ("finished", "goal", "callback")
+
+
 def _is_written(name: str) -> bool:
     """Whether a run would write to the file or folder of that name."""
     return name in (*_FILES, *_FOLDERS, LOCK) or (name.startswith(".") and name.endswith(".tmp"))
