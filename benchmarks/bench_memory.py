@@ -1,6 +1,6 @@
-"""Peak memory of a bench's cells, one after another in one process: the 20th should need what the 2nd needed.
+"""Peak memory of a bench's trials, one after another in one process: the 20th should need what the 2nd needed.
 
-Run: python benchmarks/bench_memory.py [--cells 20] [--evaluations 20000]
+Run: python benchmarks/bench_memory.py [--trials 20] [--evaluations 20000]
 """
 
 import argparse
@@ -39,15 +39,15 @@ def peak() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--cells", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--evaluations", type=int, default=20_000)
     arguments = parser.parse_args()
     watch = Watch()
     entries = tuple(
         Entry(f"{method} {number}", method, None, {"step_size": 0.05 + 0.001 * number})
-        for number in range(-(-arguments.cells // 2))
+        for number in range(-(-arguments.trials // 2))
         for method in ("jedi", "cma-me")
-    )[: arguments.cells]
+    )[: arguments.trials]
     with tempfile.TemporaryDirectory() as out:
         bench(Grid("", ("maze-a",), entries, 4, arguments.evaluations), out, progress=watch)
     watch.note_peak()

@@ -38,9 +38,9 @@ ELSEWHERE = (OURS, *OTHERS, Entry("es-restart", "es-restart"))
 
 
 def _like_control(entry: Entry) -> Entry:
-    """Return a method with what differs on control tasks, at the size for CPUs."""
-    method = METHODS[entry.method]
-    return replace(entry, changes={**method.control, **method.presets["cpu"].changes})
+    """Return a method with its settings for large policies, at the size for CPUs."""
+    found = entry.registered
+    return replace(entry, changes={**found.method.large_policies, **found.presets["cpu"].changes})
 
 
 GRIDS = {
@@ -116,8 +116,8 @@ def beside_the_shortest(found: Comparison) -> str:
 
 def mean_on_the_way(record: Record) -> float:
     """Return the area under the curve of the best fitness, from the first report on, over the evaluations it spans."""
-    span = record.evaluations[-1] - record.evaluations[0]
-    return float(np.trapezoid(record.max_fitness, record.evaluations) / span)
+    evaluations = record.curve.index
+    return float(np.trapezoid(record.curve["max_fitness"], evaluations) / (evaluations[-1] - evaluations[0]))
 
 
 if __name__ == "__main__":

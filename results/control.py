@@ -56,7 +56,7 @@ def table(found: Comparison) -> str:
     cell = {}
     for task in found.tables:
         for entry in task.entries:
-            values = [record.max_fitness[-1] for record in found.records.of(task.task, entry.label)]
+            values = [record.curve["max_fitness"].iloc[-1] for record in found.records.of(task.task, entry.label)]
             ends = f"{min(values):,.0f} to {max(values):,.0f}; {len(values)}"
             cell[entry.label, task.task] = f"{entry.median:,.0f} ({ends})"
     return cross(found, cell)

@@ -59,7 +59,7 @@ def keep(runs: Path, folder: Path, command: str, *, reference: str | None = None
     for picture in sorted((runs / "compare" / "figures").glob("*.png")):
         if cells or not picture.name.startswith("cells-"):
             shutil.copyfile(picture, folder / "figures" / picture.name)
-    text = (runs / "compare" / "table.md").read_text().partition("\n## Where it comes from")[0]
+    text = (runs / "compare" / "table.md").read_text().partition("\n## Sources")[0]
     if not cells:
         text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("![cells-"))
     write_atomic(folder / "table.md", text.rstrip() + "\n")

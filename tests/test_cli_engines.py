@@ -11,10 +11,10 @@ FIRST, SECOND = "arm/map-elites-cells=16-offspring=8", "arm/map-elites-cells=32-
 
 
 def test_a_bench_as_commands_that_are_gathered(here, capsys):
-    code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-cells", "--no-figures")
+    code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-trials", "--no-figures")
     assert code == 0
     commands = [shlex.split(line) for line in out.splitlines()]
-    common = ["jedax", *GRID, "--no-figures", "--out", "all of it", "--cells"]
+    common = ["jedax", *GRID, "--no-figures", "--out", "all of it", "--trials"]
     assert commands == [[*common, FIRST], [*common, SECOND]]
     assert list(here.iterdir()) == []
 
@@ -27,7 +27,7 @@ def test_a_bench_as_commands_that_are_gathered(here, capsys):
         "1 run gathered, 0 were there; compare them with: jedax compare all of it\n"
         f"missing: all of it/{SECOND}/seeds-0-1\n"
     )
-    code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-cells")
+    code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-trials")
     assert [shlex.split(line)[-1] for line in out.splitlines()] == [SECOND]
     code, out, err = call(capsys, *commands[1][1:])
     assert (code, out.split(",")[0]) == (0, "1 run done"), err
@@ -37,9 +37,9 @@ def test_a_bench_as_commands_that_are_gathered(here, capsys):
 
 
 def test_a_bench_of_the_paper_as_commands(here, capsys):
-    code, out, _ = call(capsys, "bench", "--preset", "ablation-alpha", "--print-cells", "--cells", "maze-b/alpha=0.3")
+    code, out, _ = call(capsys, "bench", "--preset", "ablation-alpha", "--print-trials", "--trials", "maze-b/alpha=0.3")
     assert code == 0
-    assert out == "jedax bench --preset ablation-alpha --out runs/bench-ablation-alpha --cells maze-b/alpha=0.3\n"
+    assert out == "jedax bench --preset ablation-alpha --out runs/bench-ablation-alpha --trials maze-b/alpha=0.3\n"
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_bench_of_the_paper_as_commands(here, capsys):
         ([*GRID, "--engine", "rya"], "engine: unknown name 'rya'; did you mean 'ray'?"),
         ([*GRID, "--address", "auto"], "address: expected an engine of several machines, got the engine local;"),
         ([*GRID, "--engine", "ray", "--address", "ray://a:1"], "address: expected host:port, or auto on a node"),
-        ([*GRID, "--cells", "arm/map-elite"], "cells: unknown name 'arm/map-elite'; did you mean"),
-        (["bench", "--collect", "a"], "collect: expected --out, got none; name the directory to gather in"),
+        ([*GRID, "--trials", "arm/map-elite"], "trials: unknown name 'arm/map-elite'; did you mean"),
+        (["bench", "--collect", "a"], "collect: expected --out, got none; name the directory to copy to"),
         (
             ["bench", "--collect", "a", "--out", "b"],
             "collect: expected directories with runs of a bench, got none below",
@@ -77,8 +77,8 @@ def test_help_tells_of_engines(capsys):
         "--address",
         "--cpus-per-trial",
         "--gpus-per-trial",
-        "--print-cells",
+        "--print-trials",
         "--collect",
-        "--cells",
+        "--trials",
     ):
         assert flag in out

@@ -1,8 +1,9 @@
-"""Benches: what runs, what is left alone, what goes on, what failed."""
+"""Benches: runs that are done, skipped, resumed, or failed."""
 
 import dataclasses
 import json
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 
 import jedax
 from jedax.bench.bench import bench
-from jedax.bench.cells import cells_of, is_finished, replicas_that_fit
 from jedax.bench.grids import Entry, Grid
+from jedax.bench.trials import is_finished, replicas_that_fit, trials_of
 from jedax.search.compiled import Programs
 from jedax.search.engines import LocalEngine
 from jedax.search.loop import Interrupted, Search
@@ -33,7 +34,7 @@ def files_of(out):
     return {path: path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-def test_every_cell_is_an_ordinary_run(done):
+def test_every_trial_is_an_ordinary_run(done):
     out, outcome = done
     assert (outcome.done, outcome.before, outcome.failed) == (2, 0, ())
     runs = sorted(path.parent.relative_to(out).as_posix() for path in out.rglob("config.yaml"))
@@ -50,12 +51,20 @@ def test_a_seed_is_that_of_a_run_of_its_own(done):
     np.testing.assert_allclose(together.repertoire.fitness[1], alone.repertoire.fitness[0], rtol=1e-5)
 
 
-def test_what_is_finished_is_left_alone(done):
+def test_finished_runs_are_skipped(done):
     out, _ = done
     before = files_of(out)
     outcome = bench(GRID, out)
     assert (outcome.done, outcome.before) == (0, 4)
     assert files_of(out) == before
+
+
+def test_a_trial_is_found_in_the_folder_of_an_earlier_name(done, tmp_path):
+    shutil.copytree(done[0] / "arm", tmp_path / "arm")
+    (tmp_path / "arm" / "map-elites").rename(tmp_path / "arm" / "earlier-name")
+    outcome = bench(dataclasses.replace(GRID, seeds=3), tmp_path, only=["arm/map-elites"])
+    assert (outcome.done, outcome.before, outcome.failed) == (1, 2, ())
+    assert (tmp_path / "arm" / "earlier-name" / "seeds-2-2").is_dir()
 
 
 def test_seeds_methods_and_tasks_are_added(done):
@@ -105,7 +114,7 @@ def test_a_failed_run_stops_no_other_and_is_tried_again(tmp_path, monkeypatch):
     assert is_finished(path)
 
 
-def test_an_interrupted_bench_goes_on_to_the_same_bits(done, tmp_path, monkeypatch):
+def test_an_interrupted_bench_continues_to_the_same_bits(done, tmp_path, monkeypatch):
     true_chunk = Search._chunk
 
     def chunk(search):
@@ -130,12 +139,12 @@ def test_an_interrupted_bench_goes_on_to_the_same_bits(done, tmp_path, monkeypat
 
 def test_seeds_are_split_where_memory_is_short(tmp_path, monkeypatch):
     engine = LocalEngine()
-    config = cells_of(GRID, tmp_path, engine)[0].with_seeds(0, 5)
+    run = trials_of(dataclasses.replace(GRID, seeds=5), tmp_path, engine)["arm/map-elites"]
     memory = engine.memory()
-    assert memory is None or replicas_that_fit(config, memory) > 5
+    assert memory is None or replicas_that_fit(run, memory) > 5
     task_state = 16 * (10 + 2 + 5) * 4  # cells x (genotype, descriptor, five numbers), and little more
     monkeypatch.setattr(engine, "memory", lambda: int(2.2 * 3 * 2 * (task_state + 100)))
-    assert replicas_that_fit(config, engine.memory()) == 2
+    assert replicas_that_fit(run, engine.memory()) == 2
     outcome = bench(dataclasses.replace(GRID, seeds=5, entries=ENTRIES[:1]), tmp_path, engine=engine)
     assert outcome.failed == ()
     found = sorted(path.name for path in (tmp_path / "arm" / "map-elites").iterdir())
@@ -147,7 +156,7 @@ def test_seeds_are_split_where_memory_is_short(tmp_path, monkeypatch):
     [
         (dataclasses.replace(GRID, tasks=("amr",)), "task: unknown name 'amr'; did you mean 'arm'"),
         (dataclasses.replace(GRID, seeds=0), "seeds: expected at least 1, got 0"),
-        (dataclasses.replace(GRID, entries=ENTRIES[:1] * 2), "methods: expected a name of its own for every cell"),
+        (dataclasses.replace(GRID, entries=ENTRIES[:1] * 2), "methods: expected a name of its own for every trial"),
         (dataclasses.replace(GRID, evaluations=0), "evaluations: expected greater than or equal to 1"),
     ],
 )
@@ -160,12 +169,13 @@ def test_bad_input_runs_nothing(tmp_path, grid, message):
 def test_progress_tells_of_all_runs(tmp_path, capsys, monkeypatch):
     import sys
 
-    from jedax.bench import progress
+    from jedax.bench.progress import BenchProgress
+    from jedax.search import progress
 
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
-    bench(GRID, tmp_path, progress=progress.BenchProgress(sys.stderr))
+    bench(GRID, tmp_path, progress=BenchProgress(sys.stderr))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "2 runs, 320 evaluations to do"
-    assert any(line.startswith("5%, run 1 of 2: arm, map-elites, best") for line in lines)
+    assert any(line.startswith("16 of 320 evaluations, run 1 of 2: arm, map-elites, best") for line in lines)
     # An ES starts from one genotype: 73 of 80 evaluations per seed are whole generations.
-    assert lines[-1].startswith("96%, run 2 of 2: arm, small es, best")
+    assert lines[-1].startswith("306 of 320 evaluations, run 2 of 2: arm, small es, best")

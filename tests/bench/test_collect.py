@@ -1,4 +1,4 @@
-"""Runs of a bench from several directories in one: all that is finished, once, and nothing that does not belong."""
+"""Finished runs of a bench, copied from several directories into one."""
 
 import dataclasses
 import json
@@ -8,9 +8,9 @@ import pytest
 
 import jedax
 from jedax.bench.bench import bench
-from jedax.bench.cells import is_finished
 from jedax.bench.collect import collect
 from jedax.bench.grids import Entry, Grid
+from jedax.bench.trials import is_finished
 
 ENTRIES = tuple(Entry(f"map-elites {n}", "map-elites", None, {"cells": n, "offspring": 8}) for n in (16, 32))
 GRID = Grid("", ("arm",), ENTRIES, seeds=2, evaluations=80)
@@ -19,7 +19,7 @@ ONE, TWO = "arm/map-elites-16/seeds-0-1", "arm/map-elites-32/seeds-0-1"
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """A bench in two directories, a cell in each."""
+    """A bench in two directories, a trial in each."""
     out = tmp_path_factory.mktemp("collect")
     for name, entry in zip("ab", ENTRIES, strict=True):
         bench(dataclasses.replace(GRID, entries=(entry,)), out / "jobs" / name)
@@ -35,7 +35,7 @@ def cut_off(run):
     (run / "summary.json").write_text(json.dumps(summary | {"status": "interrupted"}))
 
 
-def test_all_of_it_once(done, tmp_path):
+def test_every_run_is_copied_once(done, tmp_path):
     out = tmp_path / "out"
     found = collect([done], out)
     assert (found.copied, found.before, found.unfinished) == ((ONE, TWO), (), ())
@@ -46,7 +46,7 @@ def test_all_of_it_once(done, tmp_path):
     assert bench(GRID, out).before == 4
 
 
-def test_what_is_not_finished_is_left_and_replaced(done, tmp_path):
+def test_unfinished_runs_are_not_copied_but_replaced(done, tmp_path):
     shutil.copytree(done / "a", tmp_path / "out")
     cut_off(tmp_path / "out" / ONE)
     shutil.copytree(done / "b", tmp_path / "b")
@@ -67,7 +67,7 @@ def test_other_settings_are_refused(done, tmp_path, name):
     config.write_text(
         config.read_text().replace("iso_sigma: 0.2", "iso_sigma: 0.1").replace("seed: 0", f"seed: {first}")
     )
-    with pytest.raises(jedax.JedaxError, match="collect: expected runs of a cell with the same settings"):
+    with pytest.raises(jedax.JedaxError, match="collect: expected runs of a trial with the same settings"):
         collect([done / "a", tmp_path / "c"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -76,7 +76,7 @@ def test_a_seed_twice_is_refused(done, tmp_path):
     shutil.copytree(done / "a" / ONE, tmp_path / "c/arm/map-elites-16/seeds-1-2")
     config = tmp_path / "c/arm/map-elites-16/seeds-1-2/config.yaml"
     config.write_text(config.read_text().replace("seed: 0", "seed: 1"))
-    with pytest.raises(jedax.JedaxError, match="collect: expected each seed of a cell once, got seed 1 in"):
+    with pytest.raises(jedax.JedaxError, match="collect: expected runs of a trial with each seed once, got seed 1 in"):
         collect([done / "a", tmp_path / "c"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -23,13 +23,12 @@ def test_rows_become_records(tmp_path):
     records = {(r.label, r.task, r.seed): r for r in read([tmp_path]).records}
     assert list(records) == [("PGA-ME", "maze-a", 0), ("es", "maze-b", 3), ("es", "unknown", 3)]
     record = records["PGA-ME", "maze-a", 0]
-    np.testing.assert_array_equal(record.evaluations, [64, 20_000])
-    np.testing.assert_array_equal(record.max_fitness, [-320.5, -291.2])
-    np.testing.assert_array_equal(record.coverage, [0.01, 0.22])
+    np.testing.assert_array_equal(record.curve.index, [64, 20_000])
+    np.testing.assert_array_equal(record.curve[["max_fitness", "coverage"]], [[-320.5, 0.01], [-291.2, 0.22]])
     assert (record.method, record.goal, record.budget, record.replica, record.source) == (
         "PGA-ME", -250, None, None, path,
     )  # fmt: skip
-    assert np.isnan(records["es", "unknown", 3].coverage).all()
+    assert np.isnan(records["es", "unknown", 3].curve["coverage"]).all()
     assert records["es", "unknown", 3].goal is None
 
 
@@ -38,15 +37,16 @@ def test_other_columns_and_orders_are_fine(tmp_path):
         "\ufeffseed,notes,evaluations,coverage,max_fitness,task,method\n1,x,20,,-2, arm , es \n1,y,10,0.5,-3,arm,es\n"
     )
     (record,) = read_csv(written(tmp_path, text))
-    np.testing.assert_array_equal(record.evaluations, [10, 20])
-    np.testing.assert_array_equal(record.max_fitness, [-3, -2])
+    np.testing.assert_array_equal(record.curve.index, [10, 20])
+    np.testing.assert_array_equal(record.curve["max_fitness"], [-3, -2])
     assert (record.label, record.task, record.seed) == ("es", "arm", 1)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected the columns method, task, seed, evaluations, max_fitness, coverage, got no method"),
+        ("", "expected a CSV file"),
+        ("a,b\n", "expected the columns method, task, seed, evaluations, max_fitness, coverage, got no method"),
         ("method,task,seed\n", "got no evaluations, max_fitness, coverage"),
         (HEAD, "expected rows under the header, got none"),
         (HEAD + ROWS + "es,arm,0,10,abc,0.1\n", "line 4: max_fitness: expected a finite number, got 'abc'"),
@@ -56,10 +56,11 @@ def test_other_columns_and_orders_are_fine(tmp_path):
         (HEAD + "es,arm,0,1.5,1,0.1\n", "line 2: evaluations: expected a whole number from 0, got '1.5'"),
         (HEAD + "es,arm,-1,15,1,0.1\n", "line 2: seed: expected a whole number from 0, got '-1'"),
         (HEAD + "es,arm,0,15,1,35\n", "line 2: coverage: expected a share from 0 to 1, got '35'"),
-        (HEAD + ",arm,0,15,1,0.1\n", "line 2: method: expected a name, got nothing"),
+        (HEAD + ",arm,0,15,1,0.1\n", "line 2: method: expected a name, got ''"),
         (HEAD + "es,arm\n", "line 2: seed: expected a whole number from 0, got ''"),
         (HEAD + ROWS + ROWS, "line 4: expected one row for each method, task, seed and number of evaluations, got "
-                             "that of line 2 again"),
+                             "a second"),
+        (HEAD + "\n" + "es,arm,0,x,1,0.1\n", "line 3: evaluations: expected a whole number from 0, got 'x'"),
         (HEAD + "es,arm,0,10,-1,0.1\nes,arm,0,20,-2,0.1\n", "es on arm, seed 0: max_fitness: expected the best so "
                                                              "far, which never falls, got -2 after -1"),
         (HEAD + 'es,arm,0,10,"-1,0.1\n', "expected a CSV file"),

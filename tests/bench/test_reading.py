@@ -24,12 +24,10 @@ def test_a_run_directory_becomes_a_record_per_replica(tmp_path):
         ("mine", "jedi", "maze-a", 7, 0), ("mine", "jedi", "maze-a", 8, 1),
     ]  # fmt: skip
     for replica, record in enumerate(records):
-        np.testing.assert_array_equal(record.evaluations, [64, 500, 1000])
-        np.testing.assert_array_equal(record.max_fitness, curves[replica])
-        np.testing.assert_array_equal(record.coverage, coverage[replica])
+        np.testing.assert_array_equal(record.curve.index, [64, 500, 1000])
+        np.testing.assert_array_equal(record.curve["max_fitness"], curves[replica])
+        np.testing.assert_array_equal(record.curve["coverage"], coverage[replica])
         assert (record.budget, record.goal, record.source, record.stopped) == (1024, -250, tmp_path / "run", False)
-    with pytest.raises(ValueError, match="read-only"):
-        records[0].max_fitness[0] = 0
 
 
 def test_a_real_run_reads_as_it_ended(tmp_path, small, arm):
@@ -37,10 +35,10 @@ def test_a_real_run_reads_as_it_ended(tmp_path, small, arm):
     run = jedax.run(small, arm, evaluations=8 * 12, seed=3, replicas=2, report_every=4, out=out)
     records = read([tmp_path]).records
     assert [(r.label, r.task, r.seed, r.budget, r.goal) for r in records] == [
-        ("jedi", "arm", 3, 96, arm.goal_fitness), ("jedi", "arm", 4, 96, arm.goal_fitness),
+        ("jedi-uniform", "arm", 3, 96, arm.goal_fitness), ("jedi-uniform", "arm", 4, 96, arm.goal_fitness),
     ]  # fmt: skip
-    assert [r.max_fitness[-1] for r in records] == run.summary["max_fitness"]
-    assert [r.coverage[-1] for r in records] == run.summary["coverage"]
+    assert [r.curve["max_fitness"].iloc[-1] for r in records] == run.summary["max_fitness"]
+    assert [r.curve["coverage"].iloc[-1] for r in records] == run.summary["coverage"]
 
 
 def test_names_of_tasks(tmp_path):
@@ -67,9 +65,10 @@ def test_unfinished_runs_are_left_out(tmp_path):
     write_run(tmp_path / "b", [-1.0], status=None, seed=1)
     write_run(tmp_path / "c", [-1.0], status="time", seed=2)
     write_run(tmp_path / "d", [-1.0], status="goal", seed=3)
+    write_run(tmp_path / "e", [-1.0], status="callback", seed=4)
     found = read([tmp_path])
-    assert [(r.seed, r.stopped) for r in found.records] == [(0, False), (3, True)]
-    assert [(run.path.name, run.reason) for run in found.left_out] == [
+    assert [(r.seed, r.stopped) for r in found.records] == [(0, False), (3, True), (4, True)]
+    assert [(path.name, reason) for path, reason in found.left_out.items()] == [
         ("b", "no summary.json: it has not ended"),
         ("c", "its status is 'time'"),
     ]
@@ -87,7 +86,7 @@ def test_other_budget(tmp_path):
     write_run(tmp_path / "b", [-1.0], budget=20_000, label="other")
     assert refused(tmp_path) == (
         f"maze-a: expected one budget, got 10,000 and 20,000 evaluations in {tmp_path / 'a'} and {tmp_path / 'b'}; "
-        "compare them apart."
+        "compare them separately."
     )
 
 
@@ -96,7 +95,7 @@ def test_other_task_settings(tmp_path):
     write_run(tmp_path / "b", [-1.0], label="other", task_settings={"steps": 100})
     assert refused(tmp_path) == (
         f"maze-a: expected one task with the same settings, got steps 250 and 100 in {tmp_path / 'a'} and "
-        f"{tmp_path / 'b'}; compare them apart."
+        f"{tmp_path / 'b'}; compare them separately."
     )
 
 
@@ -104,7 +103,7 @@ def test_other_task_settings(tmp_path):
     ("change", "difference"),
     [
         ({"settings": {"alpha": 0.3}}, "alpha decay and 0.3"),
-        ({"method": "jedi-paper", "label": "jedi"}, "method jedi and jedi-paper"),
+        ({"method": "jedi-uniform", "label": "jedi"}, "method jedi and jedi-uniform"),
         ({"run": {"stop_fitness": -5.0}}, "stop_fitness None and -5.0"),
     ],
 )
@@ -137,7 +136,7 @@ def test_one_seed_twice(tmp_path):
     [
         ("summary.json", "{", "summary.json: expected the outcome of a run"),
         ("summary.json", "[]", "summary.json: expected the outcome of a run"),
-        ("config.yaml", "task: maze-a\nmethod: other", "unknown name 'other'"),
+        ("config.yaml", "task: maze-q\nmethod: jedi", "unknown name 'maze-q'"),
         ("metrics.csv", "evaluations,replica\n1,0\n", "expected the metrics of a run, got no max_fitness"),
         (
             "metrics.csv",
@@ -162,5 +161,5 @@ def test_metrics_without_coverage(tmp_path):
     path = write_run(tmp_path / "a", [-1.0])
     (path / "metrics.csv").write_text("evaluations,replica,max_fitness\n1,0,-inf\n9,0,-3\n")
     (record,) = read([tmp_path]).records
-    np.testing.assert_array_equal(record.max_fitness, [-np.inf, -3])
-    assert np.isnan(record.coverage).all()
+    np.testing.assert_array_equal(record.curve["max_fitness"], [-np.inf, -3])
+    assert np.isnan(record.curve["coverage"]).all()

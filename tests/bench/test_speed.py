@@ -1,4 +1,4 @@
-"""What `jedax benchmark` measures and prints; never how fast."""
+"""What `jedax doctor --speed` measures and prints; never how fast."""
 
 import json
 import math
@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jedax.bench import peers
-from jedax.bench import speed as benchmark
+from jedax.bench import peers, speed
 from jedax.bench.speed import Figure
 from jedax.cli import main
 
@@ -33,31 +32,31 @@ def test_time_in_loop_counts_one_turn():
         turns.append(turn)  # while tracing: once
         return state + 1
 
-    took = benchmark.time_in_loop(body, jnp.zeros(()), 0.0, turns=7)
+    took = speed.time_in_loop(body, jnp.zeros(()), 0.0, turns=7)
     assert 0 < took < 1
     assert len(turns) == 1
 
 
 def test_simulator():
-    found = list(benchmark.simulator(0.0, mazes=("maze-a",), batches=(8,)))
+    found = list(speed.simulator(0.0, mazes=("maze-a",), batches=(8,)))
     assert check(found, "simulator", ["JAX alone"]) == ["maze-a, batch 8"]
 
 
 def test_repertoire():
-    found = list(benchmark.repertoire(0.0, cells=(64,), batch=16, params=3))
+    found = list(speed.repertoire(0.0, cells=(64,), batch=16, params=3))
     assert check(found, "repertoire", ["pyribs"]) == ["add 16 to 64 cells, 3 parameters"]
 
 
 def test_es():
-    assert len(check(list(benchmark.es(0.0, params=(5, 9), population=6)), "es", ["NumPy", "cma"])) == 2
+    assert len(check(list(speed.es(0.0, params=(5, 9), population=6)), "es", ["NumPy", "cma"])) == 2
 
 
 def test_nothing_beside():
-    assert [figure.others for figure in benchmark.es(0.0, params=(5,), population=6, compare=False)] == [{}]
+    assert [figure.others for figure in speed.es(0.0, params=(5,), population=6, compare=False)] == [{}]
 
 
 def test_runs():
-    found = list(benchmark.runs(0.0, methods=("map-elites",), evaluations=640, replicas=2, offspring=32, cells=64))
+    found = list(speed.runs(0.0, methods=("map-elites",), evaluations=640, replicas=2, offspring=32, cells=64))
     assert check(found, "run")[1] == "map-elites, maze-a, 2 seeds of 1,000 in one program"
 
 
@@ -73,20 +72,9 @@ def test_numpy_gp_finds_the_optimum():
     assert np.exp(logs[2]) * fitness.std() == pytest.approx(0.2, rel=0.25)
 
 
-def test_layers():
-    from jedax.tasks.maze.settings import MazeConfig
-
-    rows = np.arange(2 * 66, dtype=np.float32).reshape(2, 66)
-    first, second = peers._layers(MazeConfig(), rows)
-    np.testing.assert_array_equal(first["kernel"][1], rows[1, :40].reshape(5, 8))
-    np.testing.assert_array_equal(first["bias"][0], rows[0, 40:48])
-    np.testing.assert_array_equal(second["kernel"][0], rows[0, 48:64].reshape(8, 2))
-    np.testing.assert_array_equal(second["bias"][1], rows[1, 64:])
-
-
 def test_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(benchmark.PARTS, "es", lambda seconds: benchmark.es(seconds, params=(5,), population=6))
-    main(["benchmark", "--only", "es", "--seconds", "0", "--json", str(tmp_path / "out.json")])
+    monkeypatch.setitem(speed.PARTS, "es", lambda seconds: speed.es(seconds, params=(5,), population=6))
+    main(["doctor", "--speed", "--only", "es", "--seconds", "0", "--json", str(tmp_path / "out.json")])
     printed = capsys.readouterr().out
     assert "sep-cma-es, 5 parameters, population 6" in printed
     stored = json.loads((tmp_path / "out.json").read_text())
@@ -98,14 +86,14 @@ def test_command(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "sound"], "unknown name 'sound'"),
-        (["--seconds", "soon"], "seconds: expected a number"),
-        (["--seconds", "-1"], "seconds: expected a number"),
-        (["maze-a"], "expected no more words"),
+        (["--speed", "--only", "sound"], "unknown name 'sound'"),
+        (["--speed", "--seconds", "-1"], "seconds: expected 0 to 3600, got -1"),
+        (["--growth"], "growth: expected --speed beside it"),
+        (["maze-a"], "Unrecognized"),
     ],
 )
 def test_mistakes(arguments, said, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(["benchmark", *arguments])
+        main(["doctor", *arguments])
     assert stop.value.code == 2
     assert said in capsys.readouterr().err

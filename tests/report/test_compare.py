@@ -21,7 +21,7 @@ def bench(tmp_path):
         curves = np.sort(rng.uniform(-300, -100, (3, 4)), axis=1)
         cells = (rng.uniform(-300, -100, (3, 9)), rng.integers(0, 9, (3, 9))) if number < 2 else None
         for task in ("maze-a", "custom:odd/name $"):
-            method = "jedi-paper" if number < 2 else BASELINE
+            method = "jedi" if number < 2 else BASELINE
             write_run(tmp_path / f"{number}{task[:4]}", curves, task=task, label=label, method=method,
                       cells=cells, reports=[10, 20, 30, 40])  # fmt: skip
     return tmp_path

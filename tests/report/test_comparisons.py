@@ -96,7 +96,7 @@ def test_reached_steps_up_with_each_seed(bench, ax):
     assert not ax.texts
     other = Figure().subplots()
     comparisons.reached(other, bench.tables[0], comparisons.styles(["$x$_b"]), GOAL)
-    assert [text.get_text() for text in other.texts] == ["no seed got there"]
+    assert [text.get_text() for text in other.texts] == ["reached by no seed"]
 
 
 def test_twenty_methods_look_different_and_the_same_every_time():

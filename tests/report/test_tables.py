@@ -18,8 +18,8 @@ ODD = ["a|b", "a_b*c", "<script>alert(1)</script>", "50%_$x^2$ & {y}~#\\z", "α=
 
 @pytest.fixture
 def bench(tmp_path):
-    write_run(tmp_path / "tuned", [-120.0, -130, -110, -140], label="tuned", method="jedi-paper")
-    write_run(tmp_path / "decay", [-119.0, -129, -109, -139, -260], label="decay", method="jedi-paper")
+    write_run(tmp_path / "tuned", [-120.0, -130, -110, -140], label="tuned", method="jedi")
+    write_run(tmp_path / "decay", [-119.0, -129, -109, -139, -260], label="decay", method="jedi")
     write_run(tmp_path / "far", [-280.0, -290, -285, -282], label="far", method=BASELINE)
     write_run(tmp_path / "near", [-121.0, -131, -111, -141], label="near", method=BASELINE)
     write_run(tmp_path / "bump", [1.0, 2], task="custom:bump", label="near", method=BASELINE, budget=10_000)
@@ -145,7 +145,7 @@ def test_latex_rows(bench):
         r"maze-a & $-129.0$ & $\mathbf{-125.0}$ & $-283.5$ (0.029) & \underline{$-126.0$} (0.686) $^\star$ \\" in text
     )
     assert r"bump & -- & -- & -- & $\mathbf{1.500}$ \\" in text
-    assert r" & far & 4 & $-283.5$ & $-290.0$ to $-280.0$ & 0/4 & 0.029 & 0.057 & 0.00 & 25\% \\" in text
+    assert r" & far & 4 & $-283.5$ & $-290.0$ to $-280.0$ & 0 of 4 & 0.029 & 0.057 & 0.00 & 25\% \\" in text
     assert r"bump & near & 2 & $1.500$ & $1.000$ to $2.000$ & -- & -- & -- & -- & 25\% \\" in text
 
 

@@ -1,17 +1,16 @@
-"""Run a grid: every method on every task with every seed, nothing twice; see `jedax.bench.cells`."""
+"""Run a grid: every method on every task with every seed, each once; see `jedax.bench.trials`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jedax.bench.cells import Cell, Job, cells_of, error_file, left_to_do, parts_of
 from jedax.bench.grids import Grid
 from jedax.bench.progress import BenchProgress
+from jedax.bench.trials import TrialRun, error_file, left_to_do, parts_of, trials_of
 from jedax.errors import check_choice
-from jedax.search import engines
-from jedax.search.engines import Engine, LocalEngine
+from jedax.search.engines import Engine, Job, LocalEngine
 from jedax.search.progress import Progress
 from jedax.search.tracking import Tracker
 from jedax.search.tracking import make as make_tracking
@@ -21,13 +20,13 @@ from jedax.store.files import write_atomic
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a bench came to.
+    """The outcome of a bench.
 
     Attributes:
-        done: Runs that finished now.
-        before: Seeds that had finished before.
+        done: Number of runs that were finished now.
+        before: Number of seeds that were done before.
         failed: The runs that failed, with their errors.
-        elsewhere: Runs that another process works on, or has finished meanwhile; they were left to it.
+        elsewhere: Runs that another process works on, or has finished meanwhile.
     """
 
     done: int
@@ -48,50 +47,46 @@ def bench(
 ) -> Outcome:
     """Run what a grid asks for and `out` does not hold yet.
 
-    Several processes may share `out`: a run that another one works on is left to it.
+    Several processes may share `out`: a run that another process works on is skipped.
 
     Args:
         grid: Tasks, methods, seeds, budget.
-        out: The directory of all its runs; seeds, methods and tasks can be added later.
-        progress: What shows how far it is; None: nothing does.
+        out: Directory of all runs; seeds, methods and tasks can be added later.
+        progress: Shows the progress; None: nothing is shown.
         figures: `module:function` that draws the figures of each run; None: no figures.
-        track: Trackers that follow each run, as in `jedax.run`; with an engine elsewhere by name.
+        track: Trackers that follow each run, as in `jedax.run`; with an engine on other machines by name.
         engine: Where runs are done; None: one after the other in this process.
-        only: The cells to run, each as its folder within `out`; none: all.
+        only: The trials to run, each as its folder within `out`, TASK/LABEL; empty: all.
 
     Returns:
-        What was done; a run that failed left its error beside its directory and did not stop the others.
+        What was done. A run that failed has left its error beside its directory and did not stop the others.
 
     Raises:
-        JedaxError: A task, method or cell that does not exist, or a directory that holds the same cell with other
-            settings; nothing has run then.
-        Interrupted: Ctrl-C or SIGTERM; all that was done is saved, and the same call goes on.
+        JedaxError: An unknown task, method or trial, or a directory that holds the same trial with other settings;
+            nothing has run then.
+        Interrupted: Ctrl-C or SIGTERM; everything done is saved, and the same call continues.
     """
     shown, engine = progress or BenchProgress(None), engine or LocalEngine()
-    make_tracking(track, Path(out))  # what does not fit shows before anything is run
-    jobs: list[Job] = []
-    before = 0
-    for cell in chosen_cells(grid, Path(out), engine, only):
-        to_do, done = left_to_do(cell, grid.seeds)
-        jobs += to_do
-        before += len(done)
+    make_tracking(track, Path(out))  # raises for unknown trackers before anything runs
+    left = [left_to_do(trial) for trial in chosen_trials(grid, Path(out), engine, only)]
+    runs, before = [run for to_do, _ in left for run in to_do], sum(len(done) for _, done in left)
     configs: dict[Path, FullConfig] = {}
 
-    def follow(job: engines.Job) -> Progress:
-        return shown.run(job.name, configs[job.path])
-
-    def parts():
-        for job in jobs:
-            for part in parts_of(job, engine.memory()):
+    def jobs() -> Iterator[Job]:
+        for run in runs:
+            for part in parts_of(run, engine.memory()):
                 configs[part.path] = part.config
                 yield part.job(figures, track)
+
+    def follow(job: Job) -> Progress:
+        return shown.run(job.name, configs[job.path].run.replicas)
 
     failed: list[tuple[Path, str]] = []
     elsewhere: list[Path] = []
     done = 0
-    shown.begin(sum(job.config.run.evaluations * job.config.run.replicas for job in jobs), len(jobs), before)
+    shown.begin(sum(run.config.run.evaluations * run.config.run.replicas for run in runs), len(runs), before)
     try:
-        for job, failure in engine.run_jobs(parts(), follow):
+        for job, failure in engine.run_jobs(jobs(), follow):
             note = error_file(job.path)
             if failure is None:
                 note.unlink(missing_ok=True)
@@ -109,12 +104,12 @@ def bench(
     return Outcome(done, before, tuple(failed), tuple(elsewhere))
 
 
-def chosen_cells(grid: Grid, out: Path, engine: Engine, only: Sequence[str] = ()) -> list[Cell]:
-    """Return the cells of a grid, or those of them that are named.
+def chosen_trials(grid: Grid, out: Path, engine: Engine, only: Sequence[str] = ()) -> list[TrialRun]:
+    """Return the trials of a grid, or those at some places TASK/LABEL, each as the run of all its seeds.
 
     Raises:
-        JedaxError: As `cells_of`, or there is no cell of that name.
+        JedaxError: As `trials_of`, or an unknown trial.
     """
-    cells = {cell.place: cell for cell in cells_of(grid, out, engine)}
-    chosen = {check_choice("cells", place, cells) for place in only}
-    return [cell for place, cell in cells.items() if not chosen or place in chosen]
+    trials = trials_of(grid, out, engine)
+    chosen = {check_choice("trials", place, trials) for place in only}
+    return [trial for place, trial in trials.items() if not chosen or place in chosen]

@@ -1,31 +1,36 @@
-"""The comparison of methods as data: what each reached on each task, and whether it differs from JEDi.
+"""The comparison of methods as data: the result of each method on each task, and its test against a reference.
 
-After Table 1 of the paper: the median over seeds of the final best fitness, and for each baseline the p-value of a
-Mann-Whitney U test against the better version of JEDi on that task.
+After Table 1 of the paper: the median over seeds of the final best fitness, and for each other method the p-value of a
+Mann-Whitney U test against the best JEDi of the task.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas
 
 from jedax.bench import statistics
 from jedax.bench.reading import read
 from jedax.bench.records import Record, Records
-from jedax.errors import JedaxError as _JedaxError
 from jedax.errors import check_choice, fail
-from jedax.methods.registry import method_named
-from jedax.methods.registry import methods as known_methods
+from jedax.methods.registry import ALIASES, methods
 from jedax.tasks.registry import TASKS
-from jedax.types import Float
 
 SIGNIFICANT = 0.05
 
 _SHORT_OF_BUDGET = 0.98
+
+
+def is_reference(method: str) -> bool:
+    """Return whether a method is a registered JEDi: others are tested against the best of these."""
+    entry = methods().get(ALIASES.get(method, method))
+    return entry is not None and entry.method.family == "jedi"
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,8 @@ class Reached:
     """How soon a method reached a fitness.
 
     Attributes:
-        fitness: What was to be reached.
-        evaluations: Of each seed, at the first report at which it was there; inf: never.
+        fitness: The fitness.
+        evaluations: Of each seed, at the first report with at least this fitness; inf: never.
     """
 
     fitness: float
@@ -42,34 +47,34 @@ class Reached:
 
     @property
     def count(self) -> int:
-        """How many seeds reached it."""
+        """Number of seeds that reached it."""
         return int(np.isfinite(self.evaluations).sum())
 
     @property
     def median(self) -> float:
-        """Median of the evaluations, inf where half of the seeds or more never reached it."""
+        """Median of the evaluations; inf if half of the seeds or more never reached it."""
         return float(np.median(self.evaluations))
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One method on one task: a cell of the table.
+    """One method on one task.
 
     Attributes:
-        label: What the method is compared as.
-        method: Its name.
+        label: Name of the method in the comparison.
+        method: Name of the method in jedax.
         seeds: Rising.
         final: Best fitness of each seed at the end of the task's budget.
-        coverage: Share of filled cells of each seed there; NaN: unknown.
+        coverage: Share of filled cells of each seed at that time; NaN: unknown.
         interval: 95 % bootstrap interval of the median of `final`; None for a single seed.
-        successes: Seeds that reached the goal; None: the task has none.
+        successes: Number of seeds that reached the goal; None: the task has none.
         success_interval: 95 % Wilson interval of their share.
         reached: For the goal, if there is one, and for each fitness asked for.
         place: 1: best median of the task, 2: second best, 0: neither; equal medians share a place.
         p: Two-sided p-value of the Mann-Whitney U test against the reference; None: not tested.
-        p_holm: The same, corrected by Holm for all comparisons on the task.
-        effect: Vargha and Delaney's A, how likely a seed of this method ends above one of the reference; None where
-            p is.
+        p_holm: The same, corrected by Holm's method for all tests on the task.
+        effect: Vargha and Delaney's A: probability that a seed of this method ends above one of the reference; None:
+            not tested.
     """
 
     label: str
@@ -93,7 +98,7 @@ class Entry:
 
     @property
     def median_coverage(self) -> float:
-        """Median of the coverage; NaN where that of a seed is unknown."""
+        """Median of the coverage; NaN if that of a seed is unknown."""
         return float(np.median(self.coverage))
 
     @property
@@ -107,11 +112,11 @@ class TaskTable:
     """One task: a row of the table.
 
     Attributes:
-        task: Its name.
+        task: Name of the task.
         budget: Evaluations at which the methods are compared.
-        goal: Fitness at which it is solved; None: it has no goal.
-        reference: Label that the others are tested against; None: nothing is tested.
-        entries: One per method that has results, in the order of `Comparison.labels`.
+        goal: Fitness at which the task is solved; None: it has no goal.
+        reference: Label of the method that the others are tested against; None: nothing is tested.
+        entries: One per method with results, in the order of `Comparison.labels`.
     """
 
     task: str
@@ -121,19 +126,19 @@ class TaskTable:
     entries: tuple[Entry, ...]
 
     def entry(self, label: str) -> Entry | None:
-        """Return a method's entry, None where it has no results on this task."""
+        """Return a method's entry; None if it has no results on this task."""
         return next((entry for entry in self.entries if entry.label == label), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """All that was compared.
+    """Methods compared on tasks.
 
     Attributes:
-        labels: The methods, JEDi first.
+        labels: The methods, those of the reference's kind first.
         tables: One per task.
-        records: What it was made from.
-        notes: What a careful reader has to know.
+        records: The results that it was made from.
+        notes: Caveats, a sentence each.
     """
 
     labels: tuple[str, ...]
@@ -141,33 +146,29 @@ class Comparison:
     records: Records
     notes: tuple[str, ...]
 
-    def curves(
-        self, table: TaskTable, label: str, column: str
-    ) -> tuple[Float[np.ndarray, " grid"], Float[np.ndarray, "seeds grid"]]:
-        """Return a method's "max_fitness" or "coverage" on a task, on a grid that all its seeds share.
-
-        See `jedax.bench.statistics.on_common_grid`.
-        """
+    def curves(self, table: TaskTable, label: str, column: str) -> pandas.DataFrame:
+        """Return a method's "max_fitness" or "coverage" on a task, as in `jedax.bench.statistics.on_common_grid`."""
         records = self.records.of(table.task, label)
-        return statistics.on_common_grid([(r.evaluations, getattr(r, column)) for r in records], table.budget)
+        return statistics.on_common_grid([record.curve[column] for record in records], table.budget)
 
 
 def compare(
     paths: str | Path | Iterable[str | Path], *, reference: str | None = None, fitness: Sequence[float] = ()
 ) -> Comparison:
-    """Compare all runs and foreign results below some directories; nothing is written.
+    """Return the comparison of all results below some directories; nothing is written.
 
     Args:
         paths: Directories and CSV files, as in `jedax.bench.reading.read`.
-        reference: Label that all others are tested against. None: on each task the version of JEDi with the
-            highest median, against which all methods but JEDi are tested.
-        fitness: Fitness values, beside the goal, for which the evaluations to reach them are counted.
+        reference: Label that all others are tested against. None: on each task the JEDi with the highest median; then
+            other versions of JEDi are not tested.
+        fitness: Fitness values, besides the goal, for which the evaluations to reach them are counted.
 
     Raises:
         JedaxError: As in `read`; an unknown reference, or a fitness that is not finite.
     """
     records = read([paths] if isinstance(paths, str | Path) else paths)
-    labels = _ordered_labels(records.records)
+    names = {record.label: record.method for record in reversed(records.records)}
+    labels = tuple(sorted(names, key=lambda n: (not is_reference(names[n]), _place(names[n], methods()), _natural(n))))
     if reference is not None:
         check_choice("reference", reference, labels)
     for value in fitness:
@@ -175,26 +176,17 @@ def compare(
             raise fail("fitness", expected="finite numbers", received=value, remedy="leave it out")
     tasks = sorted({r.task for r in records.records}, key=lambda task: (_place(task, TASKS), _natural(task)))
     tables = tuple(_table(records, task, labels, reference, fitness) for task in tasks)
-    return Comparison(labels, tables, records, tuple(_notes(tables, records, reference)))
-
-
-def _ordered_labels(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the labels: JEDi's, then other methods as jedax lists them, then foreign ones; numbers by size."""
-    methods = {}
-    for record in records:
-        methods.setdefault(record.label, record.method)
-    return tuple(
-        sorted(methods, key=lambda n: (not is_reference(methods[n]), _place(methods[n], known_methods()), _natural(n)))
-    )
+    notes = [*_notes_on_references(tables, reference), *(note for t in tables for note in _notes(t, records))]
+    return Comparison(labels, tables, records, tuple(notes))
 
 
 def _place(name: str, known: Iterable[str]) -> int:
-    names = list(known)
-    return names.index(name) if name in names else len(names)
+    names = [*known, name]
+    return names.index(name)
 
 
 def _natural(text: str) -> list[tuple[float, str]]:
-    """Return a key that sorts `alpha=0.3` before `alpha=0.10`... by the numbers in a text, not by their digits."""
+    """Return a sort key that orders the numbers in a text by value: `alpha=0.3` before `alpha=10`."""
     parts = re.split(r"(\d+(?:\.\d+)?)", text)
     return [(float(part), "") if place % 2 else (-1.0, part) for place, part in enumerate(parts)]
 
@@ -203,122 +195,102 @@ def _table(
     records: Records, task: str, labels: Sequence[str], reference: str | None, fitness: Sequence[float]
 ) -> TaskTable:
     mine = [r for r in records.records if r.task == task]
-    known = [r for r in mine if r.budget is not None]
-    budget = (known[0].budget if known else None) or int(max(r.evaluations[-1] for r in mine))
-    # The runs know the task better than its name in a CSV file does; all of them have the same settings of it.
-    goal = (known or mine)[0].goal
+    # Runs know the task better than its name in a CSV file does; all of them have the same settings of it.
+    first = next((r for r in mine if r.budget is not None), mine[0])
+    goal, budget = first.goal, first.budget or int(max(r.curve.index[-1] for r in mine))
     levels = ([] if goal is None else [goal]) + sorted({float(level) for level in fitness if level != goal})
     entries = [_entry(found, budget, goal, levels) for label in labels if (found := records.of(task, label))]
-    medians = sorted({entry.median for entry in entries}, reverse=True)[:2]
-    entries = [replace(e, place=medians.index(e.median) + 1 if e.median in medians else 0) for e in entries]
-    chosen = _reference(entries, reference)
-    return TaskTable(task, budget, goal, chosen and chosen.label, tuple(_tested(entries, chosen, reference is None)))
+    places = pandas.Series([entry.median for entry in entries]).rank(method="dense", ascending=False)
+    entries = [replace(entry, place=int(n) if n <= 2 else 0) for entry, n in zip(entries, places, strict=True)]
+    candidates = [e for e in entries if (is_reference(e.method) if reference is None else e.label == reference)]
+    chosen = max(candidates, key=lambda entry: entry.median, default=None)
+    if chosen is not None:
+        entries = _tested(entries, chosen, candidates)
+    return TaskTable(task, budget, goal, chosen and chosen.label, tuple(entries))
 
 
 def _entry(records: Sequence[Record], budget: int, goal: float | None, levels: Sequence[float]) -> Entry:
-    final, coverage = (
-        tuple(float(statistics.value_at(r.evaluations, getattr(r, column), [budget])[0]) for r in records)
-        for column in ("max_fitness", "coverage")
-    )
-    late = next((r for r in records if r.evaluations[0] > budget), None)
-    if late is not None:
-        raise fail(
-            f"seed {late.seed} of {late.label} on {late.task}",
-            expected=f"a report within the budget of {budget:,} evaluations",
-            received=f"the first at {late.evaluations[0]:,.0f} in {late.source}",
-            remedy="leave it out",
-        )
+    curves = [record.curve.loc[:budget] for record in records]
+    for record, curve in zip(records, curves, strict=True):
+        if curve.empty:
+            raise fail(
+                f"seed {record.seed} of {record.label} on {record.task}",
+                expected=f"a report within the budget of {budget:,} evaluations",
+                received=f"the first at {record.curve.index[0]:,.0f} in {record.source}",
+                remedy="leave it out",
+            )
+    final = tuple(float(curve["max_fitness"].iloc[-1]) for curve in curves)
     successes = None if goal is None else sum(value >= goal for value in final)
-    reached = [[_until(r, level, budget) for r in records] for level in levels]
     return Entry(
         label=records[0].label,
         method=records[0].method,
-        seeds=tuple(r.seed for r in records),
+        seeds=tuple(record.seed for record in records),
         final=final,
-        coverage=coverage,
+        coverage=tuple(float(curve["coverage"].iloc[-1]) for curve in curves),
         interval=statistics.median_interval(final),
         successes=successes,
         success_interval=None if successes is None else statistics.wilson_interval(successes, len(final)),
-        reached=tuple(Reached(level, tuple(counts)) for level, counts in zip(levels, reached, strict=True)),
-    )
+        reached=tuple(Reached(level, tuple(_first(curve["max_fitness"] >= level) for curve in curves))
+                      for level in levels),
+    )  # fmt: skip
 
 
-def _until(record: Record, level: float, budget: int) -> float:
-    needed = statistics.evaluations_to_reach(record.evaluations, record.max_fitness, level)
-    return needed if needed <= budget else float("inf")
+def _first(reached: Any) -> float:
+    """Return the evaluations of the first report that is true; inf: none is."""
+    return float(reached.idxmax()) if reached.any() else float("inf")
 
 
-def _reference(entries: Sequence[Entry], reference: str | None) -> Entry | None:
-    if reference is not None:
-        return next((entry for entry in entries if entry.label == reference), None)
-    return max((e for e in entries if is_reference(e.method)), key=lambda entry: entry.median, default=None)
-
-
-def _tested(entries: Sequence[Entry], reference: Entry | None, spare_jedi: bool) -> list[Entry]:
-    """Return the entries with p-values and effect sizes against the reference.
-
-    Args:
-        entries: Of one task.
-        reference: One of them; None: nothing is tested.
-        spare_jedi: Whether other versions of JEDi are not tested.
-    """
-    if reference is None:
-        return list(entries)
-    p_values = [
-        None
-        if entry is reference or (spare_jedi and is_reference(entry.method))
-        else statistics.mann_whitney(entry.final, reference.final)
-        for entry in entries
-    ]
+def _tested(entries: Sequence[Entry], reference: Entry, spared: Sequence[Entry]) -> list[Entry]:
+    """Return the entries of a task, all but the spared ones with p-values and effect sizes against the reference."""
+    tests = [None if e in spared else statistics.mann_whitney(e.final, reference.final) for e in entries]
+    corrected = statistics.holm([test and test.p for test in tests])
     return [
-        entry
-        if p is None
-        else replace(entry, p=p, p_holm=p_holm, effect=statistics.vargha_delaney(entry.final, reference.final))
-        for entry, p, p_holm in zip(entries, p_values, statistics.holm(p_values), strict=True)
+        entry if test is None else replace(entry, p=test.p, p_holm=p_holm, effect=test.effect)
+        for entry, test, p_holm in zip(entries, tests, corrected, strict=True)
     ]
 
 
-def _notes(tables: Sequence[TaskTable], records: Records, reference: str | None) -> list[str]:
-    notes = []
-    lacking = [table.task for table in tables if table.reference is None]
+def _notes_on_references(tables: Sequence[TaskTable], reference: str | None) -> Iterator[str]:
+    lacking = ", ".join(table.task for table in tables if table.reference is None)
     if lacking and reference is None:
-        notes.append(f"No p-values on {', '.join(lacking)}: no JEDi there, and no reference was chosen.")
+        yield f"No p-values on {lacking}: no JEDi there, and no reference was chosen."
     elif lacking:
-        notes.append(f"No p-values on {', '.join(lacking)}: the reference {reference} has no results there.")
-    counts = {table.task: sorted({len(entry.seeds) for entry in table.entries}) for table in tables}
-    if unequal := [f"{task} ({n[0]} to {n[-1]})" for task, n in counts.items() if len(n) > 1]:
-        notes.append(f"The methods have unequal numbers of seeds on {', '.join(unequal)}.")
-    for table in tables:
-        single = [entry.label for entry in table.entries if len(entry.seeds) < 2]
-        if single:
-            notes.append(f"{table.task}: a single seed of {', '.join(single)}; no interval and no p-value with it.")
-        if table.reference is not None and (known := [e for e in table.entries if e.p is not None]):
-            ours = next(len(entry.seeds) for entry in table.entries if entry.label == table.reference)
-            least = min(statistics.least_p(ours, len(entry.seeds)) for entry in known)
-            if least > SIGNIFICANT:
-                notes.append(f"{table.task}: with so few seeds no p-value can be below {least:.2g}; run more.")
-        for entry in table.entries:
-            if all(record.num_restarts == 0 for record in records.of(table.task, entry.label)):
-                notes.append(f"{table.task}: {entry.label} never restarted in any of its runs: it did what es does "
-                             "with the same settings.")  # fmt: skip
-        stopped = [r for r in records.records if r.task == table.task and r.stopped]
-        if stopped:
-            labels = ", ".join(sorted({r.label for r in stopped}))
-            notes.append(f"{table.task}: seeds of {labels} that stopped at their stop_fitness, before the budget was "
-                         f"spent: {len(stopped)}; what they would have reached is unknown.")  # fmt: skip
-        short = [r for r in records.records if r.task == table.task and r.budget is None
-                 and r.evaluations[-1] < _SHORT_OF_BUDGET * table.budget]  # fmt: skip
-        if short:
-            labels = ", ".join(sorted({r.label for r in short}))
-            notes.append(f"{table.task}: seeds of {labels} that end before the budget of {table.budget:,} evaluations: "
-                         f"{len(short)}, the first at {min(r.evaluations[-1] for r in short):,.0f}; their last value "
-                         "stands for what they would have reached.")  # fmt: skip
-    return notes
+        yield f"No p-values on {lacking}: the reference {reference} has no results there."
+    counts = {table.task: [len(entry.seeds) for entry in table.entries] for table in tables}
+    unequal = [f"{task} ({min(n)} to {max(n)})" for task, n in counts.items() if min(n) < max(n)]
+    if unequal:
+        yield f"The methods have unequal numbers of seeds on {', '.join(unequal)}."
 
 
-def is_reference(method: str) -> bool:
-    """Return whether comparisons test other methods against this one: the family of JEDi."""
-    try:
-        return method_named(method).method.family == "jedi"
-    except _JedaxError:  # a method of another program
-        return False
+def _notes(table: TaskTable, records: Records) -> Iterator[str]:
+    """Yield what limits the results on a task."""
+    single = [entry.label for entry in table.entries if len(entry.seeds) < 2]
+    if single:
+        yield f"{table.task}: a single seed of {', '.join(single)}; no interval and no p-value with it."
+    reference, tested = table.entry(table.reference or ""), [e for e in table.entries if e.p is not None]
+    if reference is not None and tested:
+        least = min(statistics.least_p(len(reference.seeds), len(entry.seeds)) for entry in tested)
+        if least > SIGNIFICANT:
+            yield f"{table.task}: with so few seeds no p-value can be below {least:.2g}; run more."
+    mine = [record for record in records.records if record.task == table.task]
+    for label in (entry.label for entry in table.entries):
+        if all(_could_restart_but_did_not(record) for record in mine if record.label == label):
+            yield f"{table.task}: {label} never restarted in any of its runs: its restart_tolerance changed nothing."
+    stopped = [record for record in mine if record.stopped]
+    if stopped:
+        yield (f"{table.task}: seeds of {_labels(stopped)} that stopped at their stop_fitness or by a callback, before "
+               f"the budget was spent: {len(stopped)}; what they would have reached is unknown.")  # fmt: skip
+    short = [r for r in mine if r.budget is None and r.curve.index[-1] < _SHORT_OF_BUDGET * table.budget]
+    if short:
+        yield (f"{table.task}: seeds of {_labels(short)} that end before the budget of {table.budget:,} evaluations: "
+               f"{len(short)}, the first at {min(r.curve.index[-1] for r in short):,.0f}; their last value stands for "
+               "what they would have reached.")  # fmt: skip
+
+
+def _could_restart_but_did_not(record: Record) -> bool:
+    can_restart = (record.settings or {}).get("restart_tolerance") is not None
+    return can_restart and "num_restarts" in record.curve and record.curve["num_restarts"].iloc[-1] == 0
+
+
+def _labels(records: Iterable[Record]) -> str:
+    return ", ".join(sorted({record.label for record in records}))

@@ -5,103 +5,96 @@
     PGA-ME,maze-a,0,20032,-291.2,0.22
 
 A row for each report: `evaluations` done so far, the best fitness so far (maximised), and the share of filled cells,
-0 to 1 or nothing. Rows stand in any order; other columns are not read. A method named `jedi` or `jedi-paper`
-counts as JEDi.
+0 to 1 or empty. Rows may stand in any order; other columns are ignored. A method that has the name of one of jedax's is
+treated like it: results named `jedi-x` are those of a JEDi.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas
 
-from jedax.bench.records import Record, curves
+from jedax.bench.records import Record, curve_of
 from jedax.errors import fail
 from jedax.tasks import make
 from jedax.tasks.registry import TASKS
 
 COLUMNS = ("method", "task", "seed", "evaluations", "max_fitness", "coverage")
 
+_NAMED = ["method", "task", "seed"]
+_NAME = "a name", lambda texts: texts != ""
+_COUNT = "a whole number from 0", lambda numbers: np.isfinite(numbers) & (numbers >= 0) & (numbers % 1 == 0)
+_CHECKS = {
+    "method": _NAME,
+    "task": _NAME,
+    "seed": _COUNT,
+    "evaluations": _COUNT,
+    "max_fitness": ("a finite number", np.isfinite),
+    "coverage": ("a share from 0 to 1", lambda shares: (shares >= 0) & (shares <= 1)),
+}
+"""For each column, what is expected and which values fit."""
+
 
 def read_csv(path: Path) -> list[Record]:
-    """Read results of another program; the module's docstring says what the file holds.
+    """Return the results of another program; the docstring of this module describes the file.
 
     Raises:
-        JedaxError: It cannot be read, a column is missing, or a row does not fit; the line is named.
+        JedaxError: The file cannot be read, a column is missing, or a row does not fit; its line is named.
     """
-    reports: dict[tuple[str, str, int], list[dict[str, float]]] = {}
-    lines: dict[tuple[str, str, int, float], int] = {}
-    for line, row in _rows(path):
-        where = f"{path}, line {line}"
-        method, task = (_name(where, column, row[column]) for column in ("method", "task"))
-        seed = int(_number(where, "seed", row["seed"], whole=True))
-        report = {
-            "evaluations": _number(where, "evaluations", row["evaluations"], whole=True),
-            "max_fitness": _number(where, "max_fitness", row["max_fitness"]),
-            "coverage": _number(where, "coverage", row["coverage"], share=True) if row["coverage"] else np.nan,
-        }
-        before = lines.setdefault((method, task, seed, report["evaluations"]), line)
-        if before != line:
-            raise fail(
-                where,
-                expected="one row for each method, task, seed and number of evaluations",
-                received=f"that of line {before} again",
-                remedy="remove one",
-            )
-        reports.setdefault((method, task, seed), []).append(report)
-    if not reports:
-        raise fail(str(path), expected="rows under the header", received="none", remedy="check the file")
+    texts = _read_texts(path)
+    table = texts.assign(**{column: texts[column].map(_number) for column in COLUMNS[2:]})
+    for column, (expected, fits) in _CHECKS.items():
+        wrong = ~fits(table[column]) & ~((texts[column] == "") & (column == "coverage"))
+        if wrong.any():
+            line = wrong.idxmax()
+            received = repr(texts[column][line])
+            raise fail(f"{path}, line {line}: {column}", expected=expected, received=received, remedy="correct it")
+    again = table.duplicated([*_NAMED, "evaluations"])
+    if again.any():
+        expected = "one row for each method, task, seed and number of evaluations"
+        raise fail(f"{path}, line {again.idxmax()}", expected=expected, received="a second", remedy="remove one")
     return [
         Record(
             label=method,
             method=method,
             task=task,
-            seed=seed,
-            **curves(f"{path}, {method} on {task}, seed {seed}", sorted(rows, key=lambda row: row["evaluations"])),
+            seed=int(seed),
+            curve=curve_of(f"{path}, {method} on {task}, seed {int(seed)}", rows.sort_values("evaluations")),
             budget=None,
             goal=make(task).goal_fitness if task in TASKS else None,
             task_settings=None,
             settings=None,
             source=path,
         )
-        for (method, task, seed), rows in reports.items()
+        for (method, task, seed), rows in table.groupby(_NAMED, sort=False)
     ]
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a CSV file and the line of each."""
+def _read_texts(path: Path) -> Any:
+    """Return the file's rows as a table of texts, indexed by line."""
+    texts: Any
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, strict=True, restval="")
-            missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
-            if missing:
-                raise fail(
-                    str(path),
-                    expected=f"the columns {', '.join(COLUMNS)}",
-                    received=f"no {', '.join(missing)}",
-                    remedy="add what is missing",
-                )
-            for row in reader:
-                yield reader.line_num, {name: row[name].strip() for name in COLUMNS}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        texts = pandas.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
+                                skip_blank_lines=False)  # fmt: skip
+    except (OSError, ValueError) as error:  # errors of pandas are ValueErrors
         raise fail(str(path), expected="a CSV file", received=error, remedy="check the file") from None
+    missing = [column for column in COLUMNS if column not in texts]
+    if missing:
+        expected, received = f"the columns {', '.join(COLUMNS)}", f"no {', '.join(missing)}"
+        raise fail(str(path), expected=expected, received=received, remedy="add what is missing")
+    texts = texts[list(COLUMNS)].fillna("").apply(lambda column: column.str.strip())
+    texts.index += 2
+    texts = texts[(texts != "").any(axis=1)]
+    if texts.empty:
+        raise fail(str(path), expected="rows under the header", received="none", remedy="check the file")
+    return texts
 
 
-def _name(where: str, column: str, text: str) -> str:
-    if not text:
-        raise fail(f"{where}: {column}", expected="a name", received="nothing", remedy="fill it in")
-    return text
-
-
-def _number(where: str, column: str, text: str, *, whole: bool = False, share: bool = False) -> float:
-    expected = "a whole number from 0" if whole else "a share from 0 to 1" if share else "a finite number"
+def _number(text: str) -> float:
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
-        value = np.nan
-    fits = np.isfinite(value) and (not whole or (value >= 0 and value == int(value))) and (not share or 0 <= value <= 1)
-    if not fits:
-        raise fail(f"{where}: {column}", expected=expected, received=repr(text), remedy="mend the row")
-    return value
+        return np.nan

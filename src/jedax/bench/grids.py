@@ -1,16 +1,19 @@
-"""Grids of tasks and methods: those of the paper, and those of one's own."""
+"""Grids of tasks and methods: the paper's, and those of a command."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jedax.errors import check_choice, fail, unknown
-from jedax.methods.base import MethodConfig
-from jedax.methods.registry import check_settings, method_named, preset_named
+from jedax.methods.base import Method, MethodConfig
+from jedax.methods.registry import MethodEntry, check_settings, entry_of_settings, method_named, preset_named
 from jedax.store.config import defaults_for
+
+if TYPE_CHECKING:
+    from jedax.tasks.base import Task
 
 MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 CONTROL = ("halfcheetah", "walker2d", "ant-maze")
@@ -18,48 +21,63 @@ CONTROL = ("halfcheetah", "walker2d", "ant-maze")
 
 @dataclass(frozen=True)
 class Entry:
-    """A method of a grid, with all that it is to be run with.
+    """A method of a grid, with its parameters.
 
     Attributes:
-        label: What tables and figures call it.
-        method: The name of the method.
+        label: Its name in tables and figures.
+        method: Its name, its settings, or a class derived from `jedax.Method`.
         preset: One of the method's presets; None: its first.
         changes: Parameters that differ from the preset.
     """
 
     label: str
-    method: str
+    method: str | MethodConfig | type[Method]
     preset: str | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
 
-    def config(self, task: str) -> MethodConfig:
-        """Return its parameters on a task.
+    @property
+    def registered(self) -> MethodEntry:
+        """The method as jedax knows it.
 
         Raises:
-            JedaxError: A method, preset or parameter that does not exist, or a value that does not fit.
+            JedaxError: An unknown method.
         """
-        config, _ = defaults_for(self.method, task, self.preset)
-        check_settings(self.method, self.changes, where=self.label)
-        unfamiliar = next((name for name in self.changes if name not in type(config).model_fields), None)
-        if unfamiliar is not None:
-            raise unknown(f"{self.label}: parameter", unfamiliar, type(config).model_fields)
+        return entry_of_settings(self.method) if isinstance(self.method, MethodConfig) else method_named(self.method)
+
+    def config(self, task: str) -> MethodConfig:
+        """Return the method's settings on a task.
+
+        Raises:
+            JedaxError: An unknown method, preset or setting, or a value that does not fit.
+        """
+        config = self.defaults(task)[0]
+        unfamiliar = [name for name in self.changes if name not in type(config).model_fields]
+        if unfamiliar:
+            check_settings(self.registered.name, unfamiliar, where=self.label)
+            raise unknown(f"{self.label}: setting", unfamiliar[0], type(config).model_fields)
         return config.replace(**self.changes)
+
+    def defaults(self, task: str) -> tuple[MethodConfig, int | None]:
+        """Return the settings before `changes`, and the budget of the preset; None: the task's own."""
+        if isinstance(self.method, MethodConfig):
+            return self.method, None
+        return defaults_for(self.method, task, self.preset)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Tasks and methods, each of which is run on each task.
+    """Tasks and methods; each method is run on each task.
 
     Attributes:
         summary: What it is for, in a line.
-        tasks: Names of tasks, or maze files.
+        tasks: Names of tasks, maze files, or task objects.
         entries: The methods.
-        seeds: How many seeds, from 0.
+        seeds: Number of seeds, from 0.
         evaluations: Budget of each seed; None: the task's own.
     """
 
     summary: str
-    tasks: tuple[str, ...]
+    tasks: tuple[str | Task, ...]
     entries: tuple[Entry, ...]
     seeds: int = 10
     evaluations: int | None = None
@@ -77,7 +95,7 @@ PAPER_ENTRIES = (
     Entry("cma-mae", "cma-mae"),
     Entry("pga-me", "pga-me"),
 )
-"""The methods of the paper's Table 1 and of its table of additional baselines, and our default."""
+"""The methods of the paper's Table 1 and of its table of additional baselines, and JEDi with uniform targets."""
 
 
 def _vary(parameter: str, values: Sequence[Any], method: str = "jedi") -> tuple[Entry, ...]:
@@ -86,10 +104,11 @@ def _vary(parameter: str, values: Sequence[Any], method: str = "jedi") -> tuple[
 
 GRIDS: dict[str, Grid] = {
     "paper-mazes": Grid("the paper's mazes and methods at full budget", MAZES, PAPER_ENTRIES),
-    "paper-mazes-quick": Grid("the same, a small budget, to see that all works", MAZES, PAPER_ENTRIES, 2, 10_000),
+    "paper-mazes-quick": Grid("the same with a small budget, to check that everything works", MAZES, PAPER_ENTRIES, 2,
+                              10_000),
     "paper-control": Grid("the paper's control tasks and methods at full budget", CONTROL, PAPER_ENTRIES, 5),
     "ablation-alpha": Grid(
-        "weight of nearness to the target (paper, appendix C)",
+        "weight of the distance to the target (paper, appendix C)",
         MAZES,
         _vary("alpha", (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, "decay")),
     ),
@@ -113,7 +132,7 @@ GRIDS: dict[str, Grid] = {
         MAZES,
         _vary("learning_rate", (1.0, 0.1, 0.01, 0.001, 0.0), "cma-mae"),
     ),
-}
+}  # fmt: skip
 """Grids by name."""
 
 
@@ -121,15 +140,15 @@ def grid_named(name: str) -> Grid:
     """Return a grid of the paper by its name.
 
     Raises:
-        JedaxError: There is none of that name.
+        JedaxError: Unknown name.
     """
     return GRIDS[check_choice("preset", name, GRIDS)]
 
 
 def parse_entry(text: str) -> Entry:
-    """Read a method as a command names it: a method, with a preset or parameters after commas.
+    """Return the method that a command names, with a preset or settings after commas; the label has spaces instead.
 
-    Examples are `jedi-x`, `jedi,tuned`, `cma-me,opt`, `jedi,alpha=0.3,pool=1`. The label is the same with spaces.
+    Examples are `jedi-x`, `jedi,tuned`, `jedi,alpha=0.3,pool=1`, and `module:Class,setting=2`.
 
     Raises:
         JedaxError: An unknown method or preset, or two presets.
@@ -150,5 +169,5 @@ def parse_entry(text: str) -> Entry:
 
 
 def slug(name: str) -> str:
-    """Return a name as part of a path: letters, digits, and the signs that no system minds."""
+    """Return a name as part of a path: letters, digits, and `._=+-`."""
     return re.sub(r"[^A-Za-z0-9._=+-]+", "-", name).strip("-.") or "unnamed"

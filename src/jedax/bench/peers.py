@@ -1,27 +1,27 @@
-"""What `jedax benchmark` compares with: other packages where they are installed, and plain NumPy.
+"""What `jedax doctor --speed` compares with: other packages if they are installed, and plain NumPy.
 
-Each function returns one call to be timed, or None where its package is missing: `pip install 'jedax[compare]'`.
+Each function returns a call to be timed, or None if its package is missing: `pip install 'jedax[compare]'`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jedax.tasks.maze.settings import MazeConfig
+from jedax import networks
 
 Call = Callable[[], Any]
 
 
 def installed(package: str) -> bool:
-    """Return whether a package can be imported."""
+    """Return whether a package is installed."""
     return importlib.util.find_spec(package) is not None
 
 
@@ -116,8 +116,8 @@ def numpy_gp(x: np.ndarray, fitness: np.ndarray, counts: np.ndarray) -> Call:
     return lambda: scipy.optimize.minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
 
 
-def kheperax(config: MazeConfig, genotypes: np.ndarray) -> Call | None:
-    """Return an evaluation of a batch of controllers by Kheperax 0.2."""
+def kheperax(task: Any, genotypes: np.ndarray) -> Call | None:
+    """Return an evaluation of a batch of controllers in a maze by Kheperax 0.2."""
     if not installed("kheperax"):
         return None
     jax.tree_leaves = jax.tree.leaves  # type: ignore[attr-defined]  # Kheperax uses a name that JAX has since removed
@@ -128,6 +128,7 @@ def kheperax(config: MazeConfig, genotypes: np.ndarray) -> Call | None:
         from kheperax.tasks.target import TargetKheperaxConfig  # type: ignore[import-not-found]
     except ImportError:
         return None
+    config = task.config
     walls = [Segment(Pos(x1, y1), Pos(x2, y2)) for x1, y1, x2, y2 in config.walls]
     default = TargetKheperaxConfig.get_default_for_map("standard")
     setup = dataclasses.replace(
@@ -138,19 +139,8 @@ def kheperax(config: MazeConfig, genotypes: np.ndarray) -> Call | None:
         target_radius=config.target_radius,
         robot=default.robot.replace(posture=type(default.robot.posture)(*config.start)),
     )
-    score = jax.jit(FinalDistKheperaxTask.create_default_task(setup, jax.random.PRNGKey(0))[2])
-    parameters = {"params": {f"Dense_{i}": layer for i, layer in enumerate(_layers(config, genotypes))}}
     key = jax.random.PRNGKey(0)
+    score = jax.jit(FinalDistKheperaxTask.create_default_task(setup, key)[2])
+    layers = networks.layers(jnp.asarray(genotypes), task.layer_sizes)
+    parameters = {"params": {f"Dense_{i}": {"kernel": k, "bias": b} for i, (k, b) in enumerate(layers)}}
     return lambda: score(parameters, key)[0]
-
-
-def _layers(config: MazeConfig, genotypes: np.ndarray) -> list[dict[str, np.ndarray]]:
-    """Return kernels and biases of each layer, batch first."""
-    sizes = (len(config.laser_angles) + 2, *config.hidden, 2)
-    layers, place = [], 0
-    for inputs, outputs in itertools.pairwise(sizes):
-        kernel = genotypes[:, place : place + inputs * outputs].reshape(-1, inputs, outputs)
-        place += inputs * outputs
-        layers.append({"kernel": kernel, "bias": genotypes[:, place : place + outputs]})
-        place += outputs
-    return layers

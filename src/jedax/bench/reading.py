@@ -1,78 +1,72 @@
-"""Reading run directories, and whatever else is compared with them, from whole trees of folders."""
+"""Results for a comparison, read from run directories and CSV files."""
 
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+
+import pandas
 
 from jedax.bench.foreign import COLUMNS, read_csv
-from jedax.bench.records import LeftOut, Record, Records, check_together, curves
+from jedax.bench.records import Record, Records, check_together, curve_of
 from jedax.errors import fail
 from jedax.store.config import CUSTOM, FullConfig
-from jedax.store.directory import FOLDERS, RunDirectory
+from jedax.store.directory import FOLDERS, RunDirectory, has_ended
 from jedax.store.run import task_of
 from jedax.tasks.registry import MAZE, is_maze_file
 
-_ENDED = ("finished", "goal")
-_SETTINGS_OF_RUN = ("stop_fitness", "start_from")  # what else changes what a method finds
+_SETTINGS_OF_RUN = ("stop_fitness", "start_from")  # of the run, but they change what a method finds
 
 
 def read(paths: Iterable[str | Path]) -> Records:
-    """Read all runs and foreign results below some directories.
+    """Return the results of all runs and of other programs below some directories.
 
-    A run is a folder with a `config.yaml`. Other CSV files than those of runs count where their first line names
-    at least method, task and seed.
+    A run is a directory with a `config.yaml`. A CSV file outside runs counts if its header has the columns method,
+    task and seed.
 
     Args:
-        paths: Directories, searched with all that is below them, and CSV files.
+        paths: Directories, searched with everything below them, and CSV files.
 
     Returns:
         The records, ordered by task, label and seed.
 
     Raises:
-        JedaxError: Nothing there, nothing that has ended, a damaged file, the same seed twice, or results under
-            one name that do not belong together.
+        JedaxError: A missing path, no run that has ended, a damaged file, a seed twice, or results that do not belong
+            together under one name.
     """
     given = [Path(path) for path in paths]
     runs, tables = _find(given)
     records: list[Record] = []
-    left_out: list[LeftOut] = []
+    left_out: dict[Path, str] = {}
     for folder in runs:
         found = _read_run(folder)
-        if isinstance(found, LeftOut):
-            left_out.append(found)
+        if isinstance(found, str):
+            left_out[folder] = found
         else:
             records += found
     for table in tables:
         records += read_csv(table)
     if not records:
-        such = [f"{run.path} ({run.reason})" for run in left_out[:1]]
-        raise fail(
-            "directories",
-            expected="runs that have ended",
-            received=f"{len(left_out)} others, such as {such[0]}" if such else "none in " + ", ".join(map(str, given)),
-            remedy="finish them with jedax run --resume DIR" if such else "check the paths",
-        )
+        received, remedy = f"none in {', '.join(map(str, given))}", "check the paths"
+        for folder, reason in left_out.items():
+            received, remedy = f"others, such as {folder} ({reason})", "finish them with jedax run --resume DIR"
+        raise fail("directories", expected="runs that have ended", received=received, remedy=remedy)
     check_together(records)
-    return Records(tuple(sorted(records, key=lambda r: (r.task, r.label, r.seed))), tuple(left_out))
+    return Records(tuple(sorted(records, key=lambda r: (r.task, r.label, r.seed))), left_out)
 
 
 def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the run directories and the CSV files, each once however often it is given."""
+    """Return the run directories and the CSV files, each once even if it is given several times."""
     runs: dict[Path, Path] = {}
     tables: dict[Path, Path] = {}
     for path in paths:
         if path.is_file():
             tables.setdefault(path.resolve(), path)
-            continue
-        if not path.is_dir():
-            raise fail(
-                "directories", expected="directories or CSV files", received=f"no {path}", remedy="check the path"
-            )
+        elif not path.is_dir():
+            expected = "directories or CSV files"
+            raise fail("directories", expected=expected, received=f"no {path}", remedy="check the path")
         for folder, names, files in os.walk(path):
             names[:] = sorted(name for name in names if not name.startswith("."))
             here = Path(folder)
@@ -80,9 +74,9 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
                 names[:] = [name for name in names if name not in FOLDERS]
                 runs.setdefault(here.resolve(), here)
                 continue
-            for name in sorted(files):
-                if name.endswith(".csv") and set(COLUMNS[:3]) <= set(_header(here / name)):
-                    tables.setdefault((here / name).resolve(), here / name)
+            for file in (here / name for name in sorted(files) if name.endswith(".csv")):
+                if set(COLUMNS[:3]) <= set(_header(file)):
+                    tables.setdefault(file.resolve(), file)
     return list(runs.values()), list(tables.values())
 
 
@@ -94,64 +88,60 @@ def _header(path: Path) -> list[str]:
         return []
 
 
-def _read_run(folder: Path) -> list[Record] | LeftOut:
-    summary_file = folder / "summary.json"
-    if not summary_file.exists():
-        return LeftOut(folder, "no summary.json: it has not ended")
+def _read_run(folder: Path) -> list[Record] | str:
+    """Return a record for each replica of a run, or why the run is left out."""
+    if not (folder / "summary.json").exists():
+        return "no summary.json: it has not ended"
     directory = RunDirectory.open(folder)
     status = directory.read_summary().get("status")
-    if status not in _ENDED:
-        return LeftOut(folder, f"its status is {status!r}")
+    if not has_ended(status):
+        return f"its status is {status!r}"
     config = directory.read_config()
-    reports = _reports(folder / "metrics.csv", directory.read_metrics(), config.run.replicas)
-    goal = None if config.task.startswith(CUSTOM) else task_of(config).goal_fitness
-    method = config.method_config
-    settings = {"method": config.method, **method.model_dump(mode="json")}
-    settings |= {name: getattr(config.run, name) for name in _SETTINGS_OF_RUN}
-    restarts = config.method == "es-restart"
+    task_settings = config.task_config
     return [
         Record(
             label=config.label or config.method,
             method=config.method,
             task=task_name(config),
             seed=config.run.seed + replica,
-            **curves(f"{folder / 'metrics.csv'}, replica {replica}", rows),
+            curve=curve_of(f"{folder / 'metrics.csv'}, replica {replica}", reports),
             budget=config.run.evaluations,
-            goal=goal,
-            task_settings=json.dumps(_task_settings(config)),
-            settings=json.dumps(settings),
+            goal=None if config.task.startswith(CUSTOM) else task_of(config).goal_fitness,
+            task_settings={"task": config.task} if task_settings is None else task_settings.model_dump(mode="json"),
+            settings={
+                "method": config.method,
+                **config.method_config.model_dump(mode="json"),
+                **{name: getattr(config.run, name) for name in _SETTINGS_OF_RUN},
+            },
             source=folder,
             replica=replica,
-            stopped=status == "goal",
-            num_restarts=rows[-1].get("num_restarts") if restarts else None,
+            stopped=status != "finished",
         )
-        for replica, rows in enumerate(reports)
+        for replica, reports in enumerate(_reports(directory, config.run.replicas))
     ]
 
 
-def _reports(path: Path, rows: list[dict[str, float]], replicas: int) -> list[list[dict[str, float]]]:
+def _reports(directory: RunDirectory, replicas: int) -> list[pandas.DataFrame]:
     """Return the reports of each replica.
 
     Raises:
-        JedaxError: There are none of one of them, or a column is missing.
+        JedaxError: A replica has none, or a column is missing.
     """
-    missing = [name for name in ("evaluations", "replica", "max_fitness") if rows and name not in rows[0]]
+    rows = pandas.DataFrame(directory.read_metrics())
+    where = str(directory.path / "metrics.csv")
+    missing = [name for name in ("evaluations", "replica", "max_fitness") if len(rows) and name not in rows]
     if missing:
-        raise fail(str(path), expected="the metrics of a run", received=f"no {missing[0]}", remedy="restore the file")
-    reports = [[row for row in rows if row["replica"] == replica] for replica in range(replicas)]
-    if not all(reports):
-        received = f"none of replica {reports.index([])}"
-        raise fail(str(path), expected=f"reports of {replicas} replicas", received=received, remedy="restore the file")
-    return reports
+        raise fail(where, expected="the metrics of a run", received=f"no {missing[0]}", remedy="restore the file")
+    found = dict(iter(rows.groupby("replica"))) if len(rows) else {}
+    lacking = [replica for replica in range(replicas) if replica not in found]
+    if lacking:
+        expected, received = f"reports of {replicas} replicas", f"none of replica {lacking[0]}"
+        raise fail(where, expected=expected, received=received, remedy="restore the file")
+    return [found[replica] for replica in range(replicas)]
 
 
 def task_name(config: FullConfig) -> str:
-    """Return what a run's task is compared as: its name, without where it comes from."""
+    """Return the name under which runs on a task are compared: without the place that the task comes from."""
     if is_maze_file(config.task):
         return str(getattr(config.task_config, "name", "")) or Path(config.task).stem
     return config.task.removeprefix(CUSTOM).removeprefix(MAZE)
-
-
-def _task_settings(config: FullConfig) -> dict[str, Any]:
-    """Return what makes the task; of one that only its owner can make, that is its name."""
-    return {"task": config.task} if config.task_config is None else config.task_config.model_dump(mode="json")

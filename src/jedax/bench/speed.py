@@ -1,14 +1,15 @@
-"""How fast this machine is at the parts of a search, beside NumPy and other packages where they are installed.
+"""How fast this machine is at the parts of a search, beside NumPy and other packages if they are installed.
 
-Times are the best of many calls, since other work on the machine only ever takes away; those of jedax are taken inside
-a compiled loop, as in a search, or of whole runs.
+Times are the best of many calls, since other work on the machine can only slow a call down. Calls of jedax are timed
+inside a compiled loop, as in a search, or as whole runs.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -23,13 +24,12 @@ from jedax.native import random as native_random
 from jedax.repertoire import Cells, Repertoire
 from jedax.search.api import run
 from jedax.tasks import make
-from jedax.tasks.maze.task import Maze
 from jedax.types import Array, Evaluation
 
 MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 PARAMS = 66
 UNIT = ((0.0, 0.0), (1.0, 1.0))
-# Turns of a compiled loop: enough to forget what one call from Python costs.
+# Turns of a compiled loop: so many that the cost of a call from Python does not count.
 _TURNS = 16
 
 
@@ -42,14 +42,14 @@ class Figure:
         what: What was measured, with its sizes.
         per_second: How often it was done in a second.
         unit: What was counted.
-        others: The same number for others, by their name.
+        others: The same number for others, by name.
     """
 
     part: str
     what: str
     per_second: float
     unit: str
-    others: dict[str, float] = field(default_factory=dict)
+    others: dict[str, float]
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -58,8 +58,8 @@ class Figure:
 
 
 def best_time(call: Callable[[], Any], seconds: float) -> float:
-    """Return the seconds of the fastest of the calls that fit in some seconds, at least one."""
-    for _ in range(2):  # what the first one returns may have the second one compile again
+    """Return the time of the fastest call among those that fit into some seconds; at least one is timed."""
+    for _ in range(2):  # the second call may compile again for what the first one returned
         jax.block_until_ready(call())
     best, until = np.inf, time.perf_counter() + seconds
     while True:
@@ -72,7 +72,7 @@ def best_time(call: Callable[[], Any], seconds: float) -> float:
 
 
 def time_in_loop(body: Callable[[Array, Any], Any], start: Any, seconds: float, turns: int = _TURNS) -> float:
-    """Return the seconds of one turn of a compiled loop; `body(turn, state)` gives the next state."""
+    """Return the time of one turn of a compiled loop in seconds; `body(turn, state)` returns the next state."""
     loop = jax.jit(lambda state: jax.lax.fori_loop(0, turns, body, state))
     return best_time(lambda: loop(start), seconds) / turns
 
@@ -80,34 +80,30 @@ def time_in_loop(body: Callable[[Array, Any], Any], start: Any, seconds: float, 
 def simulator(
     seconds: float, mazes: tuple[str, ...] = MAZES, batches: tuple[int, ...] = (64, 4096), compare: bool = True
 ) -> Iterator[Figure]:
-    """Yield evaluations per second in mazes, of random controllers; beside JAX alone and Kheperax."""
-    for maze in mazes:
-        for batch in batches:
-            yield _simulate(
-                maze, batch, seconds, ("JAX alone", "Kheperax")[: 1 + (batch == min(batches))] if compare else ()
-            )
+    """Yield evaluations of random controllers in mazes per second; beside JAX alone and Kheperax."""
+    for maze, batch in itertools.product(mazes, batches):
+        others = ("JAX alone", "Kheperax") if batch == min(batches) else ("JAX alone",)
+        yield _simulate(maze, batch, seconds, others if compare else ())
 
 
 def _simulate(maze: str, batch: int, seconds: float, who: tuple[str, ...]) -> Figure:
-    task = make(maze)
-    assert isinstance(task, Maze)
+    task: Any = make(maze)
     keys = jax.random.split(jax.random.key(0), batch)
     rows = jax.jit(jax.vmap(task.init))(keys)
-    # What goes in depends on what came out, so that nothing is done once for all.
+    # The input of each turn depends on the output of the last, so that the compiler cannot move work out of the loop.
     took = time_in_loop(lambda _, rows: rows + 0 * task.evaluate_batch(keys[0], rows).fitness[0], rows, seconds)
     in_jax = jax.jit(task.evaluate_in_jax)
     calls: dict[str, peers.Call | None] = {"JAX alone": lambda: in_jax(keys, rows).fitness}
     if "Kheperax" in who:
-        calls["Kheperax"] = peers.kheperax(task.config, np.asarray(rows))
-    return Figure(
-        "simulator", f"{maze}, batch {batch:,}", batch / took, "evaluations", _rates(calls, who, batch, seconds)
-    )
+        calls["Kheperax"] = peers.kheperax(task, np.asarray(rows))
+    others = _rates(calls, who, batch, seconds)
+    return Figure("simulator", f"{maze}, batch {batch:,}", batch / took, "evaluations", others)
 
 
 def _rates(
     calls: Mapping[str, Callable[[], Any] | None], who: tuple[str, ...], count: float, seconds: float
 ) -> dict[str, float]:
-    """Return what the wanted others come to, as far as they are installed."""
+    """Return the speeds of the wanted others that are installed."""
     wanted = {name: call for name, call in calls.items() if name in who and call is not None}
     return {name: count / best_time(call, seconds) for name, call in wanted.items()}
 
@@ -119,9 +115,9 @@ def repertoire(
     params: int = PARAMS,
     compare: bool = True,
 ) -> Iterator[Figure]:
-    """Yield solutions per second that are added to a repertoire; beside the insertion in JAX and pyribs.
+    """Yield solutions added to a repertoire per second; beside the insertion in JAX and pyribs.
 
-    All begin empty and get the same batches in the same order.
+    All start empty and get the same batches in the same order.
     """
     for number in cells:
         yield _add(number, batch, params, seconds, ("insertion in JAX", "pyribs") if compare else ())
@@ -138,11 +134,10 @@ def _add(number: int, batch: int, params: int, seconds: float, who: tuple[str, .
     def program(natively: bool) -> Callable[[], Any]:
         def loop(held: Repertoire, genotypes: Array, fitness: Array, descriptors: Array) -> Repertoire:
             def step(held: Repertoire, one: tuple[Array, Array]) -> tuple[Repertoire, None]:
-                if natively:
-                    return held.add(layout, genotypes, Evaluation(*one), jnp.int32(1))[0], None
-                return held.add_in_jax(layout, genotypes, Evaluation(*one), jnp.int32(1))[0], None
+                add = held.add if natively else held.add_in_jax
+                return add(layout, genotypes, Evaluation(*one), jnp.int32(1))[0], None
 
-            # Empty again, in the same memory: touching new memory would cost more than all the rest.
+            # Emptied in place: touching new memory would cost more than everything else.
             none = jnp.full_like(held.fitness, -jnp.inf)
             return jax.lax.scan(step, replace(held, fitness=none, thresholds=none), (fitness, descriptors))[0]
 
@@ -217,11 +212,11 @@ def runs(
 ) -> Iterator[Figure]:
     """Yield evaluations per second of whole runs on maze A, and of many seeds in one program beside one after another.
 
-    Each run is done twice, and the second one counts: its programs are compiled. `seconds` is not used.
+    Each run is done twice and the second one counts, whose programs are compiled. `seconds` is not used.
     """
     for method in methods:
         one = _rate(method, evaluations, 1, settings)
-        yield Figure("run", f"{method}, maze-a, {evaluations:,} evaluations", one, "evaluations")
+        yield Figure("run", f"{method}, maze-a, {evaluations:,} evaluations", one, "evaluations", {})
         share = max(evaluations // replicas, 1_000)
         many = _rate(method, share, replicas, settings)
         few = _rate(method, share, 1, settings)
@@ -242,11 +237,11 @@ PARTS: dict[str, Callable[[float], Iterator[Figure]]] = {
     "gp": gp,
     "run": runs,
 }
-"""What can be measured, by name."""
+"""The parts that can be measured, by name."""
 
 
 def growth(seconds: float) -> Iterator[Figure]:
-    """Yield how each part takes to larger sizes, nothing beside it: cells, batch, parameters."""
+    """Yield the speed of each part at growing sizes (cells, batch, parameters), without others."""
     for number in (256, 1024, 4096, 16_384, 65_536):
         yield from repertoire(seconds, cells=(number,), compare=False)
     for batch in (64, 512, 4096, 65_536):

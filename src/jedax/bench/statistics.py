@@ -1,4 +1,4 @@
-"""Statistics of a few seeds: tests, effect sizes, intervals, and curves on a common grid.
+"""Statistics of a few seeds: a test with its effect size, corrected p-values, intervals, curves on a common grid.
 
 References:
 - Mann & Whitney, "On a test of whether one of two random variables is stochastically larger than the other", 1947.
@@ -11,287 +11,123 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas
 
-from jedax.errors import check_choice, fail
+from jedax.errors import check_choice
 from jedax.types import Float
 
-Band = Literal["quartiles", "std"]
 BANDS = ("quartiles", "std")
 
+_LEVEL = 0.95
 _RESAMPLES = 10_000
-_SEED = 0
 _MOST_POINTS = 1000
 
 
-def mann_whitney(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Return the two-sided p-value of the Mann-Whitney U test.
+class MannWhitney(NamedTuple):
+    """Result of `mann_whitney`.
 
-    It is exact where a sample has at most 8 values and no two values are equal, else from the normal
+    Attributes:
+        p: Two-sided p-value.
+        effect: Vargha and Delaney's A: probability that a value of the first sample exceeds one of the second, ties
+            counted half.
+    """
+
+    p: float
+    effect: float
+
+
+def mann_whitney(first: Sequence[float], second: Sequence[float]) -> MannWhitney | None:
+    """Return the Mann-Whitney U test of two samples; None where a sample has fewer than 2 values.
+
+    The p-value is exact where a sample has at most 8 values and no two values are equal, otherwise from the normal
     approximation, corrected for ties and continuity.
-
-    Args:
-        first: `(n,)`, one value per seed.
-        second: `(m,)`.
-
-    Returns:
-        0 to 1, 1 where all values are equal; None where a sample has fewer than 2 values.
-
-    Raises:
-        JedaxError: No values, or values that are not numbers.
     """
     from scipy.stats import mannwhitneyu
 
-    one, two = _sample("first", first), _sample("second", second)
-    if min(len(one), len(two)) < 2:
+    if min(len(first), len(second)) < 2:
         return None
-    if (np.concatenate([one, two]) == one[0]).all():
-        return 1.0
-    return float(mannwhitneyu(one, two, alternative="two-sided", method="auto").pvalue)
+    found = mannwhitneyu(first, second, alternative="two-sided", method="auto")
+    return MannWhitney(float(found.pvalue), float(found.statistic) / (len(first) * len(second)))
 
 
 def least_p(first: int, second: int) -> float:
-    """Return the smallest exact two-sided p-value that `mann_whitney` can give for samples of these sizes.
-
-    Of all the ways to share ranks out to the two samples, two keep them apart.
-
-    Args:
-        first: Values in one sample, at least 1.
-        second: Values in the other.
-    """
+    """Return the smallest exact two-sided p-value of the Mann-Whitney U test for samples of these sizes."""
     return 2 / math.comb(first + second, first)
 
 
-def vargha_delaney(first: ArrayLike, second: ArrayLike) -> float:
-    """Return Vargha and Delaney's A: how likely a value of `first` is above one of `second`, ties counted half.
-
-    Args:
-        first: `(n,)`, one value per seed.
-        second: `(m,)`.
-
-    Returns:
-        0 to 1; 0.5: neither tends to be higher, 1: all of `first` is above all of `second`.
-
-    Raises:
-        JedaxError: No values, or values that are not numbers.
-    """
-    one, two = _sample("first", first)[:, None], _sample("second", second)
-    return float((one > two).mean() + (one == two).mean() / 2)
-
-
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values corrected for being several, by Holm's step-down method.
-
-    Args:
-        p_values: Of one family of comparisons; None where there is none: it stays None and does not count.
-
-    Raises:
-        JedaxError: A p-value is not between 0 and 1.
-    """
-    known = [(p, place) for place, p in enumerate(p_values) if p is not None]
-    for p, _ in known:
-        if not 0 <= p <= 1:
-            raise fail("p_values", expected="numbers from 0 to 1", received=p, remedy="give p-values")
+    """Return p-values corrected for multiple tests by Holm's step-down method (SciPy has none); None stays None."""
+    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     corrected: list[float | None] = [None] * len(p_values)
     least = 0.0
-    for rank, (p, place) in enumerate(sorted(known)):
-        least = max(least, min(1.0, (len(known) - rank) * p))
-        corrected[place] = least
+    for rank, (p, place) in enumerate(known):
+        corrected[place] = least = max(least, min(1.0, (len(known) - rank) * p))
     return corrected
 
 
-def median_interval(values: ArrayLike, *, level: float = 0.95) -> tuple[float, float] | None:
-    """Return the bootstrap percentile interval of the median, from 10,000 resamples with a fixed seed.
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % bootstrap percentile interval of the median; None for fewer than 2 values.
 
-    Args:
-        values: `(n,)`, one value per seed.
-        level: How likely such intervals hold the true median, 0 to 1.
-
-    Returns:
-        Low and high end; None for fewer than 2 values.
-
-    Raises:
-        JedaxError: No values, values that are not numbers, or a level out of range.
+    `scipy.stats.bootstrap` interpolates between medians, which gives NaN next to a fitness of -inf.
     """
-    sample, level = _sample("values", values), _level(level)
-    if len(sample) < 2:
+    if len(values) < 2:
         return None
-    draws = np.random.default_rng(_SEED).integers(len(sample), size=(_RESAMPLES, len(sample)))
-    medians = np.median(sample[draws], axis=1)
-    # A quantile that is one of the medians, so that -inf needs no arithmetic.
-    low, high = np.quantile(medians, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
+    draws = np.random.default_rng(0).choice(np.asarray(values, float), (_RESAMPLES, len(values)))
+    ends = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
+    low, high = np.quantile(np.median(draws, axis=1), ends, method="inverted_cdf")
     return float(low), float(high)
 
 
-def wilson_interval(successes: int, trials: int, *, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's score interval of a success rate, without continuity correction.
-
-    Args:
-        successes: How many succeeded.
-        trials: Of how many, at least 1.
-        level: How likely such intervals hold the true rate, 0 to 1.
-
-    Returns:
-        Low and high end, 0 to 1.
-
-    Raises:
-        JedaxError: Numbers that are no counts, or a level out of range.
-    """
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % Wilson score interval of a success rate."""
     from scipy.stats import binomtest
 
-    if trials < 1 or not 0 <= successes <= trials:
-        raise fail(
-            "successes",
-            expected="a count from 0 to trials, trials at least 1",
-            received=f"{successes} of {trials}",
-            remedy="count again",
-        )
-    found = binomtest(successes, trials).proportion_ci(_level(level), method="wilson")
+    found = binomtest(successes, trials).proportion_ci(_LEVEL, method="wilson")
     return float(found.low), float(found.high)
 
 
-def evaluations_to_reach(evaluations: ArrayLike, max_fitness: ArrayLike, fitness: float) -> float:
-    """Return the evaluations at the first report whose best fitness is at least `fitness`.
-
-    The fitness was reached somewhere between the report before and this one.
+def on_common_grid(curves: Iterable[Any], budget: float) -> pandas.DataFrame:
+    """Bring curves with different reports onto one grid; each value holds until the next report or the budget.
 
     Args:
-        evaluations: `(reports,)`, rising.
-        max_fitness: `(reports,)`, the best fitness so far.
-        fitness: What is to be reached.
+        curves: A series per seed: values, indexed by evaluations. Values that are not finite are dropped, and so are
+            seeds without any other.
+        budget: Where the grid ends; later reports are dropped.
 
     Returns:
-        Evaluations; inf where it never was.
-
-    Raises:
-        JedaxError: The arrays differ in length, are empty, or evaluations do not rise.
+        A row per number of evaluations, from the first at which every seed has a value, at most 1,000 rows; a column
+        per seed. Empty where no seed has a value.
     """
-    grid, values = _curve(evaluations, max_fitness)
-    reached = values >= fitness
-    return float(grid[reached.argmax()]) if reached.any() else float("inf")
-
-
-def ecdf(values: ArrayLike) -> tuple[Float[np.ndarray, " steps"], Float[np.ndarray, " steps"]]:
-    """Return the empirical distribution function: where it steps up, and to which share of all values.
-
-    Args:
-        values: `(n,)`, one value per seed; inf never comes, but counts among the values.
-
-    Returns:
-        `(steps,)` finite values, rising, and `(steps,)` shares, 0 to 1.
-
-    Raises:
-        JedaxError: No values, or values that are not numbers.
-    """
-    sample = _sample("values", values)
-    steps, counts = np.unique(sample[np.isfinite(sample)], return_counts=True)
-    return steps, counts.cumsum() / len(sample)
-
-
-def value_at(evaluations: ArrayLike, values: ArrayLike, grid: ArrayLike) -> Float[np.ndarray, " grid"]:
-    """Return a curve's value at given numbers of evaluations: that of the last report up to each.
-
-    Args:
-        evaluations: `(reports,)`, rising.
-        values: `(reports,)`.
-        grid: `(grid,)`, in any order.
-
-    Returns:
-        `(grid,)`; NaN before the first report.
-
-    Raises:
-        JedaxError: The arrays differ in length, are empty, or evaluations do not rise.
-    """
-    steps, known = _curve(evaluations, values)
-    last = np.searchsorted(steps, np.asarray(grid, float), side="right") - 1
-    return np.where(last >= 0, known[np.maximum(last, 0)], np.nan)
-
-
-def on_common_grid(
-    curves: Sequence[tuple[ArrayLike, ArrayLike]], budget: float
-) -> tuple[Float[np.ndarray, " grid"], Float[np.ndarray, "seeds grid"]]:
-    """Bring curves with different reports onto one grid, each held from a report to the next and up to the budget.
-
-    Args:
-        curves: Evaluations, rising, and values of each seed. Reports without a finite value are left out, and so
-            are seeds without any other.
-        budget: Where the grid ends; later reports are left out.
-
-    Returns:
-        `(grid,)` evaluations, from the first at which every seed has a value, at most 1,000 of them; and
-        `(seeds, grid)` values, finite. Both are empty where no seed has any.
-
-    Raises:
-        JedaxError: As in `value_at`.
-    """
-    kept = []
-    for evaluations, values in curves:
-        steps, known = _curve(evaluations, values)
-        shown = np.isfinite(known) & (steps <= budget)
-        if shown.any():
-            kept.append((steps[shown], known[shown]))
+    kept = [curve[np.isfinite(curve) & (curve.index <= budget)] for curve in curves]
+    kept = [curve for curve in kept if len(curve)]
     if not kept:
-        return np.zeros(0), np.zeros((0, 0))
-    first = max(steps[0] for steps, _ in kept)
-    grid = np.unique(np.concatenate([[budget], *(steps for steps, _ in kept)]))
-    grid = grid[grid >= first]
-    if len(grid) > _MOST_POINTS:
-        grid = grid[np.linspace(0, len(grid) - 1, _MOST_POINTS).astype(int)]
-    return grid, np.stack([value_at(steps, known, grid) for steps, known in kept])
+        return pandas.DataFrame()
+    table = pandas.concat(kept, axis=1, keys=range(len(kept)))
+    table = table.reindex(table.index.union([budget])).ffill().dropna()
+    return table.iloc[np.linspace(0, len(table) - 1, _MOST_POINTS).astype(int)] if len(table) > _MOST_POINTS else table
 
 
 def median_band(
-    values: Float[np.ndarray, "seeds grid"], band: str = "quartiles"
+    values: Float[np.ndarray, "grid seeds"], band: str = "quartiles"
 ) -> tuple[Float[np.ndarray, " grid"], Float[np.ndarray, " grid"], Float[np.ndarray, " grid"]]:
-    """Return the median over seeds and the band around it.
+    """Return the low end, the median over seeds, and the high end of a band.
 
     Args:
-        values: `(seeds, grid)`, finite.
-        band: "quartiles": from the lower to the upper one; "std": one sample standard deviation under and over
-            the median, as in the paper's figures (0 for a single seed).
-
-    Returns:
-        Low end, median, high end, each `(grid,)`.
+        values: Finite.
+        band: "quartiles", or "std": one sample standard deviation below and above the median, as in the paper's
+            figures (0 for a single seed).
 
     Raises:
         JedaxError: Unknown band.
     """
     check_choice("band", band, BANDS)
-    median = np.median(values, axis=0)
+    median = np.median(values, axis=1)
     if band == "quartiles":
-        low, high = np.quantile(values, [0.25, 0.75], axis=0)
+        low, high = np.quantile(values, [0.25, 0.75], axis=1)
         return low, median, high
-    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros_like(median)
+    spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros_like(median)
     return median - spread, median, median + spread
-
-
-def _sample(name: str, values: ArrayLike) -> np.ndarray:
-    sample = np.asarray(values, float)
-    if sample.ndim != 1 or not len(sample) or np.isnan(sample).any():
-        received = "NaN among them" if sample.ndim == 1 and len(sample) else f"shape {sample.shape}"
-        raise fail(name, expected="one number per seed, at least one", received=received, remedy="leave others out")
-    return sample
-
-
-def _curve(evaluations: ArrayLike, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    steps, known = np.asarray(evaluations, float), np.asarray(values, float)
-    if steps.ndim != 1 or steps.shape != known.shape or not len(steps):
-        raise fail(
-            "values",
-            expected="one for each number of evaluations, at least one",
-            received=f"{known.shape} for {steps.shape}",
-            remedy="give a curve",
-        )
-    if not (np.diff(steps) > 0).all():
-        raise fail("evaluations", expected="rising numbers", received=steps.tolist(), remedy="sort the reports")
-    return steps, known
-
-
-def _level(level: float) -> float:
-    if not 0 < level < 1:
-        raise fail("level", expected="a number between 0 and 1", received=level, remedy="take 0.95")
-    return level

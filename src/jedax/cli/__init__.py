@@ -25,7 +25,7 @@ commands:
   run TASK --help          all options, with the defaults for that task
   bench TASK... [options]  methods, tasks and seeds, such as: jedax bench maze-a --methods jedi-x map-elites
   bench --preset NAME      a grid of the paper, such as paper-mazes-quick
-  bench ... --engine ray   the same on several machines; --print-cells: as commands for a job array
+  bench ... --engine ray   the same on several machines; --print-trials: as commands for a job array
   compare DIR...           tables and figures of what bench and run left
   replay DIR [--cell X Y]  picture and film of what a run found
   reevaluate DIR           evaluate it again, many times: how much of what a noisy run reports was luck
@@ -33,8 +33,8 @@ commands:
   view DIR                 the page of a run in a browser, following it while it goes on
   tasks                    the tasks that come with jedax
   methods                  the methods, and presets of their parameters
-  benchmark                how fast this machine is, beside NumPy and other packages
   doctor                   versions, devices, and which native code is in use
+  doctor --speed           how fast this machine is, beside NumPy and other packages
 
 options:
   -h, --help               show this help
@@ -81,21 +81,21 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli.reevaluate import reevaluate
 
         reevaluate(arguments)
-    elif command == "benchmark":
-        from jedax.cli.benchmark import benchmark
+    elif command == "doctor":
+        from jedax.cli.doctor import doctor
 
-        benchmark(arguments)
+        doctor(arguments)
     elif command in ("report", "view"):
         from jedax.cli import report
 
         report.report(arguments) if command == "report" else report.view(arguments)
-    elif command in ("tasks", "methods", "doctor"):
+    elif command in ("tasks", "methods"):
         if arguments not in ([], ["--help"], ["-h"]):
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
-        {"tasks": _show_tasks, "methods": _show_methods, "doctor": _show_machine}[command]()
+        _show_tasks() if command == "tasks" else _show_methods()
     else:
-        known = ["run", "bench", "compare", "replay", "reevaluate", "report", "view", "benchmark"]
-        raise unknown("command", command, [*known, "tasks", "methods", "doctor", "--help", "--version"])
+        known = ["run", "bench", "compare", "replay", "reevaluate", "report", "view", "doctor"]
+        raise unknown("command", command, [*known, "tasks", "methods", "--help", "--version"])
 
 
 def _show_tasks() -> None:
@@ -118,16 +118,3 @@ def _show_methods() -> None:
     print("\nearlier names: " + ", ".join(f"{old} is now {new}" for old, new in ALIASES.items()))
     print("a method of your own: --method module:Class (docs/guides/own-method.md)")
     print("evolution strategies (--es): sep-cma-es, lm-ma-es, evosax:NAME such as evosax:SNES, or module:Class")
-
-
-def _show_machine() -> None:
-    from jedax.store.environment import describe
-
-    facts = describe()
-    facts |= {f"{name} version": version for name, version in facts.pop("packages").items()}
-    facts |= {f"native {kernel}": status for kernel, status in facts.pop("native").items()}
-    facts["devices"] = ", ".join(facts["devices"])
-    for name in ("command", "started"):
-        del facts[name]
-    for name, value in facts.items():
-        print(f"{name.replace('_', ' '):<20}{'unknown' if value is None else value}")

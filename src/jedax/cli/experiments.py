@@ -13,37 +13,33 @@ from jedax.cli.run import nothing_to_save
 from jedax.errors import fail
 
 _BENCH = {
-    "preset": Option("Tasks, methods and seeds of the paper; see below.", str | None),
+    "preset": Option("Tasks, methods and seeds of the paper; see above.", str | None),
     "methods": Option(
-        "Methods, each with a preset or parameters after commas: jedi map-elites cma-me,opt jedi,alpha=0.3,pool=1.",
+        "Methods, each with a preset or settings after commas: jedi-x map-elites cma-me,opt jedi,alpha=0.3,pool=1.",
         tuple[str, ...],
         (),
     ),
-    "seeds": Option("Seeds of every cell, from 0 on; default: 10, or the preset's own.", int | None),
+    "seeds": Option("Number of seeds of every trial, from seed 0; default: 10, or the preset's own.", int | None),
     "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int | None),
-    "out": Option("Directory of all runs; give it again to go on, or to add seeds, methods or tasks.", str | None),
+    "out": Option("Directory of all runs; give it again to continue, or to add seeds, methods or tasks.", str | None),
     "figures": Option("Whether each run draws its own figures.", bool, False),
     "track": Option(
         "Trackers of each run: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...], ()
     ),
     **ENGINE,
-    "cpus_per_trial": Option(
-        "With --engine ray: cores that a cell takes, one method on one task; default: 1.", float | None
-    ),
-    "gpus_per_trial": Option("With --engine ray: GPUs of a cell; default: 1 where the cluster has GPUs.", float | None),
-    "cells": Option("Only these cells, each as its folder in --out, such as maze-a/jedi.", tuple[str, ...], ()),
-    "print_cells": Option("Run nothing; print a command for each cell that is left, for a job array.", bool, False),
+    "cpus_per_trial": Option("With --engine ray: cores of a trial, one method on one task; default: 1.", float | None),
+    "gpus_per_trial": Option("With --engine ray: GPUs of a trial; default: 1 if the cluster has GPUs.", float | None),
+    "trials": Option("Run only these trials, each as its folder in --out, such as maze-a/jedi.", tuple[str, ...], ()),
+    "print_trials": Option("Run nothing; print a command for each unfinished trial, for a job array.", bool, False),
     "collect": Option(
-        "Run nothing; gather in --out what such commands left in these directories.", tuple[str, ...], ()
+        "Run nothing; copy to --out the runs that such commands left in these directories.", tuple[str, ...], ()
     ),
 }
 _COMPARE = {
     "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str | None),
-    "reference": Option(
-        "The method that others are tested against; default: the better JEDi of each task.", str | None
-    ),
+    "reference": Option("The method that others are tested against; default: the best JEDi of each task.", str | None),
     "band": Option("Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"),
-    "fitness": Option("Tell also how many evaluations it took to reach each of these.", tuple[float, ...], ()),
+    "fitness": Option("Also count the evaluations needed to reach each of these.", tuple[float, ...], ()),
 }
 
 
@@ -55,39 +51,48 @@ def bench(arguments: list[str]) -> None:
     presets = "; ".join(f"{name}: {grid.summary}" for name, grid in GRIDS.items())
     values = parse(
         arguments, _BENCH, prog="jedax bench",
-        description="Run methods on tasks with several seeds, on this machine or, with --engine ray, on several; what "
-        f"has finished is not run again. Presets: {presets}.",
+        description="Run methods on tasks with several seeds, on this machine or, with --engine ray, on several; runs "
+        f"that have ended are skipped. Presets: {presets}.",
     )  # fmt: skip
+    grid = None
+    if tasks or values["preset"] or values["methods"] or not values["collect"]:
+        grid = _grid(tasks, values)
+    out = values["out"]
+    if out is None and grid is not None:
+        from jedax.bench.grids import slug
+
+        out = f"runs/bench-{values['preset'] or '-'.join(slug(Path(task).stem) for task in tasks)}"
+    if out is None:
+        raise fail("collect", expected="--out", received="none", remedy="name the directory to copy to")
     if values["collect"]:
-        _collect(tasks, values)
-        return
-    grid = _grid(tasks, values)
-    out = values["out"] or _default_out(tasks, values)
-    only = values["cells"]
+        _collect(grid, out, values)
+    elif values["print_trials"]:
+        for run in _runs_left(grid, out, values, one_per_trial=True):
+            print(_command(words, out, run.trial))
+    else:
+        _run(grid, out, values)
+
+
+def _run(grid: Any, out: str, values: dict[str, Any]) -> None:
+    """Run what is left of a grid."""
     with nothing_to_save():
         from jedax.bench.bench import bench as run_bench
-        from jedax.bench.bench import chosen_cells
-        from jedax.bench.cells import left_to_do
         from jedax.bench.progress import BenchProgress, runs_text
         from jedax.search import engines
         from jedax.search.compile_cache import keep_compiled_programs
         from jedax.search.loop import Interrupted
 
         keep_compiled_programs()
-    if values["print_cells"]:
-        cells = chosen_cells(grid, Path(out), engines.LocalEngine(), only)
-        _print_commands(words, out, [cell.place for cell in cells if left_to_do(cell, grid.seeds)[0]])
-        return
     per_trial = {name: values[name] for name in ("cpus_per_trial", "gpus_per_trial")}
-    shown = BenchProgress(sys.stderr)
     try:
         with engines.make(values["engine"], address=values["address"], **per_trial) as engine:
             outcome = run_bench(
-                grid, out, progress=shown, track=values["track"], engine=engine, only=only,
-                figures="jedax.report.figures:write_figures" if values["figures"] else None,
+                grid, out, progress=BenchProgress(sys.stderr), track=values["track"], engine=engine,
+                only=values["trials"], figures="jedax.report.figures:write_figures" if values["figures"] else None,
             )  # fmt: skip
     except Interrupted as stop:
-        raise Interrupted("Stopped; all that was done is saved. Go on with the same command.", stop.signal) from None
+        message = "Stopped; everything done so far is saved. Give the same command again to continue."
+        raise Interrupted(message, stop.signal) from None
     for path, message in outcome.failed:
         print(f"failed: {path}: {message}")
     if outcome.elsewhere:
@@ -97,43 +102,42 @@ def bench(arguments: list[str]) -> None:
         raise SystemExit(1)
 
 
-def _print_commands(words: list[str], out: str, places: list[str]) -> None:
-    """Print a command for each cell: the one that was given, for that cell alone."""
+def _runs_left(grid: Any, out: str, values: dict[str, Any], one_per_trial: bool = False) -> list[Any]:
+    """Return the runs of a grid that have not ended, or only the first of each trial."""
+    with nothing_to_save():
+        from jedax.bench.bench import chosen_trials
+        from jedax.bench.trials import left_to_do
+        from jedax.search.engines import LocalEngine
+    left = [left_to_do(trial)[0] for trial in chosen_trials(grid, Path(out), LocalEngine(), values["trials"])]
+    return [run for runs in left for run in (runs[:1] if one_per_trial else runs)]
+
+
+def _command(words: list[str], out: str, trial: str) -> str:
+    """Return the given command, for one trial."""
     kept, is_dropped = [], False
     for word in words:
         if word.startswith("--"):
-            is_dropped = word.replace("_", "-").partition("=")[0] in ("--print-cells", "--cells", "--out")
+            is_dropped = word.replace("_", "-").partition("=")[0] in ("--print-trials", "--trials", "--out")
         if not is_dropped:
             kept.append(word)
-    for place in places:
-        print(shlex.join(["jedax", "bench", *kept, "--out", out, "--cells", place]))
+    return shlex.join(["jedax", "bench", *kept, "--out", out, "--trials", trial])
 
 
-def _collect(tasks: list[str], values: dict[str, Any]) -> None:
-    """Gather runs; where a grid is given, tell what it still lacks."""
-    has_grid = bool(tasks or values["preset"] or values["methods"])
-    grid = _grid(tasks, values) if has_grid else None
-    out = values["out"] or (_default_out(tasks, values) if has_grid else None)
-    if out is None:
-        raise fail("collect", expected="--out", received="none", remedy="name the directory to gather in")
+def _collect(grid: Any, out: str, values: dict[str, Any]) -> None:
+    """Copy runs into one directory; if a grid is given, list the runs that it still lacks."""
     with nothing_to_save():
-        from jedax.bench.bench import chosen_cells
-        from jedax.bench.cells import error_file, left_to_do
         from jedax.bench.collect import collect
         from jedax.bench.progress import runs_text
-        from jedax.search.engines import LocalEngine
+        from jedax.bench.trials import error_file
     found = collect(values["collect"], out)
     for path in found.unfinished:
         print(f"not finished: {path}")
     gathered = runs_text(len(found.copied))
     print(f"{gathered} gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
-    if grid is None:
-        return
-    cells = chosen_cells(grid, Path(out), LocalEngine(), values["cells"])
-    jobs = [job for cell in cells for job in left_to_do(cell, grid.seeds)[0]]
-    for job in jobs:
-        print(f"{'failed' if error_file(job.path).exists() else 'missing'}: {job.path}")
-    if jobs:
+    runs = [] if grid is None else _runs_left(grid, out, values)
+    for run in runs:
+        print(f"{'failed' if error_file(run.path).exists() else 'missing'}: {run.path}")
+    if runs:
         raise SystemExit(1)
 
 
@@ -152,7 +156,7 @@ def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
             received=" ".join(tasks) or "neither",
             remedy="try: jedax bench maze-a --methods jedi-x map-elites",
         )
-    changes: dict[str, Any] = {name: values[name] for name in ("seeds", "evaluations") if values[name]}
+    changes: dict[str, Any] = {name: values[name] for name in ("seeds", "evaluations") if values[name] is not None}
     if tasks:
         changes["tasks"] = tuple(tasks)
     if methods:
@@ -160,19 +164,13 @@ def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
     return dataclasses.replace(grid, **changes)
 
 
-def _default_out(tasks: list[str], values: dict[str, Any]) -> str:
-    from jedax.bench.grids import slug
-
-    return f"runs/bench-{values['preset'] or '-'.join(slug(Path(task).stem) for task in tasks)}"
-
-
 def compare(arguments: list[str]) -> None:
-    """Write tables and figures of what runs left."""
+    """Write tables and figures of finished runs."""
     directories = leading_words(arguments)
     values = parse(
         arguments, _COMPARE, prog="jedax compare",
-        description="Compare what runs left below some directories, and what CSV files of other programs hold "
-        "(method, task, seed, evaluations, max_fitness, coverage). It never searches.",
+        description="Compare the runs below some directories, and results of other programs in CSV files (method, "
+        "task, seed, evaluations, max_fitness, coverage). Nothing is run.",
     )  # fmt: skip
     if not directories:
         raise fail(
@@ -189,6 +187,6 @@ def compare(arguments: list[str]) -> None:
         out=values["out"],
         reference=values["reference"],
         band=values["band"],
-        fitness=list(values["fitness"]),
+        fitness=values["fitness"],
     )
     print(outcome(found, folder_for(Path(directories[0]), values["out"])))

@@ -1,7 +1,8 @@
-"""What a search found in each cell and how often it looked there: Figure 1 of the paper, from run directories."""
+"""Fitness and evaluations of each cell, drawn from run directories: Figure 1 of the paper."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from jedax.tasks.base import Task
 from jedax.types import Float
 
 _MOST_METHODS = 4
+_FILE = "repertoire.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +32,11 @@ class CellMap:
     """The cells of one seed.
 
     Attributes:
-        title: Which seed, and what it reached.
-        task: Whose descriptor space it is.
-        cells: How that is cut.
+        title: The method, the seed and its best fitness.
+        task: The task.
+        cells: The cells of its descriptor space.
         fitness: `(cells,)`, of each cell's elite; NaN: empty.
-        counts: `(cells,)`, evaluations that landed there.
+        counts: `(cells,)`, evaluations with a descriptor in the cell.
     """
 
     title: str
@@ -47,49 +49,35 @@ class CellMap:
 def cell_maps(comparison: Comparison, table: TaskTable, labels: Sequence[str] | None = None) -> list[CellMap]:
     """Return the cells of some methods on a task, each of the seed whose final fitness is nearest to the median.
 
-    Args:
-        comparison: What is compared.
-        table: The task.
-        labels: The methods. None: the reference and the best others, those that are not JEDi first, four in
-            all.
-
-    Returns:
-        One per method that left its cells; none for a task that only its owner's Python can make.
+    Without `labels`: of the reference and the best others, four in all; versions of JEDi come last. Methods whose runs
+    have stored no cells are left out, and so is a task that is an object of the user's.
     """
     ranked = sorted(table.entries, key=lambda e: (e.label != table.reference, is_reference(e.method), -e.median))
     chosen = [e for e in ranked if labels is None or e.label in labels]
-    records = [record for entry in chosen if (record := _typical(comparison, table, entry)) is not None]
-    return [_read(record) for record in (records[:_MOST_METHODS] if labels is None else records)]
+    maps = (_cell_map(comparison.records.of(table.task, entry.label), entry) for entry in chosen)
+    return list(itertools.islice((m for m in maps if m is not None), None if labels else _MOST_METHODS))
 
 
-def _typical(comparison: Comparison, table: TaskTable, entry: Entry) -> Record | None:
-    """Return the record nearest to the median among those that left cells; None where none did."""
-    left = [
-        (abs(final - entry.median), record.seed, record)
-        for final, record in zip(entry.final, comparison.records.of(table.task, entry.label), strict=True)
-        if record.replica is not None and (record.source / "repertoire.safetensors").exists()
-    ]
-    if not left:
-        return None
-    record = min(left, key=lambda item: item[:2])[2]
-    return None if RunDirectory.open(record.source).read_config().task.startswith(CUSTOM) else record
-
-
-def _read(record: Record) -> CellMap:
-    """Read the cells of one replica, and nothing else: the genotypes of all can be gigabytes."""
+def _cell_map(records: Sequence[Record], entry: Entry) -> CellMap | None:
+    """Return the cells of the seed nearest to the median among those with stored cells; None if there are none."""
     from safetensors import SafetensorError, safe_open
 
-    path = record.source / "repertoire.safetensors"
-    task = task_of(RunDirectory.open(record.source).read_config())
+    left = [(abs(final - entry.median), record.seed, record) for final, record in zip(entry.final, records, strict=True)
+            if record.replica is not None and (record.source / _FILE).exists()]  # fmt: skip
+    record = min(left, key=lambda item: item[:2])[2] if left else None
+    config = None if record is None else RunDirectory.open(record.source).read_config()
+    if record is None or config is None or config.task.startswith(CUSTOM):
+        return None
+    path, task = record.source / _FILE, task_of(config)
     try:
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(path, framework="numpy") as file:  # genotypes, which can be gigabytes, are not read
             centroids = file.get_tensor("centroids")
             fitness, counts = (file.get_slice(name)[record.replica].astype(float) for name in ("fitness", "counts"))
     except (OSError, SafetensorError) as error:
         raise CorruptError(f"{path}: expected a repertoire, got {error}; restore the file.") from None
-    best = fitness_text(record.max_fitness[-1], decimals_for(record.max_fitness[-1:]))
+    best = record.curve["max_fitness"].iloc[-1]
     return CellMap(
-        title=f"{record.label}, seed {record.seed} (best {best})",
+        title=f"{record.label}, seed {record.seed} (best {fitness_text(best, decimals_for([best]))})",
         task=task,
         cells=Cells(centroids, task.descriptor_bounds, None),
         fitness=np.where(np.isfinite(fitness), fitness, np.nan),
@@ -98,13 +86,9 @@ def _read(record: Record) -> CellMap:
 
 
 def draw(maps: Sequence[CellMap], title: str) -> Figure:
-    """Draw a row per method: left the fitness of each cell, right its evaluations on a logarithmic scale.
+    """Return a figure with a row per method: fitness of each cell, and its evaluations on a logarithmic scale.
 
-    Colours mean the same in all rows.
-
-    Args:
-        maps: At least one.
-        title: Above all.
+    Colours have the same meaning in all rows.
     """
     figure = Figure(figsize=(9.6, 0.5 + 4.1 * len(maps)), layout="constrained")
     known = np.concatenate([m.fitness[np.isfinite(m.fitness)] for m in maps])

@@ -1,4 +1,4 @@
-"""`compare`: from directories of runs to tables and figures."""
+"""`compare`: tables and figures of directories of runs."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def compare(
     formats: Sequence[str] = FORMATS,
     cells: Sequence[str] | None = None,
 ) -> Comparison:
-    """Compare all runs below some directories, and write tables and figures; nothing is searched.
+    """Compare all runs below some directories, and write tables and figures; nothing is run.
 
     Example:
         `jedax.compare("bench").tables[0].entries`
 
     Args:
-        directories: Directories, searched with all that is below them, and CSV files of other programs (see
+        directories: Directories, searched with everything below them, and CSV files of other programs (see
             `jedax.bench.foreign`).
         out: Where to write; None: the folder `compare` in the first directory.
-        reference: Label that all others are tested against; None: the better JEDi of each task.
+        reference: Label that all others are tested against; None: the best JEDi of each task.
         band: Around the median in figures: "quartiles", or "std" for one standard deviation as in the paper.
-        fitness: Fitness values, beside the goal, for which the evaluations to reach them are counted.
+        fitness: Fitness values, besides the goal, for which the evaluations to reach them are counted.
         formats: Of the figures: "png", "pdf".
         cells: Labels whose cells are drawn; None: the reference and the best others, four in all.
 
     Returns:
-        What was found, as data.
+        The comparison as data.
 
     Raises:
-        JedaxError: Nothing that can be compared, results that do not belong together, an unknown name, or a
-            directory that cannot be written.
+        JedaxError: No results, results that do not belong together, an unknown name, or a directory that cannot be
+            written.
     """
     paths = [Path(path) for path in ([directories] if isinstance(directories, str | Path) else directories)]
     if not paths:
@@ -79,7 +79,7 @@ def folder_for(first: Path, out: str | Path | None = None) -> Path:
 
 
 def outcome(comparison: Comparison, folder: Path) -> str:
-    """Return what the command line says once a comparison is written to `folder`."""
+    """Return the text that the command line prints after a comparison was written to `folder`."""
     lines = [tables.plain_table(comparison), *comparison.notes]
     if left_out := comparison.records.left_out:
         lines.append(f"runs that have not ended, left out: {len(left_out)}; table.md lists them")

@@ -1,4 +1,4 @@
-"""The figures of a comparison: panels for all tasks, the legend under them."""
+"""The figures of a comparison: panels for all tasks with one legend."""
 
 from __future__ import annotations
 
@@ -36,17 +36,14 @@ def write_comparison_figures(
     formats: Sequence[str] = FORMATS,
     cells: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Draw all figures of a comparison; those that an earlier one left in the folder are removed.
+    """Draw all figures of a comparison and return their files; those of an earlier comparison are removed.
 
     Args:
-        comparison: What to draw.
-        folder: Where to; made if it is missing.
+        comparison: The comparison.
+        folder: Where to write.
         band: As in `jedax.bench.statistics.median_band`.
         formats: Of `FORMATS`.
         cells: Methods whose cells are drawn; None: as in `jedax.report.cell_maps.cell_maps`.
-
-    Returns:
-        The files, in the order in which one would look at them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
@@ -58,39 +55,34 @@ def write_comparison_figures(
             buffer = io.BytesIO()
             metadata = {"CreationDate": None} if kind == "pdf" else None
             figure.savefig(buffer, format=kind, dpi=_DPI, bbox_inches="tight", metadata=metadata)
-            figure.set_layout_engine("none")  # the second file needs no new layout, which takes longer than drawing
+            figure.set_layout_engine("none")  # a layout takes longer than drawing; the next file keeps this one
             paths.append(_free(folder, name, kind, paths))
             write_atomic(paths[-1], buffer.getvalue())
     return paths
 
 
 def _free(folder: Path, name: str, kind: str, taken: Sequence[Path]) -> Path:
-    """Return a path that no figure has yet, for names that look the same once odd characters are gone."""
+    """Return a path that no figure has yet: names of tasks can be equal without their odd characters."""
     stem = re.sub(r"[^\w.=-]+", "-", name)
     numbered = (folder / f"{stem}{'' if n == 1 else f'-{n}'}.{kind}" for n in range(1, len(taken) + 2))
     return next(path for path in numbered if path not in taken)
 
 
 def _figures(comparison: Comparison, band: str, cells: Sequence[str] | None) -> Iterator[tuple[str, Figure]]:
-    """Yield the figures one by one, each with its name."""
-    style = comparisons.styles(comparison.labels)
-    tables = comparison.tables
-    yield "convergence", _convergence(comparison, style, band)
+    """Yield the name of each figure and the figure."""
+    style, tables = comparisons.styles(comparison.labels), comparison.tables
+    shade = Patch(color="#bbbbbb", label=_BAND_NAMES[band])
+    draws = [lambda ax, t=t: comparisons.curves(ax, comparison, t, style, band=band) for t in tables]
+    yield "convergence", _panels(draws, style, "best fitness (median)", [shade, *_goal(tables)])
     yield "final-fitness", _final_fitness(comparison, style)
     covered = [t for t in tables if np.isfinite([c for entry in t.entries for c in entry.coverage]).any()]
     if covered:
-        yield "coverage", _panels(
-            [lambda ax, t=t: comparisons.curves(ax, comparison, t, style, "coverage", band=band) for t in covered],
-            style, "coverage", [Patch(color="#bbbbbb", label=_BAND_NAMES[band])],
-        )  # fmt: skip
+        draws = [lambda ax, t=t: comparisons.curves(ax, comparison, t, style, "coverage", band=band) for t in covered]
+        yield "coverage", _panels(draws, style, "coverage", [shade])
     levels = [(table, r.fitness) for table in tables for r in table.entries[0].reached]
     if levels:
-        yield (
-            "evaluations-to-fitness",
-            _panels(
-                [lambda ax, t=t, f=f: comparisons.reached(ax, t, style, f) for t, f in levels], style, "seeds there"
-            ),
-        )
+        draws = [lambda ax, t=t, f=f: comparisons.reached(ax, t, style, f) for t, f in levels]
+        yield "evaluations-to-fitness", _panels(draws, style, "share of seeds")
     for table in tables:
         if maps := cell_maps.cell_maps(comparison, table, cells):
             yield f"cells-{table.task}", cell_maps.draw(maps, table.task)
@@ -108,28 +100,31 @@ def ablations(labels: Sequence[str]) -> dict[str, list[str]]:
     return {prefix: group for prefix, group in groups.items() if len(group) > 1}
 
 
-def _convergence(comparison: Comparison, style: Styles, band: str) -> Figure:
-    draws = [lambda ax, t=t: comparisons.curves(ax, comparison, t, style, band=band) for t in comparison.tables]
-    extra = [Patch(color="#bbbbbb", label=_BAND_NAMES[band]), *_goal(comparison.tables)]
-    return _panels(draws, style, "best fitness (median)", extra)
-
-
 def _goal(tables: Sequence[TaskTable]) -> list[Line2D]:
     return [Line2D([], [], **comparisons.GOAL, label="goal")] if any(t.goal is not None for t in tables) else []
+
+
+def _grid(
+    draws: Sequence[Callable[[Axes], None]], columns: int, panel: tuple[float, float], sharey: bool = False
+) -> Figure:
+    """Return a figure with a panel for each drawing, in rows of equal size."""
+    rows = math.ceil(len(draws) / columns)
+    figure = Figure(figsize=(panel[0] * columns, panel[1] * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=sharey).flatten()
+    for ax in axes[len(draws) :]:
+        ax.remove()
+    for ax, draw in zip(axes, draws, strict=False):
+        draw(ax)
+    return figure
 
 
 def _panels(
     draws: Sequence[Callable[[Axes], None]], style: Styles, ylabel: str, extra: Sequence[Patch | Line2D] = ()
 ) -> Figure:
-    """Return a figure with a panel for each drawing and one legend under them."""
+    """Return a figure with a panel for each drawing and one legend below."""
     columns = {1: 1, 2: 2, 3: 3, 4: 2}.get(len(draws), 3 if len(draws) <= 6 else 4)
-    rows = math.ceil(len(draws) / columns)
-    figure = Figure(figsize=(_PANEL[0] * columns, _PANEL[1] * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).flatten()
-    for ax in axes[len(draws) :]:
-        ax.remove()
-    for place, (ax, draw) in enumerate(zip(axes, draws, strict=False)):
-        draw(ax)
+    figure = _grid(draws, columns, _PANEL)
+    for place, ax in enumerate(figure.axes):
         ax.set_ylabel(ylabel if place % columns == 0 else "")
         if place + columns < len(draws):
             ax.set_xlabel("")
@@ -151,19 +146,12 @@ def _legend_below(
 
 def _final_fitness(comparison: Comparison, style: Styles) -> Figure:
     tables = comparison.tables
+    draws = [lambda ax, t=t: comparisons.final_fitness(ax, t, style) for t in tables]
     columns = min(len(tables), 4)
-    rows = math.ceil(len(tables) / columns)
-    size = (1.3 + 3.1 * columns, (1.1 + 0.36 * len(style)) * rows + 0.3)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(rows, columns, sharey=True, squeeze=False).flatten()
-    for ax in axes[len(tables) :]:
-        ax.remove()
-    for ax, table in zip(axes, tables, strict=False):
-        comparisons.final_fitness(ax, table, style)
+    figure = _grid(draws, columns, (3.1 + 1.3 / columns, 1.2 + 0.36 * len(style)), sharey=True)
     marks = [Line2D([], [], color="#111111", linewidth=1.8, label="median"),
              Line2D([], [], color="#666666", marker="o", markersize=3.5, linestyle="", label="a seed")]  # fmt: skip
-    handles = [*marks, *_goal(tables)]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    _legend_below(figure, {}, [*marks, *_goal(tables)])
     return figure
 
 
@@ -173,8 +161,7 @@ def _ablation(comparison: Comparison, prefix: str, labels: Sequence[str], band: 
     tables = [t for t in comparison.tables if sum(t.entry(label) is not None for label in labels) > 1]
     shown_band = band if len(labels) <= _MOST_BANDS else None
     names = {label: label.removeprefix(f"{prefix}=") for label in labels}
-    size = (0.6 + 3.3 * len(tables), 5.6 + 0.3 * len(labels))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=(0.6 + 3.3 * len(tables), 5.6 + 0.3 * len(labels)), layout="constrained")
     axes = figure.subplots(3, len(tables), squeeze=False, height_ratios=(2.6, 2.0, 0.8 + 0.3 * len(labels)))
     for place, table in enumerate(tables):
         top, middle, bottom = axes[:, place]

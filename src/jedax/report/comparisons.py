@@ -1,4 +1,4 @@
-"""Figures of several methods side by side, each as a function of a matplotlib `Axes` and a `Comparison`."""
+"""Figures of several methods side by side, each a function of a matplotlib `Axes` and a `Comparison`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 
 from jedax.bench.comparison import Comparison, TaskTable
-from jedax.bench.statistics import ecdf, median_band
+from jedax.bench.statistics import median_band
 from jedax.report.numbers import evaluations_text
 from jedax.report.scales import cut_axis
 
@@ -33,16 +33,16 @@ def styles(labels: Sequence[str]) -> Styles:
 
 
 def plain(text: str) -> str:
-    """Return a text of the user's so that matplotlib shows it as it is: dollars are no math, all are in legends."""
+    """Return a text that matplotlib shows as it is: dollars are no math, and a leading underscore hides no label."""
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
 def sequential_styles(labels: Sequence[str]) -> Styles:
-    """Return colours from dark to light for labels such as `alpha=0.3`, in their order; orange for no numbers."""
+    """Return colours from dark to light for labels such as `alpha=0.3`, in their order; orange for `alpha=decay`."""
     numbers = [label for label in labels if _is_number(label.rpartition("=")[2])]
     shades = colormaps["viridis"](np.linspace(0, 0.88, max(len(numbers), 1)))
     found: dict[str, dict[str, Any]] = {
-        label: {"color": shades[n], "linestyle": "-"} for n, label in enumerate(numbers)
+        n: {"color": c, "linestyle": "-"} for n, c in zip(numbers, shades, strict=False)
     }
     others = [label for label in labels if label not in found]
     return found | {label: {"color": _NO_NUMBER, "linestyle": _LINES[(n + 1) % 3]} for n, label in enumerate(others)}
@@ -60,29 +60,23 @@ def curves(
     ax: Axes, comparison: Comparison, table: TaskTable, style: Styles, column: str = "max_fitness", *,
     band: str | None = "quartiles",
 ) -> None:  # fmt: skip
-    """Draw each method's median over seeds against evaluations, with a band around it; the goal is dotted.
+    """Draw the median over seeds of the methods in `style` against evaluations; the goal is dotted.
 
-    A few values of fitness far below all others are cut off.
-
-    Args:
-        ax: Where to draw.
-        comparison: What is compared.
-        table: The task.
-        style: Which methods to draw, and how.
-        column: "max_fitness" or "coverage".
-        band: "quartiles", "std" for one standard deviation under and over the median, None: no band.
+    A few values of fitness far below all others are cut off. `column` is "max_fitness" or "coverage"; `band` as in
+    `jedax.bench.statistics.median_band`, None: no band.
     """
     drawn = []
     for label, line in style.items():
-        grid, values = comparison.curves(table, label, column)
-        if not len(grid):
+        found = comparison.curves(table, label, column)
+        if found.empty:
             continue
-        low, median, high = median_band(values, band or "quartiles")
-        drawn += [low, median, high] if band is not None else [median]
-        ax.plot(grid, median, **line, drawstyle="steps-post", linewidth=1.6, label=plain(label))
+        low, median, high = median_band(found.to_numpy(), band or "quartiles")
+        drawn.append(median)
+        ax.plot(found.index, median, **line, drawstyle="steps-post", linewidth=1.6, label=plain(label))
         if band is not None:
+            drawn += [low, high]
             strength = min(0.15, 0.7 / len(style))
-            ax.fill_between(grid, low, high, color=line["color"], alpha=strength, step="post", linewidth=0)
+            ax.fill_between(found.index, low, high, color=line["color"], alpha=strength, step="post", linewidth=0)
     if column == "max_fitness":
         if table.goal is not None:
             ax.axhline(table.goal, **GOAL, zorder=1)
@@ -102,15 +96,9 @@ def _evaluations_axis(ax: Axes, table: TaskTable) -> None:
 
 
 def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[str, str] | None = None) -> None:
-    """Draw the final best fitness of each method as a violin: each seed a point, the median a line, the goal dotted.
+    """Draw the final best fitness of the methods in `style` as violins, from top to bottom; the goal is dotted.
 
-    Methods stand from top to bottom; one without results on the task keeps its place.
-
-    Args:
-        ax: Where to draw.
-        table: The task.
-        style: Which methods to draw, and how.
-        names: What to call them at the axis; None: their labels.
+    Points are seeds, lines are medians. A method without results keeps its place. `names` replace labels at the axis.
     """
     for place, (label, line) in enumerate(style.items()):
         entry = table.entry(label)
@@ -120,7 +108,7 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
         if np.ptp(values) > 0:
             where, width = _violin(values)
             ax.fill_between(where, place - width, place + width, color=line["color"], alpha=0.28, linewidth=0)
-        # Beside each other where they would hide each other, the same way every time.
+        # Points are spread so that they do not hide each other, the same way every time.
         height = place + np.random.default_rng(0).uniform(-0.16, 0.16, len(values))
         ax.scatter(values, height, s=9, color=line["color"], linewidth=0, alpha=0.85, zorder=3)
         ax.plot([np.median(values)] * 2, [place - 0.38, place + 0.38], color="#111111", linewidth=1.8, zorder=4)
@@ -134,7 +122,7 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
 
 
 def _violin(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return places between the least and the greatest value, and the half width of the violin at each."""
+    """Return places between the lowest and the highest value, and the half width of the violin at each."""
     from scipy.stats import gaussian_kde
 
     where = np.linspace(values.min(), values.max(), 200)
@@ -144,20 +132,20 @@ def _violin(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
     """Draw the share of seeds that have reached a fitness, against evaluations."""
-    there = 0
+    count = 0
     for label, line in style.items():
         entry = table.entry(label)
         found = next((r for r in entry.reached if r.fitness == fitness), None) if entry is not None else None
         if found is None:
             continue
-        steps, shares = ecdf(found.evaluations)
-        there += found.count
-        ends = shares[-1] if len(shares) else 0
-        ax.plot([0, *steps, table.budget], [0, *shares, ends], **line, drawstyle="steps-post", linewidth=1.6,
+        count += found.count
+        steps, counts = np.unique([n for n in found.evaluations if np.isfinite(n)], return_counts=True)
+        shares = [0, *counts.cumsum() / len(found.evaluations)]
+        ax.plot([0, *steps, table.budget], [*shares, shares[-1]], **line, drawstyle="steps-post", linewidth=1.6,
                 label=plain(label), clip_on=False)  # fmt: skip
     _evaluations_axis(ax, table)
-    if not there:
-        ax.text(0.5, 0.5, "no seed got there", transform=ax.transAxes, ha="center", color="#666666")
+    if not count:
+        ax.text(0.5, 0.5, "reached by no seed", transform=ax.transAxes, ha="center", color="#666666")
     goal = " (goal)" if fitness == table.goal else ""
     ax.set(ylim=(0, 1), title=f"{plain(table.task)}: fitness {fitness:g}{goal}")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import math
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
 from jedax.bench.comparison import SIGNIFICANT, Comparison, Entry
-from jedax.report.numbers import fitness_text, p_text, share_text
-from jedax.report.tables import has_tests, table_decimals
+from jedax.report.numbers import decimals_for, fitness_text, p_text
+from jedax.report.tables import details, has_tests, median_rows
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }  # fmt: skip
+_COLUMNS = {
+    "method": "Method", "seeds": "Seeds", "median": "Median", "interval": r"95\,\% interval", "reached goal": "Goal",
+    "p": "p", "p (Holm)": "p (Holm)", "A": "A", "coverage": "Coverage",
+}  # fmt: skip
+"""Columns of `jedax.report.tables.details` that are shown, and their heads."""
 
 
 def latex(comparison: Comparison) -> str:
-    r"""Return two tables to \input: medians and p-values as in Table 1 of the paper, then all statistics."""
-    return "\n".join([
-        r"% Needs \usepackage{booktabs}.",
-        *_main(comparison),
-        "",
-        *_detail(comparison),
-        "",
-    ])  # fmt: skip
+    r"""Return two tables to \input: medians and p-values as in Table 1 of the paper, then all statistics.
+
+    They are written here since those of pandas need a package that jedax does not install.
+    """
+    return "\n".join([r"% Needs \usepackage{booktabs}.", *_main(comparison), "", *_detail(comparison), ""])
 
 
 def escape(text: str) -> str:
-    """Return a text so that LaTeX prints it as it is, on one line; Greek letters become math."""
+    """Return a text that LaTeX prints as it is, on one line; Greek letters become math."""
     return "".join(_SPECIAL.get(c) or _greek(c) for c in " ".join(text.split()))
 
 
@@ -41,70 +43,51 @@ def _greek(character: str) -> str:
 
 
 def _main(comparison: Comparison) -> list[str]:
-    rows = []
-    for table in comparison.tables:
-        decimals = table_decimals(table)
-        entries = [table.entry(label) for label in comparison.labels]
-        rows.append([escape(table.task), *("--" if e is None else _median(e, decimals) for e in entries)])
+    def text(entry: Entry, decimals: int) -> str:
+        median = _in_math(fitness_text(entry.median, decimals))
+        median = {1: rf"$\mathbf{{{median.strip('$')}}}$", 2: rf"\underline{{{median}}}"}.get(entry.place, median)
+        p = "" if entry.p is None else f" ({escape(p_text(entry.p))})"
+        return median + p + r" $^\star$" * entry.similar
+
     caption = "Median final best fitness. The highest is in bold, the second is underlined."
     if has_tests(comparison):
         caption += (
             " In brackets the p-value of a Mann--Whitney U test against the reference of the task;"
             rf" those $> {SIGNIFICANT:g}$ (no significant difference found) have a star $\star$."
         )
-    head = ["Task", *map(escape, comparison.labels)]
-    return _table("l" + "c" * len(comparison.labels), head, [rows], caption, "tab:comparison")
-
-
-def _median(entry: Entry, decimals: int) -> str:
-    number = _number(entry.median, decimals)
-    text = {1: rf"$\mathbf{{{number}}}$", 2: rf"\underline{{${number}$}}"}.get(entry.place, f"${number}$")
-    if entry.p is not None:
-        text += f" ({_p(entry.p)})"
-    return rf"{text} $^\star$" if entry.similar else text
+    rows = [[escape(task), *cells] for task, cells in median_rows(comparison, text, "--")]
+    columns = "l" + "c" * len(comparison.labels)
+    return _table(columns, ["Task", *map(escape, comparison.labels)], [rows], caption, "tab:comparison")
 
 
 def _detail(comparison: Comparison) -> list[str]:
-    head = ["Task", "Method", "Seeds", "Median", "95\\,\\% interval", "Goal", "p", "p (Holm)", "A", "Coverage"]
     groups = []
     for table in comparison.tables:
-        decimals = table_decimals(table)
-        names = [escape(table.task), *[""] * (len(table.entries) - 1)]
-        groups.append([[name, *_cells(entry, decimals)] for name, entry in zip(names, table.entries, strict=True)])
+        decimals = decimals_for(entry.median for entry in table.entries)
+        rows = [_cells(details(entry, decimals)) for entry in table.entries]
+        groups.append([[escape(table.task) if place == 0 else "", *row] for place, row in enumerate(rows)])
     caption = (
         "Seeds, median final best fitness with its bootstrap interval, seeds that reached the goal, p-values"
-        " (Mann--Whitney U) as they are and corrected by Holm for all tests on the task, Vargha and Delaney's A,"
-        " and median coverage."
+        " (Mann--Whitney U) uncorrected and corrected by Holm's method for all tests on the task, Vargha and Delaney's"
+        " A, and median coverage."
     )
-    return _table("llrrlrrrrr", head, groups, caption, "tab:comparison-detail")
+    return _table("llrrlrrrrr", ["Task", *_COLUMNS.values()], groups, caption, "tab:comparison-detail")
 
 
-def _cells(entry: Entry, decimals: int) -> list[str]:
-    interval = [] if entry.interval is None else [f"${_number(value, decimals)}$" for value in entry.interval]
-    return [
-        escape(entry.label),
-        str(len(entry.seeds)),
-        f"${_number(entry.median, decimals)}$",
-        " to ".join(interval) or "--",
-        "--" if entry.successes is None else f"{entry.successes}/{len(entry.seeds)}",
-        *("--" if p is None else _p(p) for p in (entry.p, entry.p_holm)),
-        "--" if entry.effect is None else f"{entry.effect:.2f}",
-        "--" if math.isnan(entry.median_coverage) else escape(share_text(entry.median_coverage)),
-    ]
+def _cells(texts: dict[str, str]) -> list[str]:
+    shown = {name: "--" if texts.get(name, "-") == "-" else escape(texts[name]) for name in _COLUMNS}
+    return list((shown | {name: _in_math(shown[name]) for name in ("median", "interval")}).values())
 
 
-def _number(value: float, decimals: int) -> str:
-    return fitness_text(value, decimals).replace("inf", r"\infty")
-
-
-def _p(p: float) -> str:
-    return p_text(p).replace("<", "$<$")
+def _in_math(text: str) -> str:
+    """Return a text with its numbers in math mode."""
+    return re.sub(r"-?(inf|\d[\d.]*)", lambda number: f"${number[0]}$".replace("inf", r"\infty"), text)
 
 
 def _table(
     columns: str, head: Sequence[str], groups: Iterable[Sequence[Sequence[str]]], caption: str, label: str
 ) -> list[str]:
-    r"""Return a table; between groups of rows stands a rule."""
+    """Return a table with rules between the groups of rows."""
     body = "\n\\midrule\n".join("\n".join(" & ".join(row) + r" \\" for row in group) for group in groups)
     return [
         r"\begin{table*}",

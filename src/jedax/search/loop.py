@@ -26,7 +26,7 @@ from jedax.search.programs import programs_for
 from jedax.search.progress import Progress, Silent
 from jedax.store import environment, history
 from jedax.store.config import FullConfig
-from jedax.store.directory import RunDirectory
+from jedax.store.directory import RunDirectory, has_ended
 from jedax.tasks.base import Task
 
 _STATUSES = ("running", "callback", "finished", "goal", "time", "interrupted")
@@ -209,7 +209,7 @@ class Search:
         self.seconds_before, self.phases = float(facts["seconds"]), dict(facts["phases"])
         for place, kind in enumerate(self.programs.failure_kinds):
             self._failures[:, place] = facts.get("failures", {}).get(kind, 0)  # not in those of older versions
-        self.status = "finished" if facts["status"] in ("finished", "goal", "callback") else "running"
+        self.status = "finished" if has_ended(facts["status"]) else "running"
         if self.status == "finished":
             self.progress.note("This run had ended already; its pictures and its summary are made anew.")
         devices.wait_for_all(self.programs.mesh, "the checkpoint is read")

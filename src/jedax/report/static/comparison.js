@@ -92,7 +92,7 @@ jedax.Comparison = class {
       return {
         type: "violin", orientation: "h", name, x: kept.map((place) => entry.final[place]), y: kept.map(() => name), points: "all", pointpos: 0, jitter: 0.5,
         spanmode: "hard", width: 0.9, line: { color: this.ink(entry.label), width: 1.4 }, meanline: { visible: false }, marker: { size: 7, color: this.ink(entry.label), opacity: 0.85 },
-        box: { visible: true, width: 0.12 }, hoveron: "points", text: kept.map((place) => `seed ${entry.seeds[place]}${entry.links[place] ? ", choose to open its run" : ""}`),
+        box: { visible: true, width: 0.12 }, hoveron: "points", text: kept.map((place) => `seed ${entry.seeds[place]}${entry.links[place] ? ", click to open its run" : ""}`),
         customdata: kept.map((place) => ({ link: entry.links[place], seed: entry.seeds[place] })), hovertemplate: `%{text}<br>%{x:.6~g}<extra>${name}</extra>`,
       };
     });

@@ -1,0 +1,242 @@
+"""The trials of a grid, one method on one task each, and the runs of each that are still to do.
+
+The seeds of a trial are the replicas of one run, in the directory `OUT/TASK/LABEL/seeds-FIRST-LAST`. Runs that have
+ended are skipped, runs that were interrupted are resumed, and missing seeds become a new run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jedax.bench.grids import Grid, slug
+from jedax.bench.records import differing
+from jedax.errors import JedaxError, fail
+from jedax.imports import CUSTOM, load_object
+from jedax.methods.registry import is_custom
+from jedax.search import api, host
+from jedax.search.compile_cache import keep_compiled_programs
+from jedax.search.compiled import replica_roots
+from jedax.search.engines import Engine, Job
+from jedax.search.programs import forget_programs, programs_for
+from jedax.search.progress import Progress
+from jedax.search.tracking import Tracker
+from jedax.store.config import FullConfig, RunConfig, method_of
+from jedax.store.directory import RunDirectory, has_ended
+from jedax.store.lock import LockedError
+from jedax.store.run import name_of, task_of
+from jedax.tasks.base import Task
+from jedax.tasks.host import HostTask
+from jedax.tasks.registry import is_elsewhere, is_maze_file, task_entry
+
+# A run needs the memory of its state about three times: donated buffers, a checkpoint, the final arrays.
+_COPIES_OF_STATE = 3
+_SHARE_OF_MEMORY = 0.5
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """A run of some seeds of a trial.
+
+    Attributes:
+        config: All settings.
+        path: Its directory.
+        objects: The task, and the class of the method, if the settings cannot name them.
+    """
+
+    config: FullConfig
+    path: Path
+    objects: Mapping[str, Any] = field(default_factory=dict)
+
+    def job(self, figures: str | None, track: Sequence[str | Tracker]) -> Job:
+        """Return the run as a job for an engine."""
+        uses_workers = isinstance(task_of(self.config, self.objects.get("task")), HostTask)
+        arguments = {"config": self.config, "figures": figures, "track": tuple(track), **self.objects}
+        name = f"{self.config.task}, {self.config.label}"
+        return Job(name, self.path, f"{__name__}:run_trial", arguments, uses_workers)
+
+    def of_seeds(self, first: int, number: int) -> TrialRun:
+        """Return a run of the same trial with other seeds."""
+        config = self.config.replace(run=self.config.run.replace(seed=first, replicas=number))
+        return TrialRun(config, self.path.with_name(f"seeds-{first}-{first + number - 1}"), self.objects)
+
+    @property
+    def trial(self) -> str:
+        """The folder of the trial in that of the bench, TASK/LABEL."""
+        return "/".join(self.path.parts[-3:-1])
+
+
+def trials_of(grid: Grid, folder: Path, engine: Engine) -> dict[str, TrialRun]:
+    """Return each trial of a grid, by its folder TASK/LABEL, as the run of all its seeds; settings are checked.
+
+    Raises:
+        JedaxError: An unknown task, method or parameter, or two trials with the same name.
+    """
+    if grid.seeds < 1:
+        raise fail("seeds", expected="at least 1", received=grid.seeds, remedy="raise it")
+    trials: dict[str, TrialRun] = {}
+    for task in grid.tasks:
+        name, settings, default, objects = _settled(task, engine)
+        in_path = Path(name).stem if is_maze_file(name) else name.removeprefix(CUSTOM)
+        for entry in grid.entries:
+            budget = grid.evaluations
+            if budget is None:
+                budget = entry.defaults(name)[1] or default
+            method = entry.registered
+            config = FullConfig(
+                task=name,
+                task_config=settings,
+                method=method.name,
+                method_config=entry.config(name),
+                label=entry.label,
+                run=RunConfig.build({"evaluations": budget, "replicas": grid.seeds}),
+            )
+            path = folder / slug(in_path) / slug(entry.label) / f"seeds-0-{grid.seeds - 1}"
+            trial = TrialRun(config, path, objects | ({"method": method.method} if is_custom(method.name) else {}))
+            if trials.setdefault(trial.trial, trial) is not trial:
+                raise fail(
+                    "methods",
+                    expected="a name of its own for every trial",
+                    received=f"{entry.label!r} on {name} twice",
+                    remedy="leave one out",
+                )
+    return trials
+
+
+def _settled(task: str | Task, engine: Engine) -> tuple[str, Any, int, dict[str, Any]]:
+    """Return a task's name, its settings with measured bounds, its budget, and the object if no name stands for it."""
+    if not isinstance(task, str):
+        name = name_of(task)
+        settings = None if name.startswith(CUSTOM) else getattr(task, "config", None) or task_entry(name).config()
+        return name, settings, task.default_evaluations, {"task": task} if settings is None else {}
+    settings: Any = task_entry(task).config()
+    if is_elsewhere(task):
+        config = FullConfig(task=task, task_config=settings)
+        settings = host.settled(config, task_of(config), lambda message: None, engine)[0].task_config
+    return task, settings, settings.evaluations, {}
+
+
+def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:
+    """Return the runs that are to be started or resumed for all seeds of a trial, and the seeds that are done.
+
+    Raises:
+        JedaxError: The trial's folder holds runs with other settings.
+    """
+    if not trial.path.parent.is_dir():
+        trial = replace(trial, path=_earlier_folder(trial) / trial.path.name)
+    done: set[int] = set()
+    interrupted: list[TrialRun] = []
+    for path in sorted(trial.path.parent.glob("seeds-*")):
+        if (path / "config.yaml").is_file():
+            config = RunDirectory.open(path).read_config()
+            _check_same(trial, config, path)
+            if is_finished(path):
+                done.update(seeds_of(config))
+            else:
+                interrupted.append(TrialRun(config, path, trial.objects))
+    runs = [run for run in interrupted if not done.issuperset(seeds_of(run.config))]
+    missing = set(seeds_of(trial.config)).difference(done, *(seeds_of(run.config) for run in runs))
+    firsts = sorted(seed for seed in missing if seed - 1 not in missing)
+    lasts = sorted(seed for seed in missing if seed + 1 not in missing)
+    runs += [trial.of_seeds(first, last - first + 1) for first, last in zip(firsts, lasts, strict=True)]
+    return runs, done
+
+
+def _earlier_folder(trial: TrialRun) -> Path:
+    """Return the folder that an earlier version, with another name of the method, gave a trial; else its own folder."""
+    for settings in sorted(trial.path.parents[1].glob("*/seeds-*/config.yaml")):
+        if RunDirectory.open(settings.parent).read_config().label == trial.config.label:
+            return settings.parents[1]
+    return trial.path.parent
+
+
+def seeds_of(config: FullConfig) -> range:
+    """Return the seeds of a run."""
+    return range(config.run.seed, config.run.seed + config.run.replicas)
+
+
+def is_finished(path: Path) -> bool:
+    """Return whether the run in a directory has ended."""
+    return has_ended(RunDirectory(path).read_summary().get("status"))
+
+
+def error_file(path: Path) -> Path:
+    """Return the file beside a run's directory that holds the error of its last try."""
+    return path.with_name(f"{path.name}.error.txt")
+
+
+def _check_same(trial: TrialRun, config: FullConfig, path: Path) -> None:
+    ours = trial.of_seeds(config.run.seed, config.run.replicas).config.model_dump()
+    theirs = config.model_dump()
+    for section in ("task_config", "method", "method_config", "run"):
+        mine, other = (s[section] if isinstance(s[section], dict) else {section: s[section]} for s in (ours, theirs))
+        if mine != other:
+            received = (f"{name} {other.get(name)!r} instead of {mine.get(name)!r}" for name in differing(mine, other))
+            raise fail(
+                "out",
+                expected=f"runs of {config.label} on {config.task} with the same settings in {path}",
+                received=", ".join(received),
+                remedy="choose another --out, or give the method another name",
+            )
+
+
+def parts_of(run: TrialRun, memory: int | None) -> list[TrialRun]:
+    """Return a run split into runs whose seeds fit into memory, in bytes (None: unlimited)."""
+    if (run.path / "config.yaml").is_file():
+        return [run]
+    try:
+        room = replicas_that_fit(run, memory)
+    except JedaxError:  # the run itself reports and records it
+        return [run]
+    seeds = seeds_of(run.config)
+    return [run.of_seeds(seeds[i], min(room, len(seeds) - i)) for i in range(0, len(seeds), room)]
+
+
+def replicas_that_fit(run: TrialRun, memory: int | None) -> int:
+    """Return how many replicas of a run fit into memory, in bytes (None: unlimited); at least 1."""
+    task = task_of(run.config, run.objects.get("task"))
+    programs = programs_for(method_of(run.config, task, run.objects.get("method")), task, 1)
+    like = programs.shapes(replica_roots(0, 1), jax.ShapeDtypeStruct((0, task.num_params), np.float32))
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
+    if memory is None:
+        return run.config.run.replicas
+    return max(1, int(_SHARE_OF_MEMORY * memory / (_COPIES_OF_STATE * size)))
+
+
+def run_trial(
+    path: Path, progress: Progress, engine: Engine, config: FullConfig, figures: str | None, **how: Any
+) -> None:
+    """Start or resume a run of a trial; engines call this with the arguments of `TrialRun.job`.
+
+    Raises:
+        LockedError: Another process works on the run, or has finished it meanwhile.
+    """
+    keep_compiled_programs()
+    how |= {"progress": progress, "engine": engine, "draw": load_object(figures, "figures") if figures else None}
+    try:
+        if is_finished(path):  # by another process, since this bench looked
+            raise LockedError(f"{path} is finished.")
+        if (path / "config.yaml").is_file():
+            api.resume(path, **how)
+        else:
+            api.start(config, out=path, overwrite=True, **how)
+    finally:
+        # The programs of one trial serve no other; if kept, they would add up.
+        forget_programs()
+        jax.clear_caches()
+        gc.collect()
+        _return_free_memory()
+
+
+def _return_free_memory() -> None:
+    """Let glibc return freed memory to the system; with other C libraries nothing happens."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)

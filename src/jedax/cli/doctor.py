@@ -1,0 +1,84 @@
+"""The command `jedax doctor`: versions and devices, and with `--speed` how fast this machine is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from jedax.cli.options import Option, parse
+from jedax.cli.run import nothing_to_save
+from jedax.errors import JedaxError, check_choice, fail
+
+_PARTS = ("simulator", "repertoire", "es", "gp", "run")
+_OPTIONS = {
+    "speed": Option("Measure how fast the parts of a search are, beside NumPy and other packages if they are installed "
+                    "(pip install 'jedax[compare]'). Takes about two minutes.", bool, False),
+    "only": Option("With --speed: parts to measure: " + ", ".join(_PARTS) + ".", tuple[str, ...], ()),
+    "growth": Option("With --speed: show how times grow with cells, batch and parameters instead.", bool, False),
+    "seconds": Option("With --speed: seconds to spend on each number; the fastest call counts.", float, 0.5),
+    "json": Option("With --speed: also write all numbers to this file.", str | None),
+}  # fmt: skip
+_COLUMNS = "{:<11}{:<58}{:>13} {:<14}{}"
+
+
+def doctor(arguments: list[str]) -> None:
+    """Show versions and devices, or measure speeds."""
+    values = parse(arguments, _OPTIONS, prog="jedax doctor",
+                   description="Show versions, devices, and which native code is in use.")  # fmt: skip
+    without = [name for name, option in _OPTIONS.items() if name != "speed" and values[name] != option.default]
+    if values["speed"]:
+        _measure(values)
+    elif without:
+        raise fail(without[0], expected="--speed beside it", received="none", remedy="add --speed")
+    else:
+        _show_machine()
+
+
+def _show_machine() -> None:
+    from jedax.store.environment import describe
+
+    facts = describe()
+    facts |= {f"{name} version": version for name, version in facts.pop("packages").items()}
+    facts |= {f"native {kernel}": status for kernel, status in facts.pop("native").items()}
+    facts["devices"] = ", ".join(facts["devices"])
+    for name, value in facts.items():
+        if name not in ("command", "started"):
+            print(f"{name.replace('_', ' '):<20}{'unknown' if value is None else value}")
+
+
+def _measure(values: dict[str, Any]) -> None:
+    parts = [check_choice("only", part, _PARTS) for part in values["only"] or _PARTS]
+    if not 0 <= values["seconds"] <= 3600:
+        raise fail("seconds", expected="0 to 3600", received=values["seconds"], remedy="change it")
+    with nothing_to_save():
+        from jedax.bench import speed
+        from jedax.search.compile_cache import keep_compiled_programs
+        from jedax.store.environment import describe
+
+        keep_compiled_programs()
+        began, machine = time.perf_counter(), describe()
+        print(f"{machine['processor']}, {machine['cores']} cores, load {os.getloadavg()[0]:.1f}; "
+              f"{', '.join(machine['devices'])}; jax {machine['packages']['jax']}, "
+              f"native code: {', '.join(map(' '.join, machine['native'].items()))}")  # fmt: skip
+        print(_COLUMNS.format("part", "what", "per second", "", "times as fast as"), flush=True)
+        found = []
+        for source in [speed.growth] if values["growth"] else [speed.PARTS[part] for part in parts]:
+            for one in source(values["seconds"]):
+                found.append({**dataclasses.asdict(one), "ratios": one.ratios})
+                ratios = ", ".join(f"{name} {ratio:,.3g}" for name, ratio in one.ratios.items())
+                row = _COLUMNS.format(one.part, one.what, f"{one.per_second:,.4g}", one.unit, ratios)
+                print(row.rstrip(), flush=True)
+        if values["json"]:
+            _write(Path(values["json"]), {"machine": machine, "figures": found})
+        print(f"{time.perf_counter() - began:.0f} s; other work on the machine makes all of it slower.")
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise JedaxError(f"json: {error}; choose another file.") from None
