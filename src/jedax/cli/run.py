@@ -66,8 +66,8 @@ def run(arguments: list[str]) -> None:
         )
     out, overwrite, track = values.pop("out", None), values.pop("overwrite", False), values.pop("track", ())
     config = _with_values(config, values)
-    said = ", the default method" if config.method == _COMMAND["method"].default and not file else ""
-    print(f"{config.method}{said}, searches {config.task} with {config.run.evaluations:,} evaluations")
+    said = ", the default method," if config.method == _COMMAND["method"].default and not file else ""
+    print(f"{config.method}{said} searches {config.task} with {config.run.evaluations:,} evaluations")
     _carry_out(where, config=config, out=out or _default_folder(config, overwrite), overwrite=overwrite, track=track)
 
 
