@@ -49,9 +49,8 @@ def imported(name, tree):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 found.append(inner if inner in modules() else node.module)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if re.fullmatch(r"jedax(\.\w+)+(:[\w.]+)?", node.value):
-                found = [node.value.partition(":")[0]]
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"jedax(\.\w+)+(:[\w.]+)?", str(node.value)):
+            found = [str(node.value).partition(":")[0]]
         for module in found:
             if module in modules() and module != name:
                 yield module, node.lineno
