@@ -1,7 +1,7 @@
 """Memory of a process that works for long: it should be flat after the first tenth.
 
     python benchmarks/soak.py run [--evaluations 1000000]      one run, looked at from report to report
-    python benchmarks/soak.py bench [--hours 2]                trials of a bench, one after another, until the time is up
+    python benchmarks/soak.py bench [--hours 2]    trials of a bench, one after another, until the time is up
 
 Both print a table and end with code 1 where memory in the last tenth is above that in the second by more than --allowed
 (a share). Give them MALLOC_ARENA_MAX=1: with a heap for each thread, glibc takes long until each has its size.
@@ -43,7 +43,7 @@ def one_run(evaluations: int) -> list[tuple[float, float]]:
 
 
 def many_trials(hours: float) -> list[tuple[float, float]]:
-    """Return pairs of seconds and memory, one for each trial of a bench; each is another method, with other settings."""
+    """Return pairs of seconds and memory, one for each trial of a bench, with varying methods and settings."""
     began, seen = time.monotonic(), []
     for number in itertools.count():
         if time.monotonic() - began > hours * 3600 and number >= 3 * len(_METHODS):

@@ -128,7 +128,7 @@ def test_descriptors_that_lie_outside_are_remarked_on(here, capsys):
     )
     code, out, err = call(capsys, "run", "wide:Wide", *TINY)
     assert code == 0, err
-    assert "64 of 64 descriptors lay outside the task's descriptor_bounds, (lows, highs)" in out
+    assert "64 of 64 descriptors lay outside the task's descriptor_bounds (lows, highs)" in out
     assert "outside" not in call(capsys, "run", "arm", *TINY)[1]
 
 

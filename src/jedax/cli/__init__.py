@@ -68,7 +68,7 @@ def _dispatch(arguments: list[str]) -> None:
     elif command == "run":
         from jedax.cli.run import run
 
-        run(arguments)
+        run(arguments, BEGAN)
     elif command in ("bench", "compare"):
         from jedax.cli import experiments
 

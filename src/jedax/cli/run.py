@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jedax.cli import BEGAN
 from jedax.cli.options import ENGINE, Option, parse, peek
 from jedax.errors import fail
 
@@ -37,8 +36,13 @@ _STATUS = {
 }
 
 
-def run(arguments: list[str]) -> None:
-    """Run or resume a search."""
+def run(arguments: list[str], began: float) -> None:
+    """Run or resume a search.
+
+    Args:
+        arguments: The words after the command.
+        began: `time.perf_counter()` when the command began.
+    """
     with nothing_to_save():
         from jedax.store.config import FullConfig
     task, file = _take_task(arguments), peek(arguments, "--config")
@@ -57,7 +61,7 @@ def run(arguments: list[str]) -> None:
                 received=", ".join(["TASK"] * bool(task) + others),
                 remedy="leave them out",
             )
-        _carry_out(where, resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()),
+        _carry_out(where, began, resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()),
                    max_seconds=values.get("max_seconds"))  # fmt: skip
         return
     if task is None and file is None:
@@ -68,7 +72,8 @@ def run(arguments: list[str]) -> None:
     config = _with_values(config, values)
     said = ", the default method," if config.method == _COMMAND["method"].default and not file else ""
     print(f"{config.method}{said} searches {config.task} with {config.run.evaluations:,} evaluations")
-    _carry_out(where, config=config, out=out or _default_folder(config, overwrite), overwrite=overwrite, track=track)
+    folder = out or _default_folder(config, overwrite)
+    _carry_out(where, began, config=config, out=folder, overwrite=overwrite, track=track)
 
 
 def _take_task(arguments: list[str]) -> str | None:
@@ -145,6 +150,7 @@ def _with_values(config: Any, values: dict[str, Any]) -> Any:
 
 def _carry_out(
     where: dict[str, str],
+    began: float,
     *,
     config: Any = None,
     out: Any = None,
@@ -176,7 +182,7 @@ def _carry_out(
             )
         shown = progress.make(config.run.evaluations)
         how: dict[str, Any] = {
-            "progress": shown, "began": BEGAN, "track": track, "engine": engine, "draw": draw_figures,
+            "progress": shown, "began": began, "track": track, "engine": engine, "draw": draw_figures,
         }  # fmt: skip
         try:
             if resume is not None:

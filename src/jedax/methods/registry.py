@@ -158,11 +158,11 @@ def make_method(config: MethodConfig, problem: Problem) -> Method:
     return entry_of_settings(config).method(config, problem)
 
 
-def check_settings(method: str, names: Iterable[str], *, where: str = "", flag: str = "") -> None:
+def check_settings(method: str | MethodEntry, names: Iterable[str], *, where: str = "", flag: str = "") -> None:
     """Refuse settings that only other methods have; names that no method has are left to the caller.
 
     Args:
-        method: Name of the method.
+        method: The method, or its name.
         names: Names of settings.
         where: Put in front of the error, such as a file's name.
         flag: Prefix of a setting's name where it was given, such as "--".
@@ -170,12 +170,12 @@ def check_settings(method: str, names: Iterable[str], *, where: str = "", flag: 
     Raises:
         JedaxError: One of them belongs to other methods.
     """
-    fields = {name: type(entry.config).model_fields for name, entry in methods().items()}
-    fields.setdefault(method, type(method_named(method).config).model_fields)
+    entry = method if isinstance(method, MethodEntry) else method_named(method)
+    fields = {name: type(known.config).model_fields for name, known in {**methods(), entry.name: entry}.items()}
     for name in names:
         owners = [owner for owner, own in fields.items() if name in own]
         shown = flag + (name.replace("_", "-") if flag else name)
-        _check_owners(f"{where}: setting" if where else "setting", method, shown, owners)
+        _check_owners(f"{where}: setting" if where else "setting", entry.name, shown, owners)
 
 
 def _check_owners(argument: str, method: str, given: str, owners: list[str]) -> None:

@@ -100,7 +100,7 @@ def run(
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
-        check_settings(entry.name, [unfamiliar])
+        check_settings(entry, [unfamiliar])
         raise unknown("setting", unfamiliar, [*RunConfig.model_fields, *type(parameters).model_fields])
     config = FullConfig(
         task=name,

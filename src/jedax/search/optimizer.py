@@ -107,7 +107,7 @@ class Optimizer:
             entry, config = entry_of_settings(method), method
         else:
             entry, config = method_named(method), method_defaults(method)
-            check_settings(entry.name, settings)
+            check_settings(entry, settings)
         self.config: Any = config.replace(**settings)
         for name, value, low in (("num_params", num_params, 1), ("evaluations", evaluations, 1), ("seed", seed, 0)):
             if not isinstance(value, int | np.integer) or not low <= value < 2**32:
