@@ -21,20 +21,20 @@ Find the best solution of a hard black-box problem by looking at how solutions b
 
 commands:
   run TASK [options]       search, such as: jedax run maze-a
-  run --resume DIR         go on with a run that was stopped or killed
-  run TASK --help          all options, with the defaults for that task
-  bench TASK... [options]  methods, tasks and seeds, such as: jedax bench maze-a --methods jedi-x map-elites
-  bench --preset NAME      a grid of the paper, such as paper-mazes-quick
+  run --resume DIR         continue a run that was stopped or killed
+  run TASK --help          the common options; --help-all: all of them
+  bench TASK... [options]  compare methods on tasks, such as: jedax bench maze-a --methods jedi-x map-elites
+  bench --preset NAME      a comparison of the paper, such as paper-mazes-quick
   bench ... --engine ray   the same on several machines; --print-trials: as commands for a job array
-  compare DIR...           tables and figures of what bench and run left
-  replay DIR [--cell X Y]  picture and film of what a run found
-  reevaluate DIR           evaluate it again, many times: how much of what a noisy run reports was luck
-  report DIR               a run, or a directory of runs, as one page that opens from disk
-  view DIR                 the page of a run in a browser, following it while it goes on
-  tasks                    the tasks that come with jedax
-  methods                  the methods, and presets of their parameters
-  doctor                   versions, devices, and which native code is in use
-  doctor --speed           how fast this machine is, beside NumPy and other packages
+  compare DIR...           tables and figures of the runs below some directories
+  replay DIR [--cell X Y]  picture and film of a solution of a run
+  reevaluate DIR           evaluate the solutions of a noisy run many times
+  report DIR               a run, or a directory of runs, as one HTML page
+  view DIR                 the page of a run in a browser; it follows the run
+  tasks                    list the tasks
+  methods                  list the methods and their presets
+  doctor                   versions, devices, and native code in use
+  doctor --speed           measure the speed of this machine
 
 options:
   -h, --help               show this help
