@@ -2,11 +2,11 @@
 
     python benchmarks/maze_native.py [--batches 64 4096] [--repeats 3] [--peer PYTHON]
 
-Columns: "JAX", the simulator written in JAX; "call", the native one by one jitted call after the other from Python;
-"loop", the same inside a compiled loop, as in a search; "C++", its kernels without JAX, with a pool of threads of
-their own; "Kheperax" with `--peer`, the interpreter of an environment with Kheperax (`pip install kheperax`, 0.2.0).
-All take turns in one process for each, `--repeats` times; rates are the best of all, since other work on the machine
-only ever takes away.
+Columns: "JAX", the simulator written in JAX; "call", the native one, called from Python in one jitted call after the
+other; "loop", the native one inside a compiled loop, as in a search; "C++", the same code without JAX, on threads of
+its own (`maze_alone.cc`); "Kheperax" with `--peer`, the interpreter of an environment with Kheperax 0.2.0 (`pip install
+kheperax`). The columns take turns, one process for each number, `--repeats` times; rates are the best of all, since
+other work on the machine can only lower them.
 
 Controllers: "random", the task's own initial ones; "stored", those of the tests (a search's, of which many
 arrive); "standing", all weights zero, so that every episode takes all its steps.
@@ -20,6 +20,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -30,6 +31,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 KINDS = ("random", "stored", "standing")
 TESTS = Path(__file__).parents[1] / "tests"
+NATIVE = Path(__file__).parents[1] / "src" / "jedax" / "native"
 LAYERS = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
 SHAPES = ((5, 8), (8,), (8, 2), (2,))
 IN_LOOP = 32
@@ -59,15 +61,10 @@ def prepare(who: str, maze: str, batch: int, kind: str):
         return kheperax(maze, parts)
     import jax
 
-    from jedax.native.maze import plain
     from jedax.tasks import make
 
     task = make(maze)
     genotypes = np.concatenate([part.reshape(batch, -1) for part in parts], axis=1)
-    if who == "c++":
-        threads = len(os.sched_getaffinity(0))
-        evaluate = plain.prepare(task.config, task.layer_sizes, genotypes, threads=threads)
-        return evaluate, batch, evaluate()[0].mean()
     key, rows = jax.random.key(0), jax.numpy.asarray(genotypes)
     compiled = {
         "jax": jax.jit(lambda key, rows: task.evaluate_in_jax(jax.random.split(key, batch), rows).fitness),
@@ -120,8 +117,41 @@ def kheperax(maze: str, parts: list[np.ndarray]):
     return evaluate, len(parts[0]), evaluate().mean()
 
 
+def measure_alone(maze: str, batch: int, kind: str, seconds: float) -> tuple[float, float]:
+    """Return the best rate and the mean fitness of C++ without JAX."""
+    from jedax.tasks import make
+
+    with tempfile.TemporaryDirectory() as folder:
+        program, settings, genotypes = (Path(folder) / name for name in ("alone", "settings", "genotypes"))
+        flags = "-std=c++17 -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing"
+        source = Path(__file__).with_name("maze_alone.cc")
+        command = [
+            "c++",
+            *flags.split(),
+            "-DJEDAX_ISA=kBaseline",
+            f"-I{NATIVE}",
+            str(source),
+            "-o",
+            str(program),
+            "-pthread",
+        ]
+        subprocess.run(command, check=True)
+        np.concatenate([part.reshape(batch, -1) for part in controllers(maze, batch, kind)], axis=1).tofile(genotypes)
+        rows = [
+            f"{name} {np.size(value)} " + " ".join(f"{number:.9g}" for number in np.ravel(value))
+            for name, value in vars(make(maze).native_settings()).items() if name != "activation"
+        ]  # fmt: skip
+        settings.write_text("\n".join(rows))
+        threads = len(os.sched_getaffinity(0))
+        command = [str(program), str(settings), str(genotypes), str(threads), str(seconds)]
+        rate, mean = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    return float(rate), float(mean)
+
+
 def clock(who: str, maze: str, batch: int, kind: str, seconds: float) -> tuple[float, float]:
     """Return the best rate of stretches of some milliseconds, and the mean fitness."""
+    if who == "c++":
+        return measure_alone(maze, batch, kind, seconds)
     evaluate, count, mean = prepare(who, maze, batch, kind)
     evaluate()
     best, until = 0.0, time.perf_counter() + seconds

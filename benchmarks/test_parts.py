@@ -1,11 +1,11 @@
-"""Times of the parts of a search, for developers: what a change to one of them brings or costs.
+"""Times of the parts of a search, for developers who change one of them.
 
     pip install -e '.[dev]' pytest-benchmark
     python -m pytest -n 0 benchmarks --benchmark-autosave            # before
     python -m pytest -n 0 benchmarks --benchmark-compare             # after, beside the last saved
 
-Each part works in a compiled loop or in one compiled call, as in a search; nothing is asserted. What the machine comes
-to for users, and beside other packages, says `jedax doctor --speed`.
+Each part runs in a compiled loop or in one compiled call, as in a search; nothing is asserted. `jedax doctor
+--speed` measures the same for users, beside other packages.
 """
 
 from __future__ import annotations

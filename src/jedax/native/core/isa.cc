@@ -27,7 +27,7 @@ std::atomic<Isa> in_use{best()};
 
 Isa isa() { return in_use.load(std::memory_order_relaxed); }
 
-bool fma() {
+bool fuses() {
 #if defined(JEDAX_X86)
   static const bool found = best() != kBaseline;
   return found;

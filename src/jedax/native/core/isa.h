@@ -1,7 +1,7 @@
 // The choice of an instruction set.
 //
-// The file `vectors.cc` of a kernel is compiled once for each instruction set, with the macro JEDAX_ISA. A function that
-// it defines is declared as `template <Isa> void f(...)`, defined as `template <> void f<JEDAX_ISA>(...)`, and called as
+// The file `vectors.cc` of a kernel is compiled once for each instruction set, with the macro JEDAX_ISA. Its functions
+// are declared as `template <Isa> void f(...)`, defined as `template <> void f<JEDAX_ISA>(...)`, and called as
 // `JEDAX_CHOSEN(f)(...)`.
 #pragma once
 
@@ -9,11 +9,11 @@ namespace jedax {
 
 enum Isa { kBaseline, kAvx2, kAvx512 };  // each includes those before it
 
-Isa isa();   // the one in use
-bool fma();  // whether the processor, and so XLA's code, computes a * b + c with one rounding
+Isa isa();     // the one in use
+bool fuses();  // whether the processor, and so XLA's code, computes a * b + c with one rounding
 
 #if defined(JEDAX_X86)
-#define JEDAX_CHOSEN(function)                          \
+#define JEDAX_CHOSEN(function)                               \
   (jedax::isa() == jedax::kAvx512 ? function<jedax::kAvx512> \
    : jedax::isa() == jedax::kAvx2 ? function<jedax::kAvx2>   \
                                   : function<jedax::kBaseline>)

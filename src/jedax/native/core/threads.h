@@ -1,4 +1,4 @@
-// Runs one call on several threads of XLA.
+// Runs one call on several threads.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 
-#include "core/ffi.h"
 #include "core/queue.h"
 
 #if defined(__SSE2__)
@@ -16,9 +16,10 @@
 
 namespace jedax {
 
-// Calls `work` on this thread and on others, at most one thread for every `width` items, and returns when all items are
-// done. `work` takes items from the queue until none is left.
-inline void run_on_threads(ffi::ThreadPool& pool, int64_t count, int64_t width, std::function<void(Queue&)> work) {
+// Calls `work` on this thread and on others of a pool (`ffi::ThreadPool`), at most one thread for every `width` items,
+// and returns when all items are done. `work` takes items from the queue until none is left.
+template <class Pool>
+void run_on_threads(Pool& pool, int64_t count, int64_t width, std::function<void(Queue&)> work) {
   // A thread that starts too late finds no item and calls nothing: `work` may refer to variables of the caller.
   struct Shared {
     Queue queue;

@@ -48,8 +48,8 @@ ffi::Error read(const ffi::Dictionary& given, Settings& s) {
   return ffi::Error::Success();
 }
 
-// Runs the robots of a call. Leading dimensions before the last two come from `jax.vmap`: they are groups of robots, all
-// in the same walls.
+// Runs the robots of a call. Dimensions before the last two come from `jax.vmap`: they are groups of robots, all in the
+// same walls.
 ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genotypes, Floats segments,
                Floats laser_noise, Floats wheel_noise, bool records, Work work) {
   Settings settings;

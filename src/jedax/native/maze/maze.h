@@ -27,8 +27,8 @@ struct Settings {
   float largest;  // the largest half turn in one step
 };
 
-// A wall along an axis: `at` on the other one, from `low` to `high`. A beam meets it nearer than `reach` to `middle`; its
-// nearest point is at most `half` from there.
+// A wall along an axis: `at` on the other one, from `low` to `high`. A beam meets it nearer than `reach` to `middle`;
+// its nearest point is at most `half` from there.
 struct Straight {
   float at, low, high, middle, half, reach;
 };

@@ -17,7 +17,8 @@ ffi::Error bits(Words keys, ffi::Result<Words> out) {
   for (int64_t g = 0; g < groups; ++g) {
     const uint32_t* key = keys.typed_data() + 2 * g;
     for (int64_t begin = 0; begin < count; begin += kBlock) {
-      JEDAX_CHOSEN(fill)(key[0], key[1], uint64_t(begin), std::min(kBlock, count - begin), out->typed_data() + g * count + begin);
+      uint32_t* to = out->typed_data() + g * count + begin;
+      JEDAX_CHOSEN(fill)(key[0], key[1], uint64_t(begin), std::min(kBlock, count - begin), to);
     }
   }
   return ffi::Error::Success();

@@ -21,7 +21,7 @@ ffi::Error assign(Floats points, Floats centroids, Ints candidates, ffi::Span<co
                       shape.begin(),          int64_t(centroids.element_count()) / dimensions, dimensions,
                       candidates.dimensions().back()};
   // XLA fuses where the processor can, and which of two nearly equal distances is smaller depends on it.
-  JEDAX_CHOSEN(nearest)(search, fma(), points.typed_data(), int64_t(cells->element_count()), cells->typed_data());
+  JEDAX_CHOSEN(nearest)(search, fuses(), points.typed_data(), int64_t(cells->element_count()), cells->typed_data());
   return ffi::Error::Success();
 }
 
@@ -132,7 +132,8 @@ void insert(const Insertion& of, std::vector<int32_t>& winner, std::vector<int32
     of.stored[i] = true;
     of.stored_fitness[cell] = of.thresholds[cell] = of.fitness[i];
     of.improved_at[cell] = of.when;
-    std::memcpy(of.stored_genotypes + cell * of.params, of.genotypes + i * of.params, sizeof(float) * size_t(of.params));
+    std::memcpy(of.stored_genotypes + cell * of.params, of.genotypes + i * of.params,
+                sizeof(float) * size_t(of.params));
     std::memcpy(of.stored_descriptors + cell * of.dimensions, of.descriptor + i * of.dimensions,
                 sizeof(float) * size_t(of.dimensions));
   }

@@ -79,9 +79,9 @@ JEDAX_INLINE void nearest_of_each(const Search& search, const float* points, int
   if (i == count) return;
   float rest[kBlock * dimensions] = {};
   int32_t found[kBlock];
-  __builtin_memcpy(rest, points + i * dimensions, sizeof(float) * size_t((count - i) * dimensions));
+  __builtin_memcpy(rest, points + i * dimensions, sizeof(float) * (count - i) * dimensions);
   nearest_of_block<fused, dimensions>(search, rest, found);
-  __builtin_memcpy(cells + i, found, sizeof(int32_t) * size_t(count - i));
+  __builtin_memcpy(cells + i, found, sizeof(int32_t) * (count - i));
 }
 
 template <bool fused>
