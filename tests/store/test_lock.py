@@ -221,6 +221,6 @@ def test_settings_that_change_before_the_lock_is_had(tmp_path, small, arm, monke
         real(self)
 
     monkeypatch.setattr(RunDirectory, "lock", late)
-    with pytest.raises(jedax.JedaxError, match="expected the settings that were there when this command started, got others"):
+    with pytest.raises(jedax.JedaxError, match="the settings that were there when this command started, got others"):
         jedax.resume(tmp_path / "run", task=arm)
     jedax.resume(tmp_path / "run", task=arm)
