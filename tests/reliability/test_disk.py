@@ -60,7 +60,7 @@ def fill(path):
 
 
 def assert_goes_on(path, arm, whole):
-    run = jedax.resume(path, task=arm, figures=False)
+    run = jedax.resume(path, task=arm)
     assert_same_bits(run.repertoire, whole.repertoire)
     ours, theirs = without_seconds(run.rows), without_seconds(whole.rows)
     assert len(ours) == len(theirs)

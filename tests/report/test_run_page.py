@@ -144,7 +144,7 @@ def test_pareto_ranks_against_their_definition(page, run):
 
 def test_the_slider_plays_the_search_back(page, maze_run, run):
     page.select_option("#replica", "1")
-    loops = history.read(maze_run / history.FILE, run.cells.bounds).loops
+    loops = run.history.loops
     assert page.get_attribute("#loop", "max") == str(len(loops)) == "8"
     pictures = set()
     for place, loop in enumerate(loops):

@@ -8,12 +8,14 @@ import pytest
 
 import jedax
 from jedax.methods.registry import make_method
+from jedax.repertoire.cells import make_cells
 from jedax.store import history
 from jedax.store.directory import RunDirectory
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
 BATCH = 8
+CELLS = make_cells(((-1, -1), (1, 1)), 64)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def path(tmp_path_factory, guided, arm):
 
 @pytest.fixture(scope="module")
 def found(path):
-    return history.read(path / history.FILE, jedax.load(path).cells.bounds)
+    return jedax.load(path).history
 
 
 def rows_of(path):
@@ -62,7 +64,7 @@ def test_starts_are_the_stored_solutions_nearest_to_the_targets(guided, arm, tmp
     jedax.run(guided, arm, evaluations=BATCH * 12, seed=5, report_every=1, out=tmp_path / "run",
               callbacks=[lambda report: seen.append((report.evaluations, np.array(report.state.repertoire.descriptors),
                                                      np.array(report.state.repertoire.fitness)))])  # fmt: skip
-    found = history.read(tmp_path / "run" / history.FILE, arm.descriptor_bounds)
+    found = jedax.load(tmp_path / "run").history
     known = {evaluations: rest for evaluations, *rest in seen}
     for loop in found.loops:
         descriptors, fitness = known[loop.evaluations]
@@ -126,7 +128,7 @@ def test_snapshots_show_the_cells_filling(found, path):
 
 def test_other_methods_keep_their_cells_only(tmp_path, arm):
     config = jedax.run("map-elites", arm, evaluations=640, out=tmp_path / "run").config
-    found = history.read(tmp_path / "run" / history.FILE, arm.descriptor_bounds)
+    found = jedax.load(tmp_path / "run").history
     assert config.method == "map-elites"
     assert found.loops == ()
     assert len(found.snapshots) == 10
@@ -141,7 +143,7 @@ def test_long_runs_leave_out_loops(tmp_path, small, arm, monkeypatch):
     monkeypatch.setattr(history, "_MOST_LOOPS", 4)
     monkeypatch.setattr(history, "_MOST_SNAPSHOTS", 3)
     jedax.run(small, arm, evaluations=BATCH * 61, report_every=5, out=tmp_path / "run")
-    found = history.read(tmp_path / "run" / history.FILE, arm.descriptor_bounds)
+    found = jedax.load(tmp_path / "run").history
     assert found.every == 3
     assert [loop.evaluations for loop in found.loops] == [BATCH * (1 + 15 * n) for n in range(4)]
     assert [loop.until for loop in found.loops] == [BATCH * (6 + 15 * n) for n in range(4)]
@@ -184,7 +186,7 @@ def test_a_torn_or_foreign_line_is_left_out(path, tmp_path, found):
     shutil.copy(path / history.FILE, copy)
     with open(copy, "a") as file:
         file.write('[1]\nnonsense\n{"at":"start"')
-    again = history.read(copy, ((-1, -1), (1, 1)))
+    again = history.read(copy, CELLS, 2)
     assert len(again.loops) == len(found.loops)
 
 
@@ -192,17 +194,17 @@ def test_a_newer_format_is_refused(path, tmp_path):
     copy = tmp_path / history.FILE
     copy.write_text((path / history.FILE).read_text().replace('"format": 1', '"format": 2', 1))
     with pytest.raises(jedax.JedaxError, match=r"history.jsonl: format: expected the number 1, got 2; read it with"):
-        history.read(copy, ((-1, -1), (1, 1)))
+        history.read(copy, CELLS, 2)
 
 
 def test_a_damaged_line_is_said(path, tmp_path):
     copy = tmp_path / history.FILE
     copy.write_text((path / history.FILE).read_text().replace('"starts"', '"other"', 1))
     with pytest.raises(jedax.JedaxError, match=r"expected the history of a run, got KeyError\('starts'\)"):
-        history.read(copy, ((-1, -1), (1, 1)))
+        history.read(copy, CELLS, 2)
 
 
 def test_no_history(tmp_path):
-    assert history.read(tmp_path / history.FILE, ((0,), (1,))) is None
+    assert history.read(tmp_path / history.FILE, CELLS, 2) is None
     history.cut(tmp_path / history.FILE, 5)
     assert not (tmp_path / history.FILE).exists()

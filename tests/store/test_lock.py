@@ -81,7 +81,7 @@ def test_two_runs_of_one_process(tmp_path, small, arm):
     assert len(refused) == 4
     assert all(f"process {os.getpid()} on" in text for text in refused)
     assert not (tmp_path / "run" / FILE).exists()
-    jedax.resume(tmp_path / "run", task=arm, figures=False)
+    jedax.resume(tmp_path / "run", task=arm)
 
 
 def test_an_error_lets_go(tmp_path, small, arm):
@@ -221,6 +221,6 @@ def test_settings_that_change_before_the_lock_is_had(tmp_path, small, arm, monke
         real(self)
 
     monkeypatch.setattr(RunDirectory, "lock", late)
-    with pytest.raises(jedax.JedaxError, match="expected the settings that stood there a moment ago, got others"):
+    with pytest.raises(jedax.JedaxError, match="the settings that were there when this command started, got others"):
         jedax.resume(tmp_path / "run", task=arm)
     jedax.resume(tmp_path / "run", task=arm)

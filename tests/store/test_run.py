@@ -18,7 +18,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(path):
-    config = jedax.JediConfig(population=4, pool=2, generations=5, cells=64, gp_max_steps=5)
+    config = jedax.JediConfig(population=4, pool=2, generations=5, cells=64, gp_max_steps=5, targets="uniform")
     return jedax.run(config, "maze-a", evaluations=8 * 40, seed=4, replicas=2, report_every=10, out=path)
 
 

@@ -8,7 +8,6 @@ from typing import Literal
 
 from jedax.cli.options import Option, directory_of, parse
 from jedax.cli.run import nothing_to_save
-from jedax.store.directory import REEVALUATED
 
 _SECONDS_BETWEEN_LINES = 10.0
 _REEVALUATE = {
@@ -29,6 +28,7 @@ def reevaluate(arguments: list[str]) -> None:
     with nothing_to_save():
         from jedax.report import reevaluation
         from jedax.search.compile_cache import keep_compiled_programs
+        from jedax.store.directory import REEVALUATED
 
         keep_compiled_programs()
     found = reevaluation.reevaluate(directory, **values, note=_Lines())

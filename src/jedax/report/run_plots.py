@@ -73,7 +73,7 @@ def history_of(run: Run) -> History:
     Raises:
         JedaxError: It has none that can be read.
     """
-    found = None if run.path is None else history.read(run.path / history.FILE, run.cells.bounds)
+    found = run.history
     if found is None:
         raise fail(
             "run",

@@ -140,18 +140,7 @@ class Reevaluation:
 def sample_again(
     run: Run, samples: int = 128, seed: int = 0, cells: str = "all", note: Note = lambda share: None
 ) -> Reevaluation:
-    """Return new samples of the solutions of a run.
-
-    Args:
-        run: The run.
-        samples: Evaluations of each solution, at least 4; a task without noise gets 2.
-        seed: The seed of their random numbers, which no search draws.
-        cells: "all" elites, or only the "best" solution of each replica.
-        note: Called from time to time with the share that is done, 0 to 1.
-
-    Raises:
-        JedaxError: Too few samples, a negative seed, or an unknown choice of cells.
-    """
+    """Return new samples of the solutions of a run; for the arguments see `jedax.reevaluate`."""
     check_choice("cells", cells, ("all", "best"))
     for name, value, least in (("samples", samples, 4), ("seed", seed, 0)):
         if not least <= value < 2**31:

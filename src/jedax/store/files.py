@@ -1,7 +1,8 @@
 """Files that appear whole or not at all, and trees of arrays on disk.
 
 A tree of arrays is saved as a folder with one safetensors file and a JSON manifest that holds its checksum. Random keys
-are saved as their key data. Nothing that is read can run code.
+are saved as their key data. Nothing that is read can run code. Whatever reads raises a `CorruptError` if a file is
+missing, damaged, or of another format.
 """
 
 from __future__ import annotations
@@ -75,11 +76,7 @@ def _finite(value: Any) -> Any:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON.
-
-    Raises:
-        CorruptError: The file is missing or not JSON.
-    """
+    """Return the content of a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -99,9 +96,6 @@ def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> 
         arrays: Arrays by name.
         like: A tree of arrays, or of shapes and dtypes.
         prefix: Precedes each path in the names.
-
-    Raises:
-        CorruptError: An array is missing or has another shape or dtype.
     """
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     leaves = []
@@ -138,9 +132,6 @@ def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
     Args:
         path: The file.
         form: The format that the file should name, if it names any.
-
-    Raises:
-        CorruptError: The file is missing, not safetensors, or of another format.
     """
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load
@@ -184,11 +175,7 @@ def save_tree(folder: Path, tree: Any, facts: Mapping[str, Any]) -> None:
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """Return the facts in the manifest of a saved tree, and the checksum as "sha256".
-
-    Raises:
-        CorruptError: There is no manifest, or not one of this format.
-    """
+    """Return the facts in the manifest of a saved tree, and the checksum as "sha256"."""
     try:
         manifest = read_json(folder / _MANIFEST)
     except CorruptError as error:
@@ -203,11 +190,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 
 def read_tree(folder: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a saved tree by their path.
-
-    Raises:
-        CorruptError: A file is missing, or its checksum is not that of the manifest.
-    """
+    """Return the arrays of a saved tree by their path, after a check of the checksum."""
     sha256 = read_facts(folder)["sha256"]
     try:
         found = hashlib.sha256((folder / _TENSORS).read_bytes()).hexdigest()
@@ -221,11 +204,7 @@ def read_tree(folder: Path) -> dict[str, np.ndarray]:
 
 
 def load_tree(folder: Path, like: Any) -> Any:
-    """Return a saved tree, with the structure of `like`.
-
-    Raises:
-        CorruptError: A checksum, a name, a shape or a dtype is not the expected one.
-    """
+    """Return a saved tree, with the structure, shapes and dtypes of `like`."""
     arrays = read_tree(folder)
     known = {jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(like)[0]}
     if strange := sorted(set(arrays) ^ known):

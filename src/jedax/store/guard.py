@@ -43,9 +43,6 @@ def check_plain(folder: Path, is_ours: Callable[[str], bool], unread: str) -> No
         folder: The directory of the run.
         is_ours: Whether a run reads or writes the file or folder of that name in it.
         unread: A folder of it whose content jedax never reads or writes; it may hold links.
-
-    Raises:
-        JedaxError: A file or folder of the run is neither a plain file nor a plain folder.
     """
     waiting = [folder]
     while waiting:
@@ -70,11 +67,7 @@ def check_plain(folder: Path, is_ours: Callable[[str], bool], unread: str) -> No
 
 
 def check_facts(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Check the facts of a checkpoint.
-
-    Raises:
-        CorruptError: A fact is missing, or has another type or range.
-    """
+    """Check the names, types and ranges of the facts of a checkpoint."""
     try:
         wrong = "" if folder.name == f"{_Facts.model_validate(facts).evaluations:012d}" else "evaluations"
     except ValidationError as error:
@@ -87,11 +80,7 @@ def check_facts(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def check_summary(path: Path, summary: Any) -> None:
-    """Check the content of summary.json.
-
-    Raises:
-        JedaxError: It is not the outcome of a run.
-    """
+    """Check that the content of summary.json is the outcome of a run."""
     try:
         _Summary.model_validate(summary)
     except ValidationError:

@@ -25,6 +25,7 @@ import numpy as np
 
 from jedax.errors import fail
 from jedax.methods.base import Method
+from jedax.repertoire.cells import Cells
 from jedax.store import files
 from jedax.store.packing import pack, unpack
 from jedax.types import Float
@@ -96,13 +97,6 @@ class History:
     loops: tuple[Loop, ...]
     snapshots: tuple[Snapshot, ...]
     every: int
-
-    def fits(self, replicas: int, num_cells: int) -> bool:
-        """Return whether the arrays are those of a run with these numbers of replicas and cells."""
-        arrays = [loop.gp_mean for loop in self.loops] + [kept.fitness for kept in self.snapshots]
-        return all(len(loop.targets) == replicas for loop in self.loops) and all(
-            array is None or array.shape == (replicas, num_cells) for array in arrays
-        )
 
 
 class Recorder:
@@ -229,15 +223,16 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield line, row
 
 
-def read(path: Path, bounds: tuple) -> History | None:
+def read(path: Path, cells: Cells, replicas: int) -> History | None:
     """Return a history; None if there is none.
 
     Args:
         path: The file.
-        bounds: `(lows, highs)` of the descriptor box.
+        cells: The cells of the run.
+        replicas: The number of replicas of the run.
 
     Raises:
-        JedaxError: The file has another format, or its lines are not those of a history.
+        JedaxError: The file has another format, or is not the history of such a run.
     """
     if not path.exists():
         return None
@@ -252,13 +247,13 @@ def read(path: Path, bounds: tuple) -> History | None:
             remedy="read it with the version of jedax that wrote it",
         )
     try:
-        return _history(rows, bounds)
-    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        return _history(rows, cells, replicas)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise fail(str(path), expected="the history of a run", received=repr(error), remedy="remove the file") from None
 
 
-def _history(rows: list[dict[str, Any]], bounds: tuple) -> History:
-    lows, highs = (np.asarray(bound, float) for bound in bounds)
+def _history(rows: list[dict[str, Any]], cells: Cells, replicas: int) -> History:
+    lows, highs = (np.asarray(bound, float) for bound in cells.bounds)
 
     def places(values: Any) -> np.ndarray:
         return lows + np.array(values, float) / _UNIT * (highs - lows)
@@ -282,25 +277,20 @@ def _history(rows: list[dict[str, Any]], bounds: tuple) -> History:
             gp_mean=_unpacked(row.get("gp_mean")),
             gp_std=_unpacked(row.get("gp_std")),
         ))  # fmt: skip
-    snapshots = [(row["evaluations"], _unpacked(row["fitness"])) for row in rows if row["at"] == "cells"]
-    kept = tuple(Snapshot(int(at), fitness) for at, fitness in snapshots if fitness is not None)
-    _check_shapes(loops, kept, len(lows))
-    return History(tuple(loops), kept, int(rows[0].get("every", 1)))
-
-
-def _check_shapes(loops: list[Loop], snapshots: tuple[Snapshot, ...], num_descriptors: int) -> None:
-    """Check that all loops have the same replicas and ES, and all snapshots the same replicas and cells."""
+    packed = [(int(row["evaluations"]), row["fitness"]) for row in rows if row["at"] == "cells"]
+    snapshots = [Snapshot(at, _unpacked(fitness)) for at, fitness in packed if fitness is not None]  # type: ignore[arg-type]
+    wanted = [(snapshot.fitness, (replicas, cells.num_cells)) for snapshot in snapshots]
     for loop in loops:
-        shape = loops[0].targets.shape
-        wanted = [(places, shape) for places in (loop.targets, loop.starts, loop.ends)]
-        wanted += [(fitness, shape[:2]) for fitness in (loop.start_fitness, loop.end_fitness)]
-        wanted += [(values, shape[:1]) for values in (loop.alpha, *loop.gp.values())]
-        fits = all(array is None or array.shape == expected for array, expected in wanted)
-        if not fits or shape[2:] != (num_descriptors,) or (loop.gp_mean is None) != (loop.gp_std is None):
-            raise ValueError(f"another shape in the loop at {loop.evaluations} evaluations")
-    values = [array for loop in loops for array in (loop.gp_mean, loop.gp_std)] + [kept.fitness for kept in snapshots]
-    if len({array.shape for array in values if array is not None}) > 1:
-        raise ValueError("snapshots of several shapes")
+        pool = len(loops[0].start_fitness[0])
+        wanted += [(places, (replicas, pool, len(lows))) for places in (loop.targets, loop.starts, loop.ends)]
+        wanted += [(fitness, (replicas, pool)) for fitness in (loop.start_fitness, loop.end_fitness)]
+        wanted += [(values, (replicas,)) for values in (loop.alpha, *loop.gp.values())]
+        wanted += [(values, (replicas, cells.num_cells)) for values in (loop.gp_mean, loop.gp_std)]
+    if any(array is not None and array.shape != shape for array, shape in wanted):
+        raise ValueError("the replicas, cells or descriptors of another run")
+    if any((loop.gp_mean is None) != (loop.gp_std is None) for loop in loops):
+        raise ValueError("a mean without a standard deviation")
+    return History(tuple(loops), tuple(snapshots), int(rows[0].get("every", 1)))
 
 
 def _unpacked(values: Any) -> np.ndarray | None:

@@ -1,4 +1,7 @@
-"""The file `metrics.csv`: a running search adds rows, a resumed one cuts those after its checkpoint."""
+"""The file `metrics.csv`: a running search adds rows, a resumed one cuts those after its checkpoint.
+
+All functions raise a `JedaxError` if the file is damaged.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,7 @@ def add(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def cut(path: Path, evaluations: int) -> None:
-    """Remove the rows after `evaluations` and an incomplete last line; remove the file if no row is left.
-
-    Raises:
-        JedaxError: The file is damaged.
-    """
+    """Remove the rows after `evaluations` and an incomplete last line; remove the file if no row is left."""
     if not path.exists():
         return
     try:
@@ -48,11 +47,7 @@ def cut(path: Path, evaluations: int) -> None:
 
 
 def read(path: Path) -> list[dict[str, float]]:
-    """Return the rows, without an incomplete last line; unknown values are NaN, a missing file has no rows.
-
-    Raises:
-        JedaxError: The file is damaged.
-    """
+    """Return the rows, without an incomplete last line; unknown values are NaN, a missing file has no rows."""
     if not path.exists():
         return []
     try:

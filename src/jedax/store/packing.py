@@ -36,11 +36,7 @@ def pack(values: ArrayLike) -> dict[str, Any]:
 
 
 def unpack(packed: Mapping[str, Any]) -> np.ndarray:
-    """Return the numbers that `pack` was given, `(n,)`.
-
-    Raises:
-        ValueError: The value is not one that `pack` returns.
-    """
+    """Return the numbers that `pack` was given, `(n,)`; a `ValueError` refuses anything else."""
     try:
         codes = np.frombuffer(base64.b64decode(packed["data"], validate=True), "<u2")
         if packed["low"] is None:

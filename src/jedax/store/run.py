@@ -125,7 +125,7 @@ class Run:
         Raises:
             JedaxError: The file is damaged.
         """
-        return None if self.path is None else _read_history(self.path, self.cells, self.replicas)
+        return None if self.path is None else history.read(self.path / history.FILE, self.cells, self.replicas)
 
     @property
     def best_replica(self) -> int:
@@ -211,18 +211,11 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -
     about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {}, False)
     recorded: dict[str, Any] = {}
     if partial and saved["cells"] is not None:
-        read = functools.partial(_read_history, directory.path, saved["cells"], config.run.replicas)
+        read = functools.partial(history.read, directory.path / history.FILE, saved["cells"], config.run.replicas)
         recorded["history"] = part(history.FILE, "The search cannot be played back", read, None)
     found = Run(config, task, **saved, rows=rows, summary=summary, path=directory.path, environment=about,  # type: ignore[arg-type]
                 missing=tuple(missing) if partial else ())  # fmt: skip
     vars(found).update(recorded)
-    return found
-
-
-def _read_history(folder: Path, cells: Cells, replicas: int) -> History | None:
-    found = history.read(folder / history.FILE, cells.bounds)
-    if found is not None and not found.fits(replicas, cells.num_cells):
-        raise JedaxError(f"{folder / history.FILE} is of another run.")
     return found
 
 
