@@ -77,7 +77,7 @@ def insertions(seconds: float) -> Iterator[Row]:
     """Yield rows on adding 1,024 solutions to a repertoire, beside pyribs."""
     from jedax.bench.speed import repertoire
 
-    for figure in repertoire(seconds):
+    for figure in (repertoire(cells, seconds) for cells in (1024, 10_000)):
         ratio = figure.ratios.get("pyribs")
         reached = (
             "pyribs is not installed" if ratio is None else f"{ratio:.0f} x ({figure.per_second:,.0f} solutions/s)"

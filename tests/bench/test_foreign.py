@@ -64,6 +64,7 @@ def test_other_columns_and_orders_are_fine(tmp_path):
         (HEAD + "es,arm,0,10,-1,0.1\nes,arm,0,20,-2,0.1\n", "es on arm, seed 0: max_fitness: expected the best so "
                                                              "far, which never falls, got -2 after -1"),
         (HEAD + 'es,arm,0,10,"-1,0.1\n', "expected a CSV file"),
+        (HEAD + "es,arm,0,10,-1,0.1,7\n", "expected a CSV file"),
     ],
 )  # fmt: skip
 def test_bad_files(tmp_path, text, message):

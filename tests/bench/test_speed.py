@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jedax.bench import peers, speed
-from jedax.bench.speed import Figure
+from jedax.bench.speed import Speed
 from jedax.cli import main
 
 
@@ -22,7 +22,7 @@ def check(figures, part, names=()):
 
 
 def test_ratios():
-    assert Figure("es", "x", 6.0, "generations", {"slow": 2.0, "fast": 12.0}).ratios == {"slow": 3.0, "fast": 0.5}
+    assert Speed("es", "x", 6.0, "generations", {"slow": 2.0, "fast": 12.0}).ratios == {"slow": 3.0, "fast": 0.5}
 
 
 def test_time_in_loop_counts_one_turn():
@@ -38,25 +38,25 @@ def test_time_in_loop_counts_one_turn():
 
 
 def test_simulator():
-    found = list(speed.simulator(0.0, mazes=("maze-a",), batches=(8,)))
+    found = [speed.simulator("maze-a", 8, 0.0)]
     assert check(found, "simulator", ["JAX alone"]) == ["maze-a, batch 8"]
 
 
 def test_repertoire():
-    found = list(speed.repertoire(0.0, cells=(64,), batch=16, params=3))
+    found = [speed.repertoire(64, 0.0, batch=16, params=3)]
     assert check(found, "repertoire", ["pyribs"]) == ["add 16 to 64 cells, 3 parameters"]
 
 
 def test_es():
-    assert len(check(list(speed.es(0.0, params=(5, 9), population=6)), "es", ["NumPy", "cma"])) == 2
+    check([speed.es(5, 0.0, population=6)], "es", ["NumPy", "cma"])
 
 
 def test_nothing_beside():
-    assert [figure.others for figure in speed.es(0.0, params=(5,), population=6, compare=False)] == [{}]
+    assert speed.es(5, 0.0, population=6, compare=False).others == {}
 
 
 def test_runs():
-    found = list(speed.runs(0.0, methods=("map-elites",), evaluations=640, replicas=2, offspring=32, cells=64))
+    found = list(speed.runs("map-elites", 640, 2, offspring=32, cells=64))
     assert check(found, "run")[1] == "map-elites, maze-a, 2 seeds of 1,000 in one program"
 
 
@@ -73,7 +73,7 @@ def test_numpy_gp_finds_the_optimum():
 
 
 def test_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(speed.PARTS, "es", lambda seconds: speed.es(seconds, params=(5,), population=6))
+    monkeypatch.setitem(speed.PARTS, "es", lambda seconds: [speed.es(5, seconds, population=6)])
     main(["doctor", "--speed", "--only", "es", "--seconds", "0", "--json", str(tmp_path / "out.json")])
     printed = capsys.readouterr().out
     assert "sep-cma-es, 5 parameters, population 6" in printed

@@ -7,10 +7,9 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jedax.bench.trials import is_finished, seeds_of
-from jedax.errors import fail
+from jedax.errors import JedaxError, fail
 from jedax.store.directory import RunDirectory
 
 _RUN = re.compile(r"seeds-\d+-\d+")
@@ -43,29 +42,26 @@ def collect(sources: Sequence[str | Path], out: str | Path) -> Collected:
             seed; in this last case nothing has been copied.
     """
     out = Path(out)
-    held = {_place(path): path for path in _runs_below(out) if is_finished(path)}
+    held = {_place(run): run for run in _runs_below(out) if is_finished(run)}
     found, unfinished = dict(held), []
     for source in map(Path, sources):
-        paths = _runs_below(source)
-        if not paths:
+        runs = _runs_below(source)
+        if not runs:
             raise fail(
                 "collect",
                 expected="directories with runs of a bench",
                 received=f"none below {source}",
                 remedy="name the --out of the commands that ran",
             )
-        for path in paths:
-            if not is_finished(path):
-                unfinished.append(path)
-                continue
-            known = found.setdefault(_place(path), path)
-            if known.resolve() != path.resolve() and _settings(known) != _settings(path):
-                raise _conflict("the same settings", f"{known} and {path}")
-    _check_trials(found)
+        for run in runs:
+            if is_finished(run):
+                _add(run, found)
+            else:
+                unfinished.append(run)
     new = [place for place in found if place not in held]
     for place in new:
         _copy(found[place], out / place)
-    return Collected(tuple(new), tuple(held), tuple(path for path in unfinished if _place(path) not in found))
+    return Collected(tuple(new), tuple(held), tuple(run for run in unfinished if _place(run) not in found))
 
 
 def _runs_below(folder: Path) -> list[Path]:
@@ -74,26 +70,28 @@ def _runs_below(folder: Path) -> list[Path]:
     return sorted(run for run in runs if not any(part.startswith(".") for part in run.relative_to(folder).parts))
 
 
-def _place(path: Path) -> str:
-    return "/".join(path.absolute().parts[-3:])
+def _place(run: Path) -> str:
+    return "/".join(run.absolute().parts[-3:])
 
 
-def _check_trials(found: dict[str, Path]) -> None:
-    """Raise a `JedaxError` if runs of a trial share a seed or differ in another setting."""
-    known: dict[str, Path] = {}
-    seeds: dict[tuple[str, int], Path] = {}
-    for place, path in found.items():
-        trial = place.rpartition("/")[0]
-        first = known.setdefault(trial, path)
-        if _settings(first, seeds=False) != _settings(path, seeds=False):
-            raise _conflict("the same settings", f"{first} and {path}")
-        for seed in seeds_of(RunDirectory.open(path).read_config()):
-            other = seeds.setdefault((trial, seed), path)
-            if other is not path:
-                raise _conflict("each seed once", f"seed {seed} in {other} and in {path}")
+def _add(run: Path, found: dict[str, Path]) -> None:
+    """Add a run under its place, unless it is there; raise a `JedaxError` if it does not fit the runs of its trial."""
+    place, config = _place(run), RunDirectory.open(run).read_config()
+    for other_place, other in found.items():
+        if Path(other_place).parent != Path(place).parent:
+            continue
+        theirs = RunDirectory.open(other).read_config()
+        seeds = set() if place == other_place else {"seed", "replicas"}
+        ours, others = (one.model_dump(exclude={"run": seeds}) for one in (config, theirs))
+        if ours != others:
+            raise _conflict("the same settings", f"{other} and {run}")
+        shared = set(seeds_of(config)).intersection(seeds_of(theirs))
+        if shared and place != other_place:
+            raise _conflict("each seed once", f"seed {min(shared)} in {other} and in {run}")
+    found.setdefault(place, run)
 
 
-def _conflict(expected: str, received: str) -> Exception:
+def _conflict(expected: str, received: str) -> JedaxError:
     expected = f"runs of a trial with {expected}"
     return fail("collect", expected=expected, received=received, remedy="leave one of them out")
 
@@ -110,8 +108,3 @@ def _copy(run: Path, target: Path) -> None:
         shutil.rmtree(arriving, ignore_errors=True)
         expected = "a directory that can be written"
         raise fail(str(target), expected=expected, received=error, remedy="give the same command again") from None
-
-
-def _settings(path: Path, *, seeds: bool = True) -> dict[str, Any]:
-    left_out = {} if seeds else {"run": {"seed", "replicas"}}
-    return RunDirectory.open(path).read_config().model_dump(exclude=left_out)

@@ -11,11 +11,13 @@ treated like it: results named `jedi-x` are those of a JEDi.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
+from pandas.errors import ParserWarning
 
 from jedax.bench.records import Record, curve_of
 from jedax.errors import fail
@@ -77,9 +79,10 @@ def _read_texts(path: Path) -> Any:
     """Return the file's rows as a table of texts, indexed by line."""
     texts: Any
     try:
-        texts = pandas.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
-                                skip_blank_lines=False)  # fmt: skip
-    except (OSError, ValueError) as error:  # errors of pandas are ValueErrors
+        with warnings.catch_warnings(action="error", category=ParserWarning):  # rows longer than the header
+            texts = pandas.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
+                                    skip_blank_lines=False)  # fmt: skip
+    except (OSError, ValueError, ParserWarning) as error:  # errors of pandas are ValueErrors
         raise fail(str(path), expected="a CSV file", received=error, remedy="check the file") from None
     missing = [column for column in COLUMNS if column not in texts]
     if missing:

@@ -6,7 +6,6 @@ inside a compiled loop, as in a search, or as whole runs.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +33,7 @@ _TURNS = 16
 
 
 @dataclass(frozen=True)
-class Figure:
+class Speed:
     """One measured speed.
 
     Attributes:
@@ -77,58 +76,37 @@ def time_in_loop(body: Callable[[Array, Any], Any], start: Any, seconds: float, 
     return best_time(lambda: loop(start), seconds) / turns
 
 
-def simulator(
-    seconds: float, mazes: tuple[str, ...] = MAZES, batches: tuple[int, ...] = (64, 4096), compare: bool = True
-) -> Iterator[Figure]:
-    """Yield evaluations of random controllers in mazes per second; beside JAX alone and Kheperax."""
-    for maze, batch in itertools.product(mazes, batches):
-        others = ("JAX alone", "Kheperax") if batch == min(batches) else ("JAX alone",)
-        yield _simulate(maze, batch, seconds, others if compare else ())
+def _rates(makers: Mapping[str, Callable[[], peers.Call | None]], count: float, seconds: float) -> dict[str, float]:
+    """Return the speeds of the others that are installed."""
+    calls = {name: make_call() for name, make_call in makers.items()}
+    return {name: count / best_time(call, seconds) for name, call in calls.items() if call is not None}
 
 
-def _simulate(maze: str, batch: int, seconds: float, who: tuple[str, ...]) -> Figure:
+def simulator(maze: str, batch: int, seconds: float, *, compare: bool = True) -> Speed:
+    """Return evaluations of random controllers in a maze per second; beside JAX alone and, for 64, Kheperax."""
     task: Any = make(maze)
     keys = jax.random.split(jax.random.key(0), batch)
     rows = jax.jit(jax.vmap(task.init))(keys)
     # The input of each turn depends on the output of the last, so that the compiler cannot move work out of the loop.
     took = time_in_loop(lambda _, rows: rows + 0 * task.evaluate_batch(keys[0], rows).fitness[0], rows, seconds)
     in_jax = jax.jit(task.evaluate_in_jax)
-    calls: dict[str, peers.Call | None] = {"JAX alone": lambda: in_jax(keys, rows).fitness}
-    if "Kheperax" in who:
-        calls["Kheperax"] = peers.kheperax(task, np.asarray(rows))
-    others = _rates(calls, who, batch, seconds)
-    return Figure("simulator", f"{maze}, batch {batch:,}", batch / took, "evaluations", others)
+    makers: dict[str, Callable[[], peers.Call | None]] = {"JAX alone": lambda: lambda: in_jax(keys, rows).fitness}
+    if batch <= 64:
+        makers["Kheperax"] = lambda: peers.kheperax(task, np.asarray(rows))
+    others = _rates(makers if compare else {}, batch, seconds)
+    return Speed("simulator", f"{maze}, batch {batch:,}", batch / took, "evaluations", others)
 
 
-def _rates(
-    calls: Mapping[str, Callable[[], Any] | None], who: tuple[str, ...], count: float, seconds: float
-) -> dict[str, float]:
-    """Return the speeds of the wanted others that are installed."""
-    wanted = {name: call for name, call in calls.items() if name in who and call is not None}
-    return {name: count / best_time(call, seconds) for name, call in wanted.items()}
-
-
-def repertoire(
-    seconds: float,
-    cells: tuple[int, ...] = (1024, 10_000),
-    batch: int = 1024,
-    params: int = PARAMS,
-    compare: bool = True,
-) -> Iterator[Figure]:
-    """Yield solutions added to a repertoire per second; beside the insertion in JAX and pyribs.
+def repertoire(cells: int, seconds: float, *, batch: int = 1024, params: int = PARAMS, compare: bool = True) -> Speed:
+    """Return solutions added to a repertoire per second; beside the insertion in JAX and pyribs.
 
     All start empty and get the same batches in the same order.
     """
-    for number in cells:
-        yield _add(number, batch, params, seconds, ("insertion in JAX", "pyribs") if compare else ())
-
-
-def _add(number: int, batch: int, params: int, seconds: float, who: tuple[str, ...]) -> Figure:
     random = np.random.default_rng(0)
     genotypes = random.standard_normal((batch, params), np.float32)
     fitness = random.uniform(size=(_TURNS, batch)).astype(np.float32)
     descriptors = random.uniform(size=(_TURNS, batch, 2)).astype(np.float32)
-    layout = Cells(random.uniform(size=(number, 2)).astype(np.float32), UNIT)
+    layout = Cells(random.uniform(size=(cells, 2)).astype(np.float32), UNIT)
     given = jnp.asarray(genotypes), jnp.asarray(fitness), jnp.asarray(descriptors)
 
     def program(natively: bool) -> Callable[[], Any]:
@@ -151,23 +129,17 @@ def _add(number: int, batch: int, params: int, seconds: float, who: tuple[str, .
         return call
 
     count = _TURNS * batch
-    calls: dict[str, peers.Call | None] = {"insertion in JAX": program(natively=False)}
-    if "pyribs" in who:
-        calls["pyribs"] = peers.pyribs(layout.centroids, genotypes, fitness, descriptors)
-    what = f"add {batch:,} to {number:,} cells" + f", {params:,} parameters" * (params != PARAMS)
+    what = f"add {batch:,} to {cells:,} cells" + f", {params:,} parameters" * (params != PARAMS)
     took = best_time(program(natively=True), seconds)
-    return Figure("repertoire", what, count / took, "solutions", _rates(calls, who, count, seconds))
+    makers = {
+        "insertion in JAX": lambda: program(natively=False),
+        "pyribs": lambda: peers.pyribs(layout.centroids, genotypes, fitness, descriptors),
+    }
+    return Speed("repertoire", what, count / took, "solutions", _rates(makers if compare else {}, count, seconds))
 
 
-def es(
-    seconds: float, params: tuple[int, ...] = (PARAMS, 10_000), population: int = 64, compare: bool = True
-) -> Iterator[Figure]:
-    """Yield generations per second of Sep-CMA-ES; beside NumPy and cma."""
-    for number in params:
-        yield _evolve(number, population, seconds, ("NumPy", "cma") if compare else ())
-
-
-def _evolve(params: int, population: int, seconds: float, who: tuple[str, ...]) -> Figure:
+def es(params: int, seconds: float, *, population: int = 64, compare: bool = True) -> Speed:
+    """Return generations of Sep-CMA-ES per second; beside NumPy and cma."""
     strategy = make_strategy("sep-cma-es", population=population)
     key = native_random.native_keys(jax.random.key(0))
 
@@ -176,21 +148,16 @@ def _evolve(params: int, population: int, seconds: float, who: tuple[str, ...]) 
         return strategy.tell(key, state, genotypes, -jnp.square(genotypes[:, :8]).sum(axis=1))
 
     took = time_in_loop(generation, strategy.init(key, jnp.zeros(params)), seconds)
-    calls: dict[str, peers.Call | None] = {}
-    if who:
-        calls = {"NumPy": peers.numpy_sep_cma_es(params, population), "cma": peers.cma(params, population)}
+    makers = {
+        "NumPy": lambda: peers.numpy_sep_cma_es(params, population),
+        "cma": lambda: peers.cma(params, population),
+    }
     what = f"sep-cma-es, {params:,} parameters, population {population}"
-    return Figure("es", what, 1 / took, "generations", _rates(calls, who, 1, seconds))
+    return Speed("es", what, 1 / took, "generations", _rates(makers if compare else {}, 1, seconds))
 
 
-def gp(seconds: float, rows: tuple[int, ...] = (256, 1024)) -> Iterator[Figure]:
-    """Yield fits per second of the weighted GP's hyperparameters; beside SciPy's L-BFGS-B on NumPy."""
-    for number in rows:
-        with one_blas_thread():
-            yield _fit(number, seconds)
-
-
-def _fit(rows: int, seconds: float) -> Figure:
+def gp(rows: int, seconds: float) -> Speed:
+    """Return fits of the weighted GP's hyperparameters per second; beside SciPy's L-BFGS-B on NumPy."""
     random = np.random.default_rng(0)
     settings = GPSettings()
     x = random.uniform(size=(rows, 2)).astype(np.float32)
@@ -198,55 +165,47 @@ def _fit(rows: int, seconds: float) -> Figure:
     counts = random.integers(1, 50, rows).astype(np.int32)
     data = GPData(jnp.asarray(x), jnp.asarray(fitness), jnp.asarray(counts), jnp.ones(rows, bool))
     program = jax.jit(lambda data: fit(settings, settings.initial_hyperparameters(), data).hyperparameters)
-    took = best_time(lambda: program(data), seconds)
-    others = {"NumPy": 1 / best_time(peers.numpy_gp(x, fitness, counts), seconds)}
-    return Figure("gp", f"fit, {rows:,} rows", 1 / took, "fits", others)
+    with one_blas_thread():
+        took = best_time(lambda: program(data), seconds)
+        others = _rates({"NumPy": lambda: peers.numpy_gp(x, fitness, counts)}, 1, seconds)
+    return Speed("gp", f"fit, {rows:,} rows", 1 / took, "fits", others)
 
 
-def runs(
-    seconds: float,
-    methods: tuple[str, ...] = ("jedi", "map-elites"),
-    evaluations: int = 100_000,
-    replicas: int = 20,
-    **settings: Any,
-) -> Iterator[Figure]:
-    """Yield evaluations per second of whole runs on maze A, and of many seeds in one program beside one after another.
+def runs(method: str, evaluations: int = 100_000, replicas: int = 20, **settings: Any) -> Iterator[Speed]:
+    """Yield evaluations per second of a whole run on maze A, and of many seeds in one program beside one by one."""
 
-    Each run is done twice and the second one counts, whose programs are compiled. `seconds` is not used.
-    """
-    for method in methods:
-        one = _rate(method, evaluations, 1, settings)
-        yield Figure("run", f"{method}, maze-a, {evaluations:,} evaluations", one, "evaluations", {})
-        share = max(evaluations // replicas, 1_000)
-        many = _rate(method, share, replicas, settings)
-        few = _rate(method, share, 1, settings)
-        what = f"{method}, maze-a, {replicas} seeds of {share:,} in one program"
-        yield Figure("run", what, many, "evaluations", {"one by one": few})
+    def rate(evaluations: int, replicas: int) -> float:
+        for _ in range(2):  # the second run counts, whose programs are compiled
+            found = run(method, "maze-a", evaluations=evaluations, replicas=replicas, **settings)
+        return found.summary["evaluations_per_second"]
+
+    one = rate(evaluations, 1)
+    yield Speed("run", f"{method}, maze-a, {evaluations:,} evaluations", one, "evaluations", {})
+    share = max(evaluations // replicas, 1_000)
+    many = rate(share, replicas)
+    what = f"{method}, maze-a, {replicas} seeds of {share:,} in one program"
+    yield Speed("run", what, many, "evaluations", {"one by one": rate(share, 1)})
 
 
-def _rate(method: str, evaluations: int, replicas: int, settings: dict[str, Any]) -> float:
-    for _ in range(2):
-        found = run(method, "maze-a", evaluations=evaluations, replicas=replicas, **settings)
-    return found.summary["evaluations_per_second"]
-
-
-PARTS: dict[str, Callable[[float], Iterator[Figure]]] = {
-    "simulator": simulator,
-    "repertoire": repertoire,
-    "es": es,
-    "gp": gp,
-    "run": runs,
+PARTS: dict[str, Callable[[float], Iterator[Speed]]] = {
+    "simulator": lambda seconds: (simulator(maze, batch, seconds) for maze in MAZES for batch in (64, 4096)),
+    "repertoire": lambda seconds: (repertoire(cells, seconds) for cells in (1024, 10_000)),
+    "es": lambda seconds: (es(params, seconds) for params in (PARAMS, 10_000)),
+    "gp": lambda seconds: (gp(rows, seconds) for rows in (256, 1024)),
+    "run": lambda seconds: (speed for method in ("jedi-uniform", "map-elites") for speed in runs(method)),
 }
 """The parts that can be measured, by name."""
 
 
-def growth(seconds: float) -> Iterator[Figure]:
+def growth(seconds: float) -> Iterator[Speed]:
     """Yield the speed of each part at growing sizes (cells, batch, parameters), without others."""
-    for number in (256, 1024, 4096, 16_384, 65_536):
-        yield from repertoire(seconds, cells=(number,), compare=False)
+    for cells in (256, 1024, 4096, 16_384, 65_536):
+        yield repertoire(cells, seconds, compare=False)
     for batch in (64, 512, 4096, 65_536):
-        yield from repertoire(seconds, cells=(1024,), batch=batch, compare=False)
-    yield from simulator(seconds, mazes=("maze-a",), batches=(64, 512, 4096, 65_536), compare=False)
-    yield from es(seconds, params=(PARAMS, 1_000, 10_000, 100_000, 1_000_000), population=16, compare=False)
+        yield repertoire(1024, seconds, batch=batch, compare=False)
+    for batch in (64, 512, 4096, 65_536):
+        yield simulator("maze-a", batch, seconds, compare=False)
     for params in (PARAMS, 1_000, 10_000, 100_000, 1_000_000):
-        yield from repertoire(seconds, cells=(64,), batch=16, params=params, compare=False)
+        yield es(params, seconds, population=16, compare=False)
+    for params in (PARAMS, 1_000, 10_000, 100_000, 1_000_000):
+        yield repertoire(64, seconds, batch=16, params=params, compare=False)
