@@ -27,12 +27,11 @@ from jedax.search.engines import Engine
 from jedax.search.programs import forget_programs, programs_for
 from jedax.search.progress import Progress
 from jedax.search.tracking import Tracker
-from jedax.store import run as results
 from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.lock import LockedError
 from jedax.tasks.host import HostTask
-from jedax.tasks.registry import is_elsewhere, is_maze_file, task_entry
+from jedax.tasks.registry import task_entry, task_of, title_of
 
 # A run needs its state about three times: donated buffers, a checkpoint, the final arrays.
 _COPIES_OF_STATE = 3
@@ -82,7 +81,7 @@ class Job:
 
     def job(self, figures: str | None, track: Sequence[str | Tracker]) -> engines.Job:
         """Return the run as a job for an engine."""
-        uses_workers = isinstance(results.task_of(self.config), HostTask)
+        uses_workers = isinstance(task_of(self.config.task, self.config.task_config), HostTask)
         arguments = {"settings": self.config.dump(), "figures": figures, "track": tuple(track)}
         return engines.Job(self.cell.name, self.path, f"{__name__}:run_cell", arguments, uses_workers)
 
@@ -99,7 +98,7 @@ def cells_of(grid: Grid, folder: Path, engine: Engine) -> list[Cell]:
     for task in grid.tasks:
         settings = _settings(task, engine)
         for entry in grid.entries:
-            path = folder / slug(Path(task).stem if is_maze_file(task) else task) / slug(entry.label)
+            path = folder / slug(title_of(task)) / slug(entry.label)
             if path in cells:
                 raise fail(
                     "methods",
@@ -114,10 +113,8 @@ def cells_of(grid: Grid, folder: Path, engine: Engine) -> list[Cell]:
 def _settings(task: str, engine: Engine) -> Any:
     """Return a task's settings as its runs have them, measured bounds included."""
     settings = task_entry(task).config()
-    if not is_elsewhere(task):
-        return settings
     config = FullConfig(task=task, task_config=settings)
-    return host.settled(config, results.task_of(config), lambda message: None, engine)[0].task_config
+    return host.settled(config, task_of(task, settings), lambda message: None, engine)[0].task_config
 
 
 def _config(task: str, settings: Any, entry: Entry, evaluations: int | None) -> FullConfig:
@@ -220,7 +217,7 @@ def parts_of(job: Job, memory: int | None) -> list[Job]:
 
 def replicas_that_fit(config: FullConfig, memory: int | None) -> int:
     """Return how many replicas of a run there is memory for, in bytes, at least 1."""
-    task = results.task_of(config)
+    task = task_of(config.task, config.task_config)
     programs = programs_for(method_of(config, task), task, 1)
     like = programs.shapes(replica_roots(0, 1), jax.ShapeDtypeStruct((0, task.num_params), np.float32))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))

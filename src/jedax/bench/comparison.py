@@ -20,7 +20,7 @@ from jedax.errors import JedaxError as _JedaxError
 from jedax.errors import check_choice, fail
 from jedax.methods.registry import method_named
 from jedax.methods.registry import methods as known_methods
-from jedax.tasks.registry import TASKS
+from jedax.tasks.registry import entries
 from jedax.types import Float
 
 SIGNIFICANT = 0.05
@@ -173,7 +173,7 @@ def compare(
     for value in fitness:
         if not np.isfinite(value):
             raise fail("fitness", expected="finite numbers", received=value, remedy="leave it out")
-    tasks = sorted({r.task for r in records.records}, key=lambda task: (_place(task, TASKS), _natural(task)))
+    tasks = sorted({r.task for r in records.records}, key=lambda task: (_place(task, entries()), _natural(task)))
     tables = tuple(_table(records, task, labels, reference, fitness) for task in tasks)
     return Comparison(labels, tables, records, tuple(_notes(tables, records, reference)))
 

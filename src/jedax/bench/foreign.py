@@ -20,7 +20,7 @@ import numpy as np
 from jedax.bench.records import Record, curves
 from jedax.errors import fail
 from jedax.tasks import make
-from jedax.tasks.registry import TASKS
+from jedax.tasks.registry import entries
 
 COLUMNS = ("method", "task", "seed", "evaluations", "max_fitness", "coverage")
 
@@ -61,7 +61,7 @@ def read_csv(path: Path) -> list[Record]:
             seed=seed,
             **curves(f"{path}, {method} on {task}, seed {seed}", sorted(rows, key=lambda row: row["evaluations"])),
             budget=None,
-            goal=make(task).goal_fitness if task in TASKS else None,
+            goal=make(task).goal_fitness if task in entries() else None,
             task_settings=None,
             settings=None,
             source=path,

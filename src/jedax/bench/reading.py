@@ -12,10 +12,9 @@ from typing import Any
 from jedax.bench.foreign import COLUMNS, read_csv
 from jedax.bench.records import LeftOut, Record, Records, check_together, curves
 from jedax.errors import fail
-from jedax.store.config import CUSTOM, FullConfig
+from jedax.store.config import FullConfig
 from jedax.store.directory import FOLDERS, RunDirectory
-from jedax.store.run import task_of
-from jedax.tasks.registry import MAZE, is_maze_file
+from jedax.tasks.registry import is_custom, task_of, title_of
 
 _ENDED = ("finished", "goal")
 _SETTINGS_OF_RUN = ("stop_fitness", "start_from")  # what else changes what a method finds
@@ -104,7 +103,7 @@ def _read_run(folder: Path) -> list[Record] | LeftOut:
         return LeftOut(folder, f"its status is {status!r}")
     config = directory.read_config()
     reports = _reports(folder / "metrics.csv", directory.read_metrics(), config.run.replicas)
-    goal = None if config.task.startswith(CUSTOM) else task_of(config).goal_fitness
+    goal = None if is_custom(config.task) else task_of(config.task, config.task_config).goal_fitness
     method = config.method_config
     settings = {"method": config.method, **method.model_dump(mode="json")}
     settings |= {name: getattr(config.run, name) for name in _SETTINGS_OF_RUN}
@@ -113,7 +112,7 @@ def _read_run(folder: Path) -> list[Record] | LeftOut:
         Record(
             label=config.label or config.method,
             method=config.method,
-            task=task_name(config),
+            task=title_of(config.task, config.task_config),
             seed=config.run.seed + replica,
             **curves(f"{folder / 'metrics.csv'}, replica {replica}", rows),
             budget=config.run.evaluations,
@@ -143,13 +142,6 @@ def _reports(path: Path, rows: list[dict[str, float]], replicas: int) -> list[li
         received = f"none of replica {reports.index([])}"
         raise fail(str(path), expected=f"reports of {replicas} replicas", received=received, remedy="restore the file")
     return reports
-
-
-def task_name(config: FullConfig) -> str:
-    """Return what a run's task is compared as: its name, without where it comes from."""
-    if is_maze_file(config.task):
-        return str(getattr(config.task_config, "name", "")) or Path(config.task).stem
-    return config.task.removeprefix(CUSTOM).removeprefix(MAZE)
 
 
 def _task_settings(config: FullConfig) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from jedax.report import plots
 from jedax.report.comparisons import plain
 from jedax.report.numbers import decimals_for, fitness_text
 from jedax.report.scales import colour_limits
-from jedax.store.config import CUSTOM
 from jedax.store.directory import RunDirectory
 from jedax.store.files import CorruptError
-from jedax.store.run import task_of
 from jedax.tasks.base import Task
+from jedax.tasks.registry import is_custom, task_of
 from jedax.types import Float
 
 _MOST_METHODS = 4
@@ -72,7 +71,7 @@ def _typical(comparison: Comparison, table: TaskTable, entry: Entry) -> Record |
     if not left:
         return None
     record = min(left, key=lambda item: item[:2])[2]
-    return None if RunDirectory.open(record.source).read_config().task.startswith(CUSTOM) else record
+    return None if is_custom(RunDirectory.open(record.source).read_config().task) else record
 
 
 def _read(record: Record) -> CellMap:
@@ -80,7 +79,8 @@ def _read(record: Record) -> CellMap:
     from safetensors import SafetensorError, safe_open
 
     path = record.source / "repertoire.safetensors"
-    task = task_of(RunDirectory.open(record.source).read_config())
+    config = RunDirectory.open(record.source).read_config()
+    task = task_of(config.task, config.task_config)
     try:
         with safe_open(path, framework="numpy") as file:
             centroids = file.get_tensor("centroids")
