@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax import networks as policy
+from jedax import networks
 from jedax.methods.registry import make_method, method_defaults
 from jedax.search.compiled import replica_roots
 from jedax.search.programs import programs_for
@@ -26,10 +26,10 @@ def bare(task, genotypes):
     env, start = task.environment, jax.tree.map(jnp.asarray, task.start_state())
 
     def rollout(genotype):
-        layers = policy.layers(genotype, task.layer_sizes)
+        layers = networks.layers(genotype, task.layer_sizes)
 
         def step(state, _):
-            action = policy.forward(layers, state.obs[None], task.config.activation)[0]
+            action = networks.forward(layers, state.obs[None], task.config.activation)[0]
             after = env.step(state.replace(metrics=dict(state.metrics)), action)
             return after, after.reward
 

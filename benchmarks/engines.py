@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jedax.search.engines import Engine, make
-from jedax.search.workers.pool import Work
+from jedax.tasks.work import Work
 
 SECONDS = 0.005
 PARAMS = 66

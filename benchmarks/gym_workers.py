@@ -19,10 +19,10 @@ import jax
 import numpy as np
 
 import jedax
+from jedax.networks import Policies
 from jedax.search.engines import LocalEngine
 from jedax.tasks import make
 from jedax.tasks.gym.episodes import quiet_mujoco
-from jedax.tasks.gym.networks import Networks
 
 TASK = "gym:HalfCheetah-v5"
 
@@ -39,13 +39,13 @@ def compare(repeats: int, steps: int, number: int) -> None:
     with warnings.catch_warnings(), quiet_mujoco():
         warnings.simplefilter("ignore")
         environments = gymnasium.make_vec("HalfCheetah-v5", number, "sync", max_episode_steps=steps)
-    networks = Networks(genotypes, task.layer_sizes, task.config.activation)
+    policies = Policies(genotypes, task.layer_sizes, task.config.activation)
 
     def plain() -> np.ndarray:
         observations, _ = environments.reset(seed=[task.config.episode_seed] * number)
         fitness = np.zeros(number)
         for _ in range(steps):
-            observations, rewards, *_ = environments.step(networks(observations))
+            observations, rewards, *_ = environments.step(policies(observations))
             fitness += rewards
         return fitness
 

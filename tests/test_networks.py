@@ -1,4 +1,8 @@
-"""The policy for many observations against the one for a single one, and against NumPy."""
+"""Policies for many observations against those for a single one, and those in JAX against NumPy."""
+
+import subprocess
+import sys
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -6,6 +10,9 @@ import numpy as np
 import pytest
 
 from jedax import networks as policy
+from jedax.tasks.settings import Activation
+
+SIZES = (5, 7, 3, 2)
 
 
 def one_by_one(genotype, observations, sizes, activation):
@@ -47,3 +54,40 @@ class TestApplyBatch:
             x = np.tanh(x @ kernel + bias)
         got = policy.apply_batch(jnp.asarray(genotype, jnp.float32), jnp.asarray(observations), sizes, "tanh")
         np.testing.assert_allclose(got, x, atol=2e-5)
+
+
+def drawn(number):
+    rng = np.random.default_rng(0)
+    genotypes = rng.normal(size=(number, policy.num_params(SIZES))).astype(np.float32)
+    return genotypes, rng.normal(size=(number, SIZES[0])).astype(np.float32)
+
+
+class TestPolicies:
+    """Policies in NumPy, for worker processes."""
+
+    @pytest.mark.parametrize("activation", policy.ACTIVATIONS)
+    def test_same_outputs_as_in_jax(self, activation):
+        genotypes, observations = drawn(6)
+        expected = jax.vmap(lambda genotype, seen: policy.apply_batch(genotype, seen[None], SIZES, activation)[0])(
+            genotypes, observations
+        )
+        got = policy.Policies(genotypes, SIZES, activation)(observations)
+        np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
+
+    def test_outputs_do_not_depend_on_the_others(self):
+        genotypes, observations = drawn(33)
+        together = policy.Policies(genotypes, SIZES, "tanh")
+        outputs = together(observations)
+        for row in range(33):
+            alone = policy.Policies(genotypes[row : row + 1], SIZES, "tanh")(observations[row : row + 1])
+            np.testing.assert_array_equal(alone[0], outputs[row])
+        which = np.arange(33) % 3 == 1
+        np.testing.assert_array_equal(together.keep(which)(observations[which]), outputs[which])
+
+    def test_workers_need_no_jax(self):
+        program = "import sys, jedax.networks, jedax.tasks.gym.episodes, jedax.tasks.python.calls, jedax.tasks.work\n"
+        subprocess.run([sys.executable, "-c", f"{program}assert 'jax' not in sys.modules"], check=True)
+
+
+def test_activations_are_those_of_the_settings():
+    assert get_args(Activation) == policy.ACTIVATIONS

@@ -45,13 +45,16 @@ NAMES = {
     ],
     "jedax.rl": ["Policy", "ReplayBuffer", "TD3", "TD3State", "TwinCritic"],
     "jedax.targets": ["choose_bucb", "choose_pareto", "choose_ucb", "choose_uniform", "pareto_rank"],
-    "jedax.tasks": ["AntMaze", "Locomotion", "Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "make", "names"],
+    "jedax.tasks": [
+        "AntMaze", "ConfiguredTask", "Locomotion", "Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "TaskConfig",
+        "TaskEntry", "make", "names",
+    ],
     "jedax.search.tracking": ["About", "TRACKERS", "Tracker", "Tracking", "make", "names"],
     "jedax.types": [
         "Array", "Bool", "Evaluation", "Float", "IMPROVED", "Insertion", "Int", "NEW", "NOT_ADDED", "PRNGKeyArray",
         "Shaped", "Transitions",
     ],
-    "jedax.search.workers.pool": ["FAILURES", "Stopped", "Work", "Worker", "WorkerPool"],
+    "jedax.search.workers.pool": ["FAILURES", "Stopped", "Worker", "WorkerPool"],
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from jedax.methods.registry import (
 )
 from jedax.store.config import defaults_for
 from jedax.tasks import Maze
-from jedax.tasks.registry import TASKS
+from jedax.tasks.registry import entries
 
 
 class TestJediConfig:
@@ -162,7 +162,7 @@ class TestDefaultsOfMethods:
             method_defaults("jedi", "maze-a", "tund")
 
     @pytest.mark.parametrize("method", methods())
-    @pytest.mark.parametrize("task", TASKS)
+    @pytest.mark.parametrize("task", entries())
     def test_every_method_has_defaults_for_every_task(self, method, task):
         assert type(method_defaults(method, task)) is type(methods()[method].config)
 
@@ -190,7 +190,7 @@ class TestDefaultsOfMethods:
         assert (config.alpha, config.generations) == (alpha, generations)
         assert (config.population, config.pool, config.es) == (256, 4, "lm-ma-es")
         assert (config.step_size, config.elite_ratio, config.cells) == (0.05, 0.5, 1024)
-        assert TASKS[task].config().hidden == (256, 256)
+        assert entries()[task].config().hidden == (256, 256)
 
     def test_presets(self):
         assert list(methods()["jedi"].presets) == ["decay", "tuned", "cpu"]

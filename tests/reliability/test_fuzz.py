@@ -32,7 +32,7 @@ from jedax.store.config import FullConfig
 from jedax.store.directory import RunDirectory
 from jedax.tasks import make
 from jedax.tasks.maze.settings import load_maze_file
-from jedax.tasks.registry import TASKS
+from jedax.tasks.registry import entries
 
 SECONDS = 20  # of processor time, for a case that takes a few milliseconds
 MEGABYTES = 1000
@@ -349,7 +349,7 @@ def test_a_checkpoint_that_was_damaged_is_never_taken_for_whole(tmp_path, origin
 
 def test_every_task_can_be_named_by_a_config_without_being_run():
     """What a config may do is to name a task; only `module:name` imports something, as the page on reliability says."""
-    for name in TASKS:
+    for name in entries():
         assert FullConfig.parse(f"task: {name}", "x").task == name
     with pytest.raises(JedaxError, match="unknown name"):
         make("os.system")

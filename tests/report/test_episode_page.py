@@ -169,7 +169,7 @@ def test_what_is_missing_is_said(browser, hopper, tmp_path, monkeypatch):
 def test_a_task_that_cannot_be_made_here(hopper, monkeypatch):
     from jedax.tasks.gym import task as gym
 
-    gym._cached_look.cache_clear()
+    gym._facts.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "gymnasium", None)
     text = run_page(hopper.path)
     assert "Solutions are not drawn: gym:Hopper-v5: expected the package gymnasium" in text

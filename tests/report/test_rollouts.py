@@ -97,7 +97,7 @@ class TestRobots:
         np.testing.assert_allclose(unpack(way["y"]), [0, 0, 1, 1], atol=1e-4)
 
     def test_replicas_take_turns_until_time_or_room_is_over(self, walker, monkeypatch):
-        monkeypatch.setattr(module, "_BRAX", 2)
+        monkeypatch.setattr(type(walker), "part", 2)
         genotypes = np.zeros((2, 5, walker.num_params), np.float32)
         orders = [np.array([4, 3, 2, 1, 0]), np.array([1])]
 
@@ -124,9 +124,9 @@ class TestRobots:
 def test_a_hopper_of_brax_acts_as_in_the_search():
     pytest.importorskip("brax")
     task = make("hopper", steps=9, hidden=(4,))
-    genotypes = np.array(3 * jax.vmap(task.init)(jax.random.split(jax.random.key(1), module._BRAX)))
+    genotypes = np.array(3 * jax.vmap(task.init)(jax.random.split(jax.random.key(1), task.part)))
     expected = jax.jit(task.evaluate_batch)(jax.random.key(0), jnp.asarray(genotypes))
-    (found,) = rollouts(task, genotypes[None], [np.arange(module._BRAX)], seconds=0, most_bytes=1e9)
+    (found,) = rollouts(task, genotypes[None], [np.arange(task.part)], seconds=0, most_bytes=1e9)
     sums = [one.rewards.sum(dtype=np.float64) for one in found]
     np.testing.assert_allclose(sums, expected.fitness, rtol=1e-3, atol=1e-2)
     np.testing.assert_allclose([one.seen.mean(axis=0) for one in found], expected.descriptor, atol=1e-6)

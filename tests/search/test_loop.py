@@ -236,7 +236,7 @@ def test_failures_are_counted_and_never_stored(small):
     assert np.isfinite(found.fitness[0][filled]).all()
     assert np.isfinite(found.descriptors).all()
     assert np.isfinite(run.best().fitness)
-    assert run.config.task == "custom:failing"
+    assert run.config.task == f"{__name__}:Failing"
 
 
 def test_all_evaluations_failing_ends_well(small):
@@ -448,7 +448,7 @@ class Good(Task):
 
 def test_a_task_needs_no_more_than_that(small, tmp_path):
     run = jedax.run(small, Good(), evaluations=16, out=tmp_path / "run")
-    assert repr(run).startswith("Run(jedi-uniform on custom:good, 16 evaluations, best fitness ")
+    assert repr(run).startswith(f"Run(jedi-uniform on {__name__}:Good, 16 evaluations, best fitness ")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from jedax.store.config import FullConfig, RunConfig, UnknownSettings, method_of
 from jedax.tasks import make
 from jedax.tasks.functions.settings import FunctionConfig
 from jedax.tasks.maze.settings import MazeConfig
-from jedax.tasks.registry import TASKS
+from jedax.tasks.registry import entries
 
 
 def parse(text):
@@ -23,11 +23,11 @@ def parse(text):
 
 class TestRoundTrip:
     @pytest.mark.parametrize("method", methods())
-    @pytest.mark.parametrize("task", TASKS)
+    @pytest.mark.parametrize("task", entries())
     def test_defaults(self, task, method):
         config = FullConfig(
             task=task,
-            task_config=TASKS[task].config(),
+            task_config=entries()[task].config(),
             method=method,
             method_config=method_defaults(method, task),
         )
@@ -40,7 +40,7 @@ class TestRoundTrip:
     def test_everything_changed(self):
         config = FullConfig(
             task="maze-b",
-            task_config=TASKS["maze-b"].config().replace(hidden=(4, 4), laser_noise=1e-7, walls=()),
+            task_config=entries()["maze-b"].config().replace(hidden=(4, 4), laser_noise=1e-7, walls=()),
             method="jedi",
             method_config=JediConfig(alpha=1 / 3, es="lm-ma-es", cells=64, gp_noise_floor=1e-9),
             run=RunConfig(
@@ -64,7 +64,7 @@ class TestRoundTrip:
         assert again.task_config is None
 
     def test_the_dump_names_every_setting(self):
-        config = FullConfig(task="maze-a", task_config=TASKS["maze-a"].config())
+        config = FullConfig(task="maze-a", task_config=entries()["maze-a"].config())
         values = yaml.safe_load(config.dump())
         assert set(values) == {"format", "task", "task_config", "method", "method_config", "label", "run"}
         assert set(values["task_config"]) == set(MazeConfig.model_fields)
@@ -77,7 +77,7 @@ class TestPartial:
     def test_a_task_is_enough(self):
         config = parse("task: maze-c")
         run = RunConfig(evaluations=2_000_000)
-        assert config == FullConfig(task="maze-c", task_config=TASKS["maze-c"].config(), run=run)
+        assert config == FullConfig(task="maze-c", task_config=entries()["maze-c"].config(), run=run)
         assert (config.method, config.method_config, config.run) == ("jedi-x", JediXConfig(), run)
 
     def test_a_task_may_be_given_beside_the_settings(self):
@@ -92,7 +92,7 @@ class TestPartial:
             "task: maze-quad-b\nmethod: jedi\ntask_config: {steps: 100}\n"
             "method_config: {alpha: 0.5}\nrun: {replicas: 2}\n"
         )
-        assert config.task_config == TASKS["maze-quad-b"].config().replace(steps=100)
+        assert config.task_config == entries()["maze-quad-b"].config().replace(steps=100)
         assert config.method_config == JediConfig(targets="pareto", alpha=0.5)
         assert config.run == RunConfig(evaluations=2_000_000, replicas=2)
 
@@ -245,7 +245,9 @@ class TestFormat1:
 
     def test_the_checksum_is_that_of_the_file(self):
         """A search that an earlier version began goes on with its checkpoints."""
-        written = FullConfig(task="arm", task_config=TASKS["arm"].config(), method="jedi", method_config=JediConfig())
+        written = FullConfig(
+            task="arm", task_config=entries()["arm"].config(), method="jedi", method_config=JediConfig()
+        )
         text = written.dump().replace("format: 2", "format: 1")
         config = parse(text)
         assert config.method == "jedi-uniform"
@@ -272,6 +274,6 @@ class TestMethodsFromOutside:
         with pytest.raises(JedaxError, match=r"^method: expected the class Mine, defined in m.py, got none; pass"):
             method_of(config, None, origin=", defined in m.py")
         with pytest.raises(JedaxError, match=r"^method: parameter: unknown name 'mine'"):
-            method_of(config, TASKS["arm"], JEDi)
+            method_of(config, entries()["arm"], JEDi)
         config = parse("task: arm\nmethod: custom:Mine\nmethod_config: {alpha: 0.3}")
         assert method_of(config, make("arm"), JEDi) == JEDi(JediConfig(alpha=0.3), make("arm"))

@@ -20,7 +20,7 @@ from jedax.bench.reading import read
 from jedax.bench.records import Record, Records
 from jedax.errors import check_choice, fail
 from jedax.methods.registry import ALIASES, methods
-from jedax.tasks.registry import TASKS
+from jedax.tasks.registry import entries
 
 SIGNIFICANT = 0.05
 
@@ -174,7 +174,7 @@ def compare(
     for value in fitness:
         if not np.isfinite(value):
             raise fail("fitness", expected="finite numbers", received=value, remedy="leave it out")
-    tasks = sorted({r.task for r in records.records}, key=lambda task: (_place(task, TASKS), _natural(task)))
+    tasks = sorted({r.task for r in records.records}, key=lambda task: (_place(task, entries()), _natural(task)))
     tables = tuple(_table(records, task, labels, reference, fitness) for task in tasks)
     notes = [*_notes_on_references(tables, reference), *(note for t in tables for note in _notes(t, records))]
     return Comparison(labels, tables, records, tuple(notes))

@@ -22,7 +22,7 @@ from pandas.errors import ParserWarning
 from jedax.bench.records import Record, curve_of
 from jedax.errors import fail
 from jedax.tasks import make
-from jedax.tasks.registry import TASKS
+from jedax.tasks.registry import entries
 
 COLUMNS = ("method", "task", "seed", "evaluations", "max_fitness", "coverage")
 
@@ -66,7 +66,7 @@ def read_csv(path: Path) -> list[Record]:
             seed=int(seed),
             curve=curve_of(f"{path}, {method} on {task}, seed {int(seed)}", rows.sort_values("evaluations")),
             budget=None,
-            goal=make(task).goal_fitness if task in TASKS else None,
+            goal=make(task).goal_fitness if task in entries() else None,
             task_settings=None,
             settings=None,
             source=path,

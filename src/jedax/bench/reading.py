@@ -12,10 +12,8 @@ import pandas
 from jedax.bench.foreign import COLUMNS, read_csv
 from jedax.bench.records import Record, Records, check_together, curve_of
 from jedax.errors import fail
-from jedax.store.config import CUSTOM, FullConfig
 from jedax.store.directory import FOLDERS, RunDirectory, has_ended
-from jedax.store.run import task_of
-from jedax.tasks.registry import MAZE, is_maze_file
+from jedax.tasks.registry import is_custom, task_of, title_of
 
 _SETTINGS_OF_RUN = ("stop_fitness", "start_from")  # of the run, but they change what a method finds
 
@@ -98,15 +96,16 @@ def _read_run(folder: Path) -> list[Record] | str:
         return f"its status is {status!r}"
     config = directory.read_config()
     task_settings = config.task_config
+    goal = None if is_custom(config.task) else task_of(config.task, config.task_config).goal_fitness
     return [
         Record(
             label=config.label or config.method,
             method=config.method,
-            task=task_name(config),
+            task=title_of(config.task, config.task_config),
             seed=config.run.seed + replica,
             curve=curve_of(f"{folder / 'metrics.csv'}, replica {replica}", reports),
             budget=config.run.evaluations,
-            goal=None if config.task.startswith(CUSTOM) else task_of(config).goal_fitness,
+            goal=goal,
             task_settings={"task": config.task} if task_settings is None else task_settings.model_dump(mode="json"),
             settings={
                 "method": config.method,
@@ -138,10 +137,3 @@ def _reports(directory: RunDirectory, replicas: int) -> list[pandas.DataFrame]:
         expected, received = f"reports of {replicas} replicas", f"none of replica {lacking[0]}"
         raise fail(where, expected=expected, received=received, remedy="restore the file")
     return [found[replica] for replica in range(replicas)]
-
-
-def task_name(config: FullConfig) -> str:
-    """Return the name under which runs on a task are compared: without the place that the task comes from."""
-    if is_maze_file(config.task):
-        return str(getattr(config.task_config, "name", "")) or Path(config.task).stem
-    return config.task.removeprefix(CUSTOM).removeprefix(MAZE)

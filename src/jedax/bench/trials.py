@@ -32,10 +32,9 @@ from jedax.search.tracking import Tracker
 from jedax.store.config import FullConfig, RunConfig, method_of
 from jedax.store.directory import RunDirectory, has_ended
 from jedax.store.lock import LockedError
-from jedax.store.run import name_of, task_of
 from jedax.tasks.base import Task
 from jedax.tasks.host import HostTask
-from jedax.tasks.registry import is_elsewhere, is_maze_file, task_entry
+from jedax.tasks.registry import name_of, task_entry, task_of, title_of
 
 # A run needs the memory of its state about three times: donated buffers, a checkpoint, the final arrays.
 _COPIES_OF_STATE = 3
@@ -58,7 +57,9 @@ class TrialRun:
 
     def job(self, figures: str | None, track: Sequence[str | Tracker]) -> Job:
         """Return the run as a job for an engine."""
-        uses_workers = isinstance(task_of(self.config, self.objects.get("task")), HostTask)
+        uses_workers = isinstance(
+            task_of(self.config.task, self.config.task_config, self.objects.get("task")), HostTask
+        )
         arguments = {"config": self.config, "figures": figures, "track": tuple(track), **self.objects}
         name = f"{self.config.task}, {self.config.label}"
         return Job(name, self.path, f"{__name__}:run_trial", arguments, uses_workers)
@@ -85,7 +86,6 @@ def trials_of(grid: Grid, folder: Path, engine: Engine) -> dict[str, TrialRun]:
     trials: dict[str, TrialRun] = {}
     for task in grid.tasks:
         name, settings, default, objects = _settled(task, engine)
-        in_path = Path(name).stem if is_maze_file(name) else name.removeprefix(CUSTOM)
         for entry in grid.entries:
             budget = grid.evaluations
             if budget is None:
@@ -99,7 +99,7 @@ def trials_of(grid: Grid, folder: Path, engine: Engine) -> dict[str, TrialRun]:
                 label=entry.label,
                 run=RunConfig.build({"evaluations": budget, "replicas": grid.seeds}),
             )
-            path = folder / slug(in_path) / slug(entry.label) / f"seeds-0-{grid.seeds - 1}"
+            path = folder / slug(title_of(name)) / slug(entry.label) / f"seeds-0-{grid.seeds - 1}"
             trial = TrialRun(config, path, objects | ({"method": method.method} if is_custom(method.name) else {}))
             if trials.setdefault(trial.trial, trial) is not trial:
                 raise fail(
@@ -118,9 +118,8 @@ def _settled(task: str | Task, engine: Engine) -> tuple[str, Any, int, dict[str,
         settings = None if name.startswith(CUSTOM) else getattr(task, "config", None) or task_entry(name).config()
         return name, settings, task.default_evaluations, {"task": task} if settings is None else {}
     settings: Any = task_entry(task).config()
-    if is_elsewhere(task):
-        config = FullConfig(task=task, task_config=settings)
-        settings = host.settled(config, task_of(config), lambda message: None, engine)[0].task_config
+    config = FullConfig(task=task, task_config=settings)
+    settings = host.settled(config, task_of(task, settings), lambda message: None, engine)[0].task_config
     return task, settings, settings.evaluations, {}
 
 
@@ -202,7 +201,7 @@ def parts_of(run: TrialRun, memory: int | None) -> list[TrialRun]:
 
 def replicas_that_fit(run: TrialRun, memory: int | None) -> int:
     """Return how many replicas of a run fit into memory, in bytes (None: unlimited); at least 1."""
-    task = task_of(run.config, run.objects.get("task"))
+    task = task_of(run.config.task, run.config.task_config, run.objects.get("task"))
     programs = programs_for(method_of(run.config, task, run.objects.get("method")), task, 1)
     like = programs.shapes(replica_roots(0, 1), jax.ShapeDtypeStruct((0, task.num_params), np.float32))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))

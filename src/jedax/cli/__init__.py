@@ -99,10 +99,10 @@ def _dispatch(arguments: list[str]) -> None:
 
 
 def _show_tasks() -> None:
-    from jedax.tasks.registry import TASKS
+    from jedax.tasks.registry import summaries
 
-    for name, entry in TASKS.items():
-        print(f"{name:<14}{entry.summary}")
+    for name, summary in summaries().items():
+        print(f"{name:<14}{summary}")
     print("\nA maze of your own: jedax run mine.yaml (see the README for what is in the file).")
     print("Tasks of others: gym:HalfCheetah-v5 and the other environments of gymnasium, playground:CheetahRun and\n"
           "others of MuJoCo Playground. Of your own: module:name (docs/guides/tasks.md).")  # fmt: skip

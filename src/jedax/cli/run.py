@@ -166,14 +166,14 @@ def _carry_out(
         from jedax.search import api, engines, progress
         from jedax.search.compile_cache import keep_compiled_programs
         from jedax.store.directory import RunDirectory
-        from jedax.store.run import task_of
         from jedax.tasks.host import HostTask
+        from jedax.tasks.registry import task_of
 
         keep_compiled_programs()
     if resume is not None:
         config, out = RunDirectory.open(resume).read_config(), resume
     with engines.make(**where) as engine:
-        if where.get("engine") == "ray" and not isinstance(task_of(config), HostTask):
+        if where.get("engine") == "ray" and not isinstance(task_of(config.task, config.task_config), HostTask):
             raise fail(
                 "engine",
                 expected="a task outside JAX, such as gym:HalfCheetah-v5, for an engine of several machines",
@@ -262,10 +262,9 @@ def _read(path: str) -> str:
 def _default_folder(config: Any, overwrite: bool) -> Path:
     """Return a directory below runs/ that does not exist yet, or may be overwritten."""
     from jedax.bench.grids import slug
-    from jedax.tasks.registry import is_maze_file
+    from jedax.tasks.registry import title_of
 
-    task = Path(config.task).stem if is_maze_file(config.task) else slug(config.task)
-    stem = f"{task}-{slug(config.method)}-seed{config.run.seed}"
+    stem = f"{slug(title_of(config.task))}-{slug(config.method)}-seed{config.run.seed}"
     folder = Path("runs") / stem
     number = 2
     while folder.exists() and not overwrite:

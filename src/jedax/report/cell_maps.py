@@ -16,11 +16,10 @@ from jedax.report import plots
 from jedax.report.comparisons import plain
 from jedax.report.numbers import decimals_for, fitness_text
 from jedax.report.scales import colour_limits
-from jedax.store.config import CUSTOM
 from jedax.store.directory import RunDirectory
 from jedax.store.files import CorruptError
-from jedax.store.run import task_of
 from jedax.tasks.base import Task
+from jedax.tasks.registry import is_custom, task_of
 from jedax.types import Float
 
 _MOST_METHODS = 4
@@ -66,9 +65,9 @@ def _cell_map(records: Sequence[Record], entry: Entry) -> CellMap | None:
             if record.replica is not None and (record.source / _FILE).exists()]  # fmt: skip
     record = min(left, key=lambda item: item[:2])[2] if left else None
     config = None if record is None else RunDirectory.open(record.source).read_config()
-    if record is None or config is None or config.task.startswith(CUSTOM):
+    if record is None or config is None or is_custom(config.task):
         return None
-    path, task = record.source / _FILE, task_of(config)
+    path, task = record.source / _FILE, task_of(config.task, config.task_config)
     try:
         with safe_open(path, framework="numpy") as file:  # genotypes, which can be gigabytes, are not read
             centroids = file.get_tensor("centroids")

@@ -11,13 +11,13 @@ import numpy as np
 
 from jedax.errors import JedaxError, fail
 from jedax.report.rollouts import FEET, MOST_POINTS, WAY, Rollout, kind_of, rollouts, spread
-from jedax.store.config import CUSTOM
 from jedax.store.packing import pack
 from jedax.store.run import Run
 from jedax.tasks.base import Task
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.control.base import ControlTask
 from jedax.tasks.maze.task import Maze
+from jedax.tasks.registry import is_custom
 from jedax.types import Float, Int
 
 # Bytes of all episodes in a page.
@@ -72,7 +72,7 @@ def episode(found: Run, replica: int, cell: int) -> dict[str, Any]:
 
 def replay_command(found: Run) -> str:
     """Return the command that shows a solution of a run, but for the cell; empty: there is none for its task."""
-    known = isinstance(found.task, Maze | ControlTask) and not found.config.task.startswith(CUSTOM)
+    known = isinstance(found.task, Maze | ControlTask) and not is_custom(found.config.task)
     return f"jedax replay {shlex.quote(str(found.path))}" if known else ""
 
 

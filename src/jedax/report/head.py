@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from jedax.bench.reading import task_name
 from jedax.methods.jedi import JediConfig
 from jedax.methods.jedi_x import JediXConfig
 from jedax.report.numbers import decimals_for, fitness_text, share_text
@@ -16,6 +15,7 @@ from jedax.search.failures import ALL_FAILED
 from jedax.store.run import Run
 from jedax.tasks.control.ant_maze import AntMaze
 from jedax.tasks.maze.task import Maze
+from jedax.tasks.registry import title_of
 
 _STATUS = {
     "running": "has not ended",
@@ -79,7 +79,7 @@ def head_of(found: Run) -> Head:
     badge, kind = _badge(found)
     seeds = str(run.seed) if run.replicas == 1 else f"{run.seed} to {run.seed + run.replicas - 1}"
     return Head(
-        task=task_name(config),
+        task=title_of(config.task, config.task_config),
         method=config.label or config.method,
         badge=badge,
         badge_kind=kind,

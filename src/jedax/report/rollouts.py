@@ -24,8 +24,8 @@ FEET, WAY, RETURN = "feet", "way", "return"
 MOST_POINTS = 120
 """Steps of an episode whose return, and place, a page holds; feet are kept of every step."""
 
-# Robots that act side by side. Brax's are as many as a part of a batch in a search, so that they round alike.
-_BRAX, _PLAYGROUND = 64, 16
+# Playground's robots that act side by side; Brax's are as many as a part of a batch in a search, to round alike.
+_PLAYGROUND = 16
 _BYTES = 8 / 3  # of a packed number
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -150,7 +150,7 @@ def _size(length: int, seen: np.ndarray) -> float:
 def _watcher(task: Task) -> tuple[int, _Watch]:
     """Return how many solutions act side by side, and what lets them."""
     if isinstance(task, ControlTask):
-        return _BRAX, _compiled(_brax(task), _BRAX)
+        return task.part, _compiled(_brax(task), task.part)
     if isinstance(task, Playground):
         return _PLAYGROUND, _compiled(jax.vmap(task.record), _PLAYGROUND)
     assert isinstance(task, Gym)

@@ -1,4 +1,4 @@
-"""The critic: two networks that judge actions apart from each other."""
+"""The critic of TD3: two networks that value actions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jedax import networks as policy
+from jedax import networks
 from jedax.types import Array, Float, PRNGKeyArray
 
 
@@ -15,12 +15,12 @@ from jedax.types import Array, Float, PRNGKeyArray
 class TwinCritic:
     """Two multilayer perceptrons from an observation and an action to a value Q; relu, linear output.
 
-    Parameters are one array `(2, params)`, each row laid out like a policy's genotype: so Adam and soft updates
-    are single operations on one array, and both networks go through each product of matrices together.
+    The parameters are one array `(2, params)`, each row in the layout of `jedax.networks`: Adam and soft updates are
+    single operations on one array, and each matrix product evaluates both networks.
 
     Attributes:
-        observation_size: Numbers in one observation.
-        action_size: Numbers in one action.
+        observation_size: Length of an observation.
+        action_size: Length of an action.
         hidden: Neurons in each hidden layer.
     """
 
@@ -35,7 +35,7 @@ class TwinCritic:
 
     def init(self, key: PRNGKeyArray) -> Float[Array, "2 params"]:
         """Draw both networks: kernels LeCun-uniform, biases zero."""
-        return jax.vmap(lambda key: policy.init(key, self.sizes))(jax.random.split(key))
+        return jax.vmap(lambda key: networks.init(key, self.sizes))(jax.random.split(key))
 
     def values(
         self,
@@ -43,10 +43,11 @@ class TwinCritic:
         observations: Float[Array, "batch observation"],
         actions: Float[Array, "batch action"],
     ) -> Float[Array, "networks batch"]:
-        """Return Q of a batch, by each of the networks in `params`: both, or a part such as `params[:1]`."""
+        """Return Q of a batch by each network in `params`: both, or a part such as `params[:1]`."""
+
+        def multiply(values: Array, kernel: Array) -> Array:
+            return jnp.einsum("bi,nij->nbj" if values.ndim == 2 else "nbi,nij->nbj", values, kernel)
+
         inputs = jnp.concatenate([observations, actions], axis=-1)
-        (kernel, bias), *rest = policy.layers(params, self.sizes)
-        values = jnp.einsum("bi,nij->nbj", inputs, kernel) + bias[:, None]
-        for kernel, bias in rest:
-            values = jnp.einsum("nbi,nij->nbj", jax.nn.relu(values), kernel) + bias[:, None]
-        return values[..., 0]
+        layers = [(kernel, bias[:, None]) for kernel, bias in networks.layers(params, self.sizes)]
+        return networks.propagate(layers, inputs, multiply, jax.nn.relu, lambda q: q)[..., 0]

@@ -32,7 +32,7 @@ from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.run import Run
 from jedax.tasks.base import Task
-from jedax.tasks.registry import make, task_entry
+from jedax.tasks.registry import is_custom, make, name_of, task_entry, task_of
 
 Draw = Callable[[Run, Path], Any]
 """Draws the figures of a run into a folder."""
@@ -86,7 +86,7 @@ def run(
     if isinstance(task, str):
         name, task = task, make(task)
     elif isinstance(task, Task):
-        name = results.name_of(task)
+        name = name_of(task)
     else:
         raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
     given = None
@@ -104,7 +104,7 @@ def run(
         raise unknown("setting", unfamiliar, [*RunConfig.model_fields, *type(parameters).model_fields])
     config = FullConfig(
         task=name,
-        task_config=None if name.startswith(CUSTOM) else getattr(task, "config", None) or task_entry(name).config(),
+        task_config=None if is_custom(name) else getattr(task, "config", None) or task_entry(name).config(),
         method=entry.name,
         method_config=parameters.replace(**settings),
         run=RunConfig.build(
@@ -154,7 +154,7 @@ def start(
     """
     progress, engine = progress or Silent(), engine or LocalEngine()
     tracking = make_tracking(track, out)
-    config, task = host.settled(config, results.task_of(config, task), progress.note, engine)
+    config, task = host.settled(config, task_of(config.task, config.task_config, task), progress.note, engine)
     samples = getattr(config.method_config, "samples_per_evaluation", 1)
     if samples > 1 and not task.is_noisy:
         progress.note(f"{task.name} is deterministic: all {samples} samples of a solution are equal.")
@@ -227,7 +227,7 @@ def resume(
         config = config.replace(run=config.run.replace(devices=devices))
     if max_seconds is not None:
         max_seconds = config.run.replace(max_seconds=max_seconds).max_seconds
-    task = results.task_of(config, task)
+    task = task_of(config.task, config.task_config, task)
     stored = directory.start_genotypes
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
     made = method_of(config, task, method, origin=_origin(directory, "method"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from typing import Annotated, Any, Literal
 
@@ -19,8 +20,7 @@ from jedax.methods.registry import (
     upgraded,
 )
 from jedax.settings import Config
-from jedax.tasks.maze.settings import MazeConfig
-from jedax.tasks.registry import is_maze_file, task_entry
+from jedax.tasks.registry import settings_of, task_entry
 from jedax.yaml_text import read_yaml
 
 FORMAT = 2
@@ -72,7 +72,7 @@ class RunConfig(Config):
 
 
 class UnknownSettings(Config):
-    """Settings of a method whose class cannot be found here; any names and values."""
+    """Settings of a method or task whose class cannot be found here; any names and values."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -117,7 +117,7 @@ class FullConfig(Config):
             text: The YAML.
             where: Where it comes from, for errors.
             task: A task that replaces the one in the YAML, whose `task_config` is then dropped.
-            strict: Refuse a method that cannot be found; else its settings become `UnknownSettings`.
+            strict: Refuse a method or task that cannot be found; else its settings become `UnknownSettings`.
 
         Raises:
             JedaxError: No settings, no task, an unknown setting, or a value that does not fit.
@@ -149,8 +149,8 @@ class FullConfig(Config):
         method, label = str(values.get("method") or DEFAULT_METHOD), str(values.get("label") or "")
         if number == 1:
             method, label, settings = upgraded(method, label, settings)
-        task_config: Any = _task_config(task, _section(values, "task_config", where), where)
-        budget = {} if task_config is None else {"evaluations": task_config.evaluations}
+        task_config = _task_config(task, _section(values, "task_config", where), where, strict)
+        budget = {} if task_config is None else {"evaluations": getattr(task_config, "evaluations", None)}
         sections = {
             "method": method,
             "label": label,
@@ -177,16 +177,15 @@ def defaults_for(
     Raises:
         JedaxError: The method or preset is unknown, or the preset does not apply to the task.
     """
-    traits = TRAITS.get(task, (False, None))
+    large_policies, small_budget = False, None
+    with contextlib.suppress(JedaxError):  # a task that cannot be found here fails when it is made
+        entry = task_entry(task)
+        large_policies, small_budget = entry.large_policies, entry.small_budget
     config = method_defaults(
-        method, task, preset, large_policies=traits[0], has_small_budget=traits[1] is not None, where=where
+        method, task, preset, large_policies=large_policies, has_small_budget=small_budget is not None, where=where
     )
     small = preset is not None and preset_named(method_named(method), preset).small_budget
-    return config, traits[1] if small else None
-
-
-_SMALL = {"halfcheetah": 4096, "walker2d": 8192, "ant-maze": 8192, "hopper": 8192, "ant": 4096, "humanoid": 4096}
-TRAITS = {name: (True, budget) for name, budget in _SMALL.items()}
+    return config, small_budget if small else None
 
 
 def method_of(config: FullConfig, task: Any, given: type[Method] | None = None, *, origin: str = "") -> Method:
@@ -235,6 +234,15 @@ def _section(values: dict[str, Any], name: str, where: str) -> dict[str, Any]:
     return section
 
 
+def _task_config(task: str, settings: dict[str, Any], where: str, strict: bool) -> Config | None:
+    try:
+        return settings_of(task, settings, where)
+    except JedaxError:
+        if strict or not settings:
+            raise
+        return UnknownSettings(**settings)
+
+
 def _method_config(method: str, task: str, settings: dict[str, Any], where: str, strict: bool) -> Config:
     try:
         if method.startswith(CUSTOM):
@@ -246,18 +254,3 @@ def _method_config(method: str, task: str, settings: dict[str, Any], where: str,
         return UnknownSettings(**settings)
     check_settings(method, settings, where=where)
     return type(default).build({**dict(default), **settings}, where=where)
-
-
-def _task_config(task: str, given: dict[str, Any], where: str) -> Config | None:
-    """Return a task's settings: a maze file's are read only where the settings do not bring the maze."""
-    if task.startswith(CUSTOM):
-        if given:
-            raise fail(
-                f"{where}: task_config",
-                expected="none for a task defined in Python",
-                received=given,
-                remedy="remove it",
-            )
-        return None
-    default = MazeConfig() if is_maze_file(task) and "walls" in given else task_entry(task, where=where).config()
-    return type(default).build(default.model_dump() | given, where=where)

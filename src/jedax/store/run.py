@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jedax.errors import JedaxError, fail
-from jedax.imports import CUSTOM
 from jedax.methods.base import Method
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Bounds, Cells
@@ -19,10 +18,8 @@ from jedax.store import files, history
 from jedax.store.config import FullConfig, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.history import History
-from jedax.tasks import Maze, make
-from jedax.tasks.base import ConfiguredTask, Task, check_task
-from jedax.tasks.python.settings import OwnTaskConfig
-from jedax.tasks.registry import MAZE, TASKS, is_elsewhere
+from jedax.tasks.base import Task
+from jedax.tasks.registry import task_of
 
 if TYPE_CHECKING:
     import pandas
@@ -202,9 +199,9 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -
         return found
 
     if task is not None or not partial:
-        task = task_of(config, task)
+        task = task_of(config.task, config.task_config, task)
     else:
-        task = part("the task", "Solutions are not drawn", lambda: task_of(config), None)
+        task = part("the task", "Solutions are not drawn", lambda: task_of(config.task, config.task_config), None)
     saved = part(_FINAL, "No solutions", lambda: _read_saved(directory, config, task), dict.fromkeys(_SAVED))
     rows = part("metrics.csv", "No curves", directory.read_metrics, [])
     summary = part("summary.json", "The run has not ended, as far as its directory tells", directory.read_summary, {})
@@ -303,36 +300,3 @@ def _checked(place: Path, arrays: dict[str, np.ndarray], replicas: int) -> dict[
     if cells == 0 or ("gp_mean" in arrays) != ("gp_std" in arrays):
         raise files.CorruptError(f"{place}: expected cells, and the GP's mean beside its deviation; restore it.")
     return arrays
-
-
-def name_of(task: Task) -> str:
-    """Return the name under which settings keep a task; `CUSTOM` starts it if only the user can make it again."""
-    name = getattr(task, "name", "")
-    if isinstance(task, ConfiguredTask) and is_elsewhere(name):
-        return name
-    if type(task) is Maze:
-        return name if name in TASKS else f"{MAZE}{name}"
-    return name if name in TASKS and type(task) is type(make(name)) else f"{CUSTOM}{name}"
-
-
-def task_of(config: FullConfig, task: Task | None = None) -> Task:
-    """Return the task that the settings name; one of the user's own classes must be given.
-
-    Raises:
-        JedaxError: The settings name an object that only the user has, or another task is given.
-    """
-    if task is not None and (config.task.startswith(CUSTOM) or isinstance(config.task_config, OwnTaskConfig)):
-        return check_task(task)
-    if task is not None:
-        if getattr(task, "config", None) != config.task_config:
-            expected = f"the {config.task} of the settings"
-            raise fail("task", expected=expected, received=repr(task), remedy="leave it out")
-        return task
-    if config.task.startswith(CUSTOM):
-        raise fail(
-            "task",
-            expected=f"the task object {config.task.removeprefix(CUSTOM)}",
-            received="none",
-            remedy="pass it as task=...",
-        )
-    return make(config.task, config.task_config)

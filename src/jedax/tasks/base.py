@@ -1,4 +1,4 @@
-"""What a task is: something that turns a genotype into a fitness and a descriptor."""
+"""The contract of a task: a genotype in, a fitness and a descriptor out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import jax
 
+from jedax import settings as base_settings
 from jedax.errors import JedaxError, fail
-from jedax.settings import Config
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
-# Errors of JAX about code that needs to know the values of what it traces.
+# Errors of JAX about code that needs the values of what it traces.
 _NEEDS_VALUES = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -25,23 +25,23 @@ _NEEDS_VALUES = (
 class Task(abc.ABC):
     """A problem whose solutions have a fitness (maximised) and a behaviour.
 
-    A task is immutable and hashable: equal settings are equal objects, so a second one does not compile anew.
-    Its methods are pure and can be jitted. A task of one's own needs `init`, `evaluate` and the attributes; a method
-    `draw(ax, genotype)`, which draws what a solution does on a matplotlib `Axes`, is used where there is one.
+    Tasks are immutable and hashable. Equal settings must be equal objects: an equal task is not compiled again. The
+    methods are pure and can be jitted. A task of your own needs `init`, `evaluate` and the attributes without a
+    default; a method `draw(ax, genotype)` that draws a solution on a matplotlib `Axes` is optional.
 
     Attributes:
-        name: What reports call it.
+        name: Name of the task in reports.
         num_params: Length of a genotype.
-        descriptor_bounds: `(lows, highs)`, each with one number per descriptor dimension. Descriptors outside
-            go to the nearest cell.
-        descriptor_names: One axis label per descriptor dimension; none by default.
-        qd_offset: A fitness that no solution falls below, 0 by default; the QD score counts fitness above it.
-        goal_fitness: A run has reached its goal once its best fitness is at least this; None: there is none.
+        descriptor_bounds: `(lows, highs)`, each with one number per descriptor dimension. Descriptors outside belong
+            to the nearest cell.
+        descriptor_names: One axis label per descriptor dimension; default: none.
+        qd_offset: A fitness that no solution is expected to fall below; the QD score counts fitness above it.
+        goal_fitness: A run has reached its goal once its best fitness is at least this; None: there is no goal.
         default_evaluations: Budget of a run that names none.
-        observation_size: Numbers in one observation, where genotypes are policies whose steps can be told apart
-            (see `evaluate_with_transitions`); None: they are not.
-        action_size: Numbers in one action of such a policy.
-        is_noisy: Whether two evaluations of one genotype can differ by more than rounding; True where nobody knows.
+        observation_size: Length of an observation, for policies whose steps `evaluate_with_transitions` returns;
+            None for all other tasks.
+        action_size: Length of an action of such a policy.
+        is_noisy: Whether two evaluations of one genotype can differ by more than rounding; True if unknown.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Task(abc.ABC):
         """Evaluate ONE genotype; `key` is for noise."""
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch, each member with a key of its own.
+        """Evaluate a batch, each member with its own key.
 
         Args:
-            key: One, to be split for the members, or `(batch,)` keys, one for each: see `member_keys`.
+            key: One key, which is split, or `(batch,)` keys; see `member_keys`.
             genotypes: The batch.
 
         Returns:
@@ -77,27 +77,20 @@ class Task(abc.ABC):
         return jax.vmap(self.evaluate)(member_keys(key, genotypes.shape[0]), genotypes)
 
     def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch like `evaluate_batch`, and return every step of it as well.
-
-        Args:
-            key: One, or one per member.
-            genotypes: The batch.
-
-        Returns:
-            The same fitness and descriptors, and `transitions` of shape `(batch, steps, ...)`.
+        """Evaluate a batch as `evaluate_batch` does, and return `transitions` `(batch, steps, ...)` as well.
 
         Raises:
-            JedaxError: The task gives no transitions.
+            JedaxError: The task has no transitions.
         """
         raise self._no_policy("evaluate_with_transitions")
 
     def actions(
         self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
     ) -> Float[Array, "batch action"]:
-        """Return what ONE policy does, each number in [-1, 1], for many observations; differentiable.
+        """Return the actions of ONE policy, each number in [-1, 1], for many observations; differentiable.
 
         Raises:
-            JedaxError: The task's genotypes are no policies.
+            JedaxError: The task's genotypes are not policies.
         """
         raise self._no_policy("actions")
 
@@ -110,7 +103,7 @@ class Task(abc.ABC):
         )
 
     def _check_batch(self, genotypes: Float[Array, "batch params"]) -> None:
-        """Raise a `JedaxError` unless `genotypes` holds genotypes of the task's length, one per row."""
+        """Raise a `JedaxError` unless `genotypes` holds one genotype of the task's length per row."""
         if genotypes.ndim != 2 or genotypes.shape[1] != self.num_params:
             raise fail(
                 "genotypes",
@@ -126,18 +119,18 @@ class Task(abc.ABC):
 
 
 def member_keys(key: PRNGKeyArray, batch: int) -> PRNGKeyArray:
-    """Return one key for each member of a batch: `key` split, or `key` itself if it is one for each already.
+    """Return one key for each member of a batch: `key` split, or `key` itself if it is an array of keys already.
 
-    So a part of a batch can be evaluated apart, on another device, with the random numbers that it has in the whole.
+    Several devices that share a batch thus evaluate each member with the key that it has in the whole batch.
     """
     return key if key.ndim else jax.random.split(key, batch)
 
 
 def check_task(task: Task) -> Task:
-    """Return a task of the user's own if its attributes and methods fit together.
+    """Return a task of the user's if its attributes and methods fit together.
 
     Raises:
-        JedaxError: Something is missing, cannot be hashed, or has another shape than it should.
+        JedaxError: An attribute is missing, the task cannot be hashed, or a result has a wrong shape.
     """
     kind = type(task).__name__
     for attribute in ("name", "num_params", "descriptor_bounds"):
@@ -181,10 +174,10 @@ def check_task(task: Task) -> Task:
 
 
 def _traced(task: Task, method: str, *arguments: Any) -> Any:
-    """Return what a method of the user's gives, as shapes.
+    """Return the shapes of the result of a method of the user's.
 
     Raises:
-        JedaxError: It raised an error, which is the cause; the first line of that and where it was raised are named.
+        JedaxError: The method raised an error; the sentence holds its first line and the line of code.
     """
     try:
         return jax.eval_shape(getattr(task, method), *arguments)
@@ -197,19 +190,23 @@ def _traced(task: Task, method: str, *arguments: Any) -> Any:
         if isinstance(error, _NEEDS_VALUES):
             raise fail(
                 name,
-                expected="what JAX can trace: it is called once, with tracers, which have no values",
+                expected="code that JAX can trace: it is called once, with tracers, which have no values",
                 received=f"{type(error).__name__}{line}, which asks for a value",
-                remedy="take jnp.where for `if`, jax.numpy for numpy, and no float() or bool() of what comes from the "
-                "arguments; or let Python evaluate it, as a plain function: jedax run module:function",
+                remedy="use jnp.where instead of `if`, jax.numpy instead of numpy, and neither float() nor bool() of "
+                "values that depend on the arguments; or let Python evaluate it, as a plain function: "
+                "jedax run module:function",
             ) from error
         says = str(error).partition("\n")[0]
         received = f"{type(error).__name__}{line}: {says}"
-        raise fail(name, expected="no error", received=received, remedy="mend it") from error
+        raise fail(name, expected="no error", received=received, remedy="correct it") from error
 
 
 @dataclass(frozen=True, init=False)
 class ConfiguredTask(Task):
-    """A task described by its settings alone: tasks of one class with equal settings are equal.
+    """A task that its settings describe completely: tasks of one class with equal settings are equal.
+
+    A subclass names the class of its settings as `Config`, derived from `jedax.tasks.TaskConfig`. The settings become
+    options of the command and parameters of the class, and are stored with each run.
 
     Attributes:
         config: The settings.
@@ -217,15 +214,25 @@ class ConfiguredTask(Task):
 
     config: Any
 
-    config_class: ClassVar[type[Config]]
+    Config: ClassVar[type[base_settings.Config]]
 
-    def __init__(self, config: Config | None = None, /, **settings: Any):
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        if hasattr(cls, "Config") and "evaluations" not in cls.Config.model_fields:
+            raise fail(
+                f"{cls.__name__}.Config",
+                expected="settings with the field evaluations",
+                received=cls.Config.__name__,
+                remedy="derive them from jedax.tasks.TaskConfig",
+            )
+
+    def __init__(self, config: base_settings.Config | None = None, /, **settings: Any):
         """Take a whole config, single settings by name, or a config with some settings changed.
 
         Raises:
-            JedaxError: An unknown setting, a value that does not fit, or a config that is another task's.
+            JedaxError: An unknown setting, a value that does not fit, or the config of another task.
         """
-        kind = self.config_class
+        kind = self.Config
         if config is None:
             config = kind.build(settings)
         elif not isinstance(config, kind):

@@ -1,4 +1,4 @@
-"""Tasks that JAX cannot run: worker processes evaluate them, between programs that are compiled."""
+"""Tasks that JAX cannot run: worker processes evaluate them."""
 
 from __future__ import annotations
 
@@ -10,37 +10,32 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.imports import load_object
-from jedax.search.workers.pool import Work
 from jedax.tasks.measured import MeasuredTask
+from jedax.tasks.work import Work
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 
 class HostTask(MeasuredTask):
-    """A task whose evaluations run outside JAX; `init` is JAX as everywhere.
+    """A task whose evaluations run outside JAX; `init` runs in JAX.
 
-    `evaluate` and `evaluate_batch` work in this process and cannot be traced; searches use workers instead, see
-    `jedax.search.host`.
+    `evaluate` and `evaluate_batch` run in this process and cannot be traced; searches use worker processes instead.
     """
 
     @property
     @abc.abstractmethod
     def work(self) -> Work:
-        """What a worker does."""
+        """The evaluation that workers do."""
 
     def sample_seed(self, sample: int) -> int | None:
-        """Return the seed of a sample's random numbers, for all solutions alike; None: the work takes no seeds.
+        """Return the seed of a sample's random numbers, the same for all solutions; None: `work` takes no seeds.
 
         Args:
-            sample: Which of them, from 0; sample 0 has the seed of evaluations that say nothing of samples.
+            sample: Number of the sample; sample 0 has the seed of evaluations without samples.
         """
         return None
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
-        """Evaluate ONE genotype in this process; `key` is ignored.
-
-        Raises:
-            JedaxError: The genotype's shape is not `(params,)`.
-        """
+        """Evaluate ONE genotype in this process; `key` is ignored."""
         self._check(genotype)
         return jax.tree.map(lambda value: value[0], self.evaluate_batch(key, jnp.asarray(genotype)[None]))
 

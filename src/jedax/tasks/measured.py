@@ -1,4 +1,4 @@
-"""Tasks whose descriptor bounds are given, or measured once at the start of a run and then frozen."""
+"""Tasks whose descriptor bounds are given, or measured once at the start of a run."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from jedax.errors import fail
 from jedax.tasks.base import ConfiguredTask
 from jedax.tasks.settings import WithDescriptorBounds
 
-# How far measured bounds reach beyond what was seen, as a share of its range.
+# Margin of measured bounds on each side, as a share of the measured range.
 _MARGIN = 0.1
-# Random genotypes for a first look at code of the user's, where there is nothing to measure.
+# Random genotypes for a trial of code of the user's, where bounds need no measuring.
 _TRIALS = 2
 
 
 class MeasuredTask(ConfiguredTask):
-    """A task that may have to be tried before it is known how far its descriptors reach."""
+    """A task whose descriptor bounds may have to be measured."""
 
     config: WithDescriptorBounds
 
     @property
     def runs_own_code(self) -> bool:
-        """Whether evaluations call code of the user's, which is worth a try before anything is written."""
+        """Whether evaluations call code of the user's, which is tried before a run directory is written."""
         return True
 
     @property
     def name(self) -> str:
-        """The name it was asked for by."""
+        """The name in the settings."""
         return self.config.name
 
     @property
     def goal_fitness(self) -> float | None:
-        """That of the settings."""
+        """The goal in the settings."""
         return self.config.goal_fitness
 
     @property
     def qd_offset(self) -> float:
-        """That of the settings."""
+        """The offset in the settings."""
         return self.config.qd_offset
 
     @property
     def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-        """Bounds that need no measuring; None: there are none."""
+        """Bounds that follow from the kind of descriptor; None: there are none."""
         return None
 
     @property
@@ -72,9 +72,9 @@ class MeasuredTask(ConfiguredTask):
         return self.given_bounds
 
     def settled(self, evaluate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> Self:
-        """Return the task with bounds that stay: those given, or those of a batch of random genotypes.
+        """Return the task with its final bounds: those given, or those measured on random genotypes.
 
-        The batch is the same for all seeds and methods, so that their results can be compared.
+        The genotypes are the same for all seeds and methods, so that results can be compared.
 
         Args:
             evaluate: From genotypes `(n, params)` to fitness `(n,)` and descriptors `(n, d)`.
@@ -94,7 +94,7 @@ class MeasuredTask(ConfiguredTask):
                 self.name,
                 expected=f"a finite fitness and descriptor for one of {number} random genotypes",
                 received="none",
-                remedy="mend the task: what it raised, if it did, is said above, else it gave NaN or infinity",
+                remedy="correct the task: it raised the errors above, or returned NaN or infinity",
             )
         return self._measured(descriptors[valid].astype(np.float64)) if measures else self
 

@@ -1,167 +1,196 @@
-"""The tasks that come with jedax, by name, without importing JAX."""
+"""Tasks by name: those of the folders in `jedax.tasks`, of other packages, and of the user. Does not import JAX.
+
+Another package registers tasks through entry points of the group `jedax.tasks`: the value is a `Task` class, a task
+object, a function, or a `TaskEntry`.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import pkgutil
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from jedax.errors import JedaxError, unknown
-from jedax.imports import load_object
+from jedax.errors import JedaxError, fail, unknown
+from jedax.imports import CUSTOM, entry_points
 from jedax.settings import Config
-from jedax.tasks.control.settings import AntMazeConfig, LocomotionConfig, Robot
-from jedax.tasks.functions.settings import ArmConfig, FunctionConfig
-from jedax.tasks.gym.settings import GymConfig
-from jedax.tasks.maze.settings import MazeConfig, load_maze_file
-from jedax.tasks.playground.settings import PlaygroundConfig
-from jedax.tasks.python.files import file_for_task, meant_file
-from jedax.tasks.python.settings import OwnTaskConfig, PythonFunctionConfig
+from jedax.tasks.family import Family, TaskEntry, path_of
+from jedax.tasks.python.entries import object_entry
+from jedax.tasks.python.settings import OwnTaskConfig
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from jedax.tasks.base import Task
 
-
-@dataclass(frozen=True)
-class TaskEntry:
-    """A task by name: what it is, its default settings, and the class that runs it."""
-
-    summary: str
-    config: Callable[..., Config]
-    factory: str  # "module:class", imported when the task is made
+GROUP = "jedax.tasks"
+"""Group of the entry points."""
 
 
-def _maze(name: str, summary: str) -> TaskEntry:
-    layout = Path(__file__).parent / "maze" / "layouts" / f"{name}.yaml"
-    return TaskEntry(summary, functools.partial(load_maze_file, layout), _MAZE)
+@functools.cache
+def _families() -> tuple[Family, ...]:
+    folders = (module.name for module in pkgutil.iter_modules(importlib.import_module(GROUP).__path__) if module.ispkg)
+    found = (importlib.import_module(f"{GROUP}.{folder}.entries").FAMILY for folder in folders)
+    return tuple(sorted(found, key=lambda family: family.order))
 
 
-def _robot(name: Robot, summary: str, steps: int, evaluations: int) -> TaskEntry:
-    config = functools.partial(LocomotionConfig, name=name, steps=steps, evaluations=evaluations)
-    return TaskEntry(summary, config, "jedax.tasks.control.locomotion:Locomotion")
+@functools.cache
+def entries() -> dict[str, TaskEntry]:
+    """Return the entries of the tasks that come with jedax, by name, in the order of lists."""
+    return {entry.name: entry for family in _families() for entry in family.entries}
 
 
-_MAZE = "jedax.tasks.maze.task:Maze"
-_FUNCTIONS = "jedax.tasks.functions.task"
-
-TASKS: dict[str, TaskEntry] = {
-    "maze-a": _maze("maze-a", "Robot in maze A of the paper; behaviour: where it stands before its last step."),
-    "maze-b": _maze("maze-b", "Robot in maze B, a snake."),
-    "maze-c": _maze("maze-c", "Robot in maze C, slanted walls and dead ends."),
-    "maze-quad-b": _maze("maze-quad-b", "Robot in the middle of four mirrored copies of maze B."),
-    "sphere": TaskEntry("Sphere function; behaviour: two sums of parameters.", FunctionConfig, f"{_FUNCTIONS}:Sphere"),
-    "rastrigin": TaskEntry("Rastrigin function, many local optima; behaviour as sphere.", FunctionConfig,
-                           f"{_FUNCTIONS}:Rastrigin"),
-    "arm": TaskEntry("Planar arm with smooth joints; behaviour: where its tip is.", ArmConfig,
-                     f"{_FUNCTIONS}:PlanarArm"),
-    "halfcheetah": _robot("halfcheetah", "Brax's half cheetah is to run; behaviour: how often each foot is down.",
-                          500, 5_000_000),
-    "walker2d": _robot("walker2d", "Brax's two-legged walker is to walk; behaviour as halfcheetah.", 1000, 10_000_000),
-    "ant-maze": TaskEntry("Brax's ant is to find its way between walls; behaviour: where it ends.", AntMazeConfig,
-                          "jedax.tasks.control.ant_maze:AntMaze"),
-    "hopper": _robot("hopper", "Brax's one-legged hopper is to hop; behaviour as halfcheetah.", 1000, 10_000_000),
-    "ant": _robot("ant", "Brax's ant is to run; behaviour as halfcheetah, four feet.", 1000, 10_000_000),
-    "humanoid": _robot("humanoid", "Brax's humanoid is to walk; behaviour as halfcheetah.", 1000, 10_000_000),
-}  # fmt: skip
+def _registered() -> dict[str, EntryPoint]:
+    """Return the entry points of other packages; names of jedax itself win."""
+    return {name: point for name, point in entry_points(GROUP).items() if name not in entries()}
 
 
-MAZE = "maze:"
-"""Starts the name of a maze that was made in Python; its settings say all."""
-
-
-_ELSEWHERE = {
-    "gym:": TaskEntry("An environment of gymnasium, such as gym:HalfCheetah-v5.", GymConfig,
-                      "jedax.tasks.gym.task:Gym"),
-    "playground:": TaskEntry("An environment of MuJoCo Playground, such as playground:CheetahRun.", PlaygroundConfig,
-                             "jedax.tasks.playground.task:Playground"),
-}  # fmt: skip
-"""Tasks of others, by how their names start."""
-
-
-def is_elsewhere(name: str) -> bool:
-    """Whether a task's name is `gym:...`, `playground:...`, or a function or class of the user's, `module:name`."""
-    is_named = re.fullmatch(r"[A-Za-z_][\w.]*(?<!\.py):\S+", name) is not None
-    return is_named and not name.startswith((MAZE, "custom:"))
-
-
-def is_own(name: str) -> bool:
-    """Whether a task's name is that of a function or class of the user's."""
-    return is_elsewhere(name) and not name.startswith(tuple(_ELSEWHERE))
-
-
-def _elsewhere_entry(name: str) -> TaskEntry:
-    """Return the entry of a task of others; modules of the user's are imported."""
-    for prefix, entry in _ELSEWHERE.items():
-        if name.startswith(prefix):
-            return replace(entry, config=functools.partial(entry.config, name=name))
-    found = load_object(name, "task")
-    if isinstance(found, type):
-        budget = getattr(found, "default_evaluations", None)
-        given = {"evaluations": budget} if isinstance(budget, int) else {}
-        return TaskEntry(f"The class {name}.", functools.partial(OwnTaskConfig, name=name, **given),
-                         "jedax.tasks.python.own:make")  # fmt: skip
-    given = {field: getattr(found, field) for field in PythonFunctionConfig.model_fields if hasattr(found, field)}
-    return TaskEntry(f"The function {name}.", functools.partial(PythonFunctionConfig.build, {**given, "name": name}),
-                     "jedax.tasks.python.function:PythonFunction")  # fmt: skip
-
-
-def is_maze_file(name: str) -> bool:
-    """Whether a task's name is a path to a maze file rather than the name of a task."""
-    return name.endswith((".yaml", ".yml"))
-
-
-def task_entry(name: str, *, where: str = "") -> TaskEntry:
-    """Return the task of that name, or the maze of that YAML file.
-
-    Args:
-        name: As the user gave it.
-        where: Put in front of the argument's name in errors, such as a file's name.
-
-    Raises:
-        JedaxError: Unknown name (the nearest are offered), a maze file that cannot be read, or a module of the
-            user's that cannot be imported.
-    """
-    if is_maze_file(name):
-        return TaskEntry(f"The maze in {name}.", functools.partial(load_maze_file, name), _MAZE)
-    if name.startswith(MAZE):
-        return TaskEntry("A maze made in Python.", MazeConfig, _MAZE)
-    if is_elsewhere(name):
-        return _elsewhere_entry(name)
-    if name not in TASKS:
-        raise unknown_task(name, f"{where}: task" if where else "task")
-    return TASKS[name]
-
-
-def unknown_task(name: str, argument: str = "task") -> JedaxError:
-    """Word the error for a task that there is not: the nearest names, or what is in the Python file that was meant."""
-    file = meant_file(name)
-    return unknown(argument, name, TASKS) if file is None else file_for_task(argument, name, file)
+def _family_of(name: str) -> Family | None:
+    if name.startswith(CUSTOM):
+        return None
+    return next((family for family in _families() if re.fullmatch(family.pattern, name)), None)
 
 
 def names() -> list[str]:
-    """Return the names that `make` knows."""
-    return sorted(TASKS)
+    """Return the names of all registered tasks."""
+    return sorted([*entries(), *_registered()])
 
 
-def make(name: str, config: Config | None = None, /, **parameters: Any) -> Task:
-    """Make a task by name, such as `make("maze-a")`, or from a maze file, `make("mine.yaml")`.
-
-    Args:
-        name: One of `names()`, or a path that ends in .yaml.
-        config: The task's settings; None: its defaults.
-        **parameters: Settings to change, such as `hidden=(16,)`.
-
-    Raises:
-        JedaxError: Unknown name or parameter, or a value that does not fit.
-    """
-    entry = task_entry(name)
-    module, _, factory = entry.factory.partition(":")
-    return getattr(importlib.import_module(module), factory)(config or entry.config(), **parameters)
+def summaries() -> dict[str, str]:
+    """Return what each registered task is, in a sentence; packages of others are not imported."""
+    others = {name: f"{point.value}, of another package." for name, point in _registered().items()}
+    return {name: entry.summary for name, entry in entries().items()} | others
 
 
 def is_task(word: str) -> bool:
-    """Return whether a word on the command line names a task."""
-    return word in TASKS or is_maze_file(word) or is_elsewhere(word)
+    """Return whether a word on the command line names a task; nothing of the user's is imported or read."""
+    return word in entries() or _family_of(word) is not None or word in _registered()
+
+
+def task_entry(name: str, where: str = "") -> TaskEntry:
+    """Return the entry of a task: one of `names()`, a maze file, `gym:ID`, `module:object`, and so on.
+
+    Args:
+        name: Name of the task.
+        where: Put in front of the argument's name in errors, such as the name of a file.
+
+    Raises:
+        JedaxError: An unknown name, or a module of the user's that cannot be imported.
+    """
+    if name in entries():
+        return entries()[name]
+    family = _family_of(name)
+    if family is not None:
+        return family.entry(name)
+    if name in _registered():
+        point = _registered()[name]
+        return object_entry(name, f"{point.module}:{point.attr}")
+    raise unknown_task(name, f"{where}: task" if where else "task")
+
+
+def unknown_task(name: str, argument: str = "task") -> JedaxError:
+    """Return the error for an unknown task: it offers similar names, or what is in the Python file that was meant."""
+    explained = (family.explain(argument, name) for family in _families())
+    return next((error for error in explained if error is not None), None) or unknown(argument, name, names())
+
+
+def make(name: str, config: Config | None = None, /, **settings: Any) -> Task:
+    """Make a task by name, such as `make("maze-a")`, `make("mine.yaml")` or `make("mine:Drone")`.
+
+    Args:
+        name: As in `task_entry`.
+        config: The task's settings; None: its defaults.
+        **settings: Settings to change, such as `hidden=(16,)`.
+
+    Raises:
+        JedaxError: An unknown name or setting, or a value that does not fit.
+    """
+    entry = task_entry(name)
+    config = entry.config() if config is None else config
+    if settings:
+        config = config.replace(**settings)
+    if not isinstance(entry.make, str):
+        return entry.make(config)
+    module, _, attribute = entry.make.partition(":")
+    return getattr(importlib.import_module(module), attribute)(config)
+
+
+def settings_of(name: str, given: Mapping[str, Any], where: str = "") -> Config | None:
+    """Return a task's settings from some values, by default its own; None: the task has no settings.
+
+    Raises:
+        JedaxError: An unknown task or setting, or a value that does not fit.
+    """
+    if is_custom(name):
+        if given:
+            expected = "none for a task defined in Python"
+            raise fail(f"{where}: task_config", expected=expected, received=given, remedy="remove it")
+        return None
+    entry = task_entry(name, where)
+    if entry.read is not None:
+        return entry.read(given, where)
+    default = entry.config()
+    return type(default).build({**default.model_dump(), **given}, where=where)
+
+
+def is_custom(name: str) -> bool:
+    """Return whether only the user's program can make the task of this name, which `name_of` gave."""
+    return name.startswith(CUSTOM)
+
+
+def name_of(task: Task) -> str:
+    """Return the name under which the settings of a run keep a task.
+
+    That is its registered name, another one that `task_entry` knows, such as `module:Class`, or `custom:NAME` for a
+    task that only the user's program can make.
+    """
+    name, config, kind = getattr(task, "name", ""), getattr(task, "config", None), type(task)
+    if config is None or type(config) is getattr(kind, "Config", None):
+        entry = entries().get(name)
+        if entry is not None and entry.make == path_of(kind):
+            return name
+        found = (family.name_of(task) for family in _families())
+        return next((other for other in found if other is not None), f"{CUSTOM}{name}")
+    return f"{CUSTOM}{name}"
+
+
+def title_of(name: str, config: Config | None = None) -> str:
+    """Return what reports and directories call a task.
+
+    Args:
+        name: Name of the task in the settings of a run.
+        config: Its settings, where they are known: a maze file may name the maze.
+    """
+    if is_custom(name):
+        return name.removeprefix(CUSTOM)
+    if name in entries():
+        return entries()[name].title or name
+    family = _family_of(name)
+    return name if family is None else family.title(name, config)
+
+
+def task_of(name: str, task_config: Config | None, given: Task | None = None) -> Task:
+    """Return the task of a run's settings.
+
+    Args:
+        name: Its name there.
+        task_config: Its settings there.
+        given: The task, where the user gave it.
+
+    Raises:
+        JedaxError: Only the user's program can make the task, and it is not given; or another task is given.
+    """
+    from jedax.tasks.base import check_task
+
+    if given is not None and (is_custom(name) or isinstance(task_config, OwnTaskConfig)):
+        return check_task(given)
+    if given is not None:
+        if getattr(given, "config", None) != task_config:
+            raise fail("task", expected=f"the {name} of the settings", received=repr(given), remedy="leave it out")
+        return given
+    if is_custom(name):
+        expected = f"the task object {name.removeprefix(CUSTOM)}"
+        raise fail("task", expected=expected, received="none", remedy="pass it as task=...")
+    return make(name, task_config)

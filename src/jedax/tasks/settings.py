@@ -1,21 +1,28 @@
-"""Settings of tasks that others made: gymnasium, MuJoCo Playground, plain functions, classes of one's own."""
+"""Settings that several families of tasks share."""
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from jedax.errors import fail
 from jedax.settings import Config
-from jedax.tasks.maze.settings import Activation
 
+Activation = Literal["relu", "tanh", "sigmoid", "elu", "gelu", "silu"]
 Numbers = tuple[float, ...]
-DEFAULT_BUDGET = 100_000
+Hidden = tuple[Annotated[int, Field(ge=1)], ...]
+Budget = Annotated[int, Field(ge=1, description="Budget of a run that names none.")]
+
+
+class TaskConfig(Config):
+    """Settings of a task: derive from it and add fields, which become options of the command."""
+
+    evaluations: Budget = 100_000
 
 
 class WithDescriptorBounds(Config):
-    """A task whose descriptors lie in a box that is given, or measured at the start of a run."""
+    """Settings of a task whose descriptor bounds are given, or measured at the start of a run."""
 
     name: str = Field(description="The task's name.")
     descriptor_lows: Numbers = Field(
@@ -27,7 +34,7 @@ class WithDescriptorBounds(Config):
     )
     goal_fitness: float | None = Field(default=None, description="Fitness that reaches the goal; default: none.")
     qd_offset: float = Field(default=0.0, description="Fitness from which the QD score counts.")
-    evaluations: int = Field(default=DEFAULT_BUDGET, ge=1, description="Budget of a run that names none.")
+    evaluations: Budget = 100_000
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
@@ -35,7 +42,7 @@ class WithDescriptorBounds(Config):
         if len(lows) != len(highs) or any(low >= high for low, high in zip(lows, highs, strict=True)):
             raise fail(
                 "descriptor_lows",
-                expected="as many bounds as descriptor_highs, each under its upper one",
+                expected="as many bounds as descriptor_highs, each below its upper one",
                 received=f"{lows} and {highs}",
                 remedy="change one of them",
             )
@@ -43,19 +50,17 @@ class WithDescriptorBounds(Config):
 
 
 class WithPolicy(WithDescriptorBounds):
-    """An environment, and the multilayer perceptron that acts in it."""
+    """Settings of an environment and of the multilayer perceptron that acts in it."""
 
     descriptor: str = Field(
         default="feet-contact",
-        description="How an episode behaved: feet-contact (share of steps each foot touches the ground), final-xy "
-        "(where the robot ends), or a function of yours as module:function.",
+        description="Descriptor of an episode: feet-contact (share of steps in which each foot touches the ground), "
+        "final-xy (where the robot ends), or module:function.",
     )
     feet: tuple[str, ...] = Field(
         default=(), description="Geoms that are feet, for feet-contact; default: those with 'foot' in their name."
     )
-    hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        default=(64, 64), description="Neurons in each hidden layer of the policy."
-    )
+    hidden: Hidden = Field(default=(64, 64), description="Neurons in each hidden layer of the policy.")
     activation: Activation = Field(default="tanh", description="Activation of the hidden layers; the output is tanh.")
     steps: int | None = Field(default=None, ge=1, description="Longest episode; default: the environment's own.")
     episode_seed: int = Field(

@@ -17,7 +17,8 @@ from jedax.bench.grids import Entry, Grid
 from jedax.search import engines
 from jedax.search.engines import Job
 from jedax.search.engines.ray import RayEngine, _environment
-from jedax.search.workers.pool import Stopped, Work
+from jedax.search.workers.pool import Stopped
+from jedax.tasks.work import Work
 
 TINY = {"cells": 16, "offspring": 8}
 JAX = Grid("", ("arm",), (Entry("map-elites", "map-elites", None, TINY),), seeds=2, evaluations=80)

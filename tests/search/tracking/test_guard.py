@@ -77,7 +77,7 @@ def test_a_tracker_gets_all_in_order(alone):
     assert_same_run(run, alone)
     (_, about), *reports, (_, summary) = tracker.calls
     assert [name for name, *_ in tracker.calls] == ["begin", *["report"] * len(run.rows), "finish"]
-    assert about.title == "custom:noisy-map-elites-seed3"
+    assert about.title == "tests.noisy:Noisy-map-elites-seed3"
     assert about.config["method_config"]["offspring"] == 8
     assert about.folder is None
     assert summary == run.summary

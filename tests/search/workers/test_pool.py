@@ -14,7 +14,8 @@ from tests.search.workers.work import sphere
 
 from jedax.errors import JedaxError
 from jedax.search.engines import LocalEngine
-from jedax.search.workers.pool import Stopped, Work, Worker, WorkerPool
+from jedax.search.workers.pool import Stopped, Worker, WorkerPool
+from jedax.tasks.work import Work
 
 GENOTYPES = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
 BAD = GENOTYPES.copy()
@@ -201,7 +202,7 @@ def test_workers_end_with_the_search_even_while_they_evaluate():
         import threading, time
         import numpy as np
         from jedax.search.engines import LocalEngine
-        from jedax.search.workers.pool import Work
+        from jedax.tasks.work import Work
         pool = LocalEngine().open_pool(Work("tests.search.workers.work:make", {"how": "hang", "bad": -100.0}, 1), 1, 60)
         threading.Thread(target=pool.evaluate, args=[np.zeros((1, 3), np.float32)], daemon=True).start()
         while not pool._workers or not pool._workers[0].chunks:

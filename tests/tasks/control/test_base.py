@@ -7,14 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.tasks.control.scripted import Script, ant, walker
 
 from jedax.errors import JedaxError
-from jedax.tasks.control import base
 from jedax.tasks.control.ant_maze import AntMaze
-from jedax.tasks.control.base import Tally
 from jedax.tasks.control.locomotion import Locomotion
 from jedax.types import Evaluation
 
@@ -69,21 +65,6 @@ class TestWhatCounts:
         np.testing.assert_array_equal(steps.observations[0, :, 0], [0, 1, 2, 3, 4, 5])
         np.testing.assert_array_equal(steps.next_observations[0, :, 0], [1, 2, 3, 4, 5, 6])
         np.testing.assert_array_equal(steps.terminal[0], [0, 0, 1, 0, 0, 0])
-
-    @settings(max_examples=50, deadline=None)
-    @given(st.lists(st.tuples(st.floats(-9, 9, width=32), st.booleans(), st.floats(0, 1, width=32)), min_size=1))
-    def test_tally_against_a_loop(self, steps):
-        summed = last = Tally.begin(1)
-        for reward, done, seen in steps:
-            args = jnp.float32(reward), jnp.array(done), jnp.float32([seen])
-            summed, last = summed.count(*args, sums=True), last.count(*args, sums=False)
-        ends = [number for number, (_, done, _) in enumerate(steps) if done]
-        counted = steps[: ends[0] + 1] if ends else steps
-        assert int(summed.length) == len(counted)
-        assert bool(summed.alive) == (not ends)
-        assert float(summed.fitness) == pytest.approx(sum(reward for reward, _, _ in counted), abs=1e-3)
-        assert float(summed.behaviour[0]) == pytest.approx(sum(seen for _, _, seen in counted), abs=1e-4)
-        assert float(last.behaviour[0]) == np.float32(counted[-1][2])
 
 
 class TestAntMaze:
@@ -140,7 +121,7 @@ class TestFailures:
             with pytest.raises(JedaxError, match=r"^genotypes: expected shape \(batch, 54\), got \(54,\)"):
                 getattr(task, method)(KEY, jnp.zeros(54))
         with pytest.raises(
-            JedaxError, match=r"^observation: expected shape \(17,\), got \(5,\); give what Brax's half"
+            JedaxError, match=r"^observation: expected 17 numbers, got 5; give one observation of halfcheetah\.$"
         ):
             task.act(jnp.zeros(54), [0.0] * 5)
 
@@ -153,7 +134,7 @@ class TestParts:
         def evaluate(key, genotype):
             return Evaluation(genotype.sum(), genotype[:2])
 
-        found = jax.jit(lambda g: base._in_parts(evaluate, None, g))(genotypes)
+        found = jax.jit(lambda g: Locomotion()._in_parts(evaluate, None, g))(genotypes)
         np.testing.assert_allclose(found.fitness, genotypes.sum(axis=1), atol=1e-5)
         np.testing.assert_array_equal(found.descriptor, genotypes[:, :2])
 
@@ -229,7 +210,7 @@ class TestRandomResets:
         return [sum(self.REWARDS[row : row + 3]) for row in rows]
 
     def test_every_member_of_a_batch_begins_elsewhere(self):
-        task, batch = self.task(), base._PART + 6
+        task, batch = self.task(), Locomotion.part + 6
         keys = jax.random.split(KEY, batch)
         genotypes = jnp.zeros((batch, task.num_params))
         plain = jax.jit(task.evaluate_batch)(KEY, genotypes)
@@ -238,6 +219,15 @@ class TestRandomResets:
         full = jax.jit(task.evaluate_with_transitions)(KEY, genotypes)
         np.testing.assert_allclose(full.fitness, plain.fitness)
         np.testing.assert_allclose(full.transitions.rewards.sum(axis=1), plain.fitness)
+
+    def test_devices_that_share_a_batch_take_the_keys_of_the_whole(self):
+        task = self.task()
+        keys, genotypes = jax.random.split(KEY, 5), jnp.zeros((5, task.num_params))
+        for evaluate in (task.evaluate_batch, task.evaluate_with_transitions):
+            whole = jax.jit(evaluate)(KEY, genotypes)
+            parts = [jax.jit(evaluate)(keys[rows], genotypes[rows]) for rows in (slice(0, 2), slice(2, 5))]
+            np.testing.assert_allclose(np.concatenate([part.fitness for part in parts]), whole.fitness)
+            np.testing.assert_allclose(whole.fitness, self.expected(keys))
 
     def test_one_genotype(self):
         task = self.task()

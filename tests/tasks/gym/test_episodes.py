@@ -7,7 +7,7 @@ import pytest
 
 from jedax import networks as policy
 from jedax.errors import JedaxError
-from jedax.tasks.gym.episodes import Actions, Episodes, make_environment
+from jedax.tasks.gym.episodes import Actions, Evaluator, make_environment
 
 pytest.importorskip("mujoco", reason="needs the extra [gym]")
 gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
@@ -19,7 +19,7 @@ def episodes(name, sizes, **changes):
         "actions": {"lows": (-1.0,) * sizes[-1], "highs": (1.0,) * sizes[-1], "shape": (sizes[-1],)},
         "descriptor": "feet-contact", "feet": (), "num_descriptors": None,
     }  # fmt: skip
-    return Episodes(**(settings | changes))
+    return Evaluator(**(settings | changes))
 
 
 def drawn(number, sizes, scale=1.0):

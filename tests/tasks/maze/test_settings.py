@@ -8,9 +8,9 @@ import yaml
 from jedax.errors import JedaxError
 from jedax.tasks import Maze
 from jedax.tasks.maze.settings import MazeConfig, distance_to_wall, load_maze_file
-from jedax.tasks.registry import TASKS
+from jedax.tasks.registry import entries
 
-MAZES = [name for name in TASKS if name.startswith("maze-")]
+MAZES = [name for name in entries() if name.startswith("maze-")]
 
 
 def refused(*words, build=MazeConfig.build, **values):
@@ -46,7 +46,7 @@ class TestGeometry:
 
     def test_quad_b_is_maze_b_mirrored(self):
         def inner(name):
-            return {frozenset([(a, b), (c, d)]) for a, b, c, d in TASKS[name].config().walls}
+            return {frozenset([(a, b), (c, d)]) for a, b, c, d in entries()[name].config().walls}
 
         expected = {
             frozenset((x * sx, y * sy) for x, y in wall) for wall in inner("maze-b") for sx in (1, -1) for sy in (1, -1)
@@ -168,7 +168,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("name", MAZES)
     def test_round_trip(self, write, name):
-        config = TASKS[name].config()
+        config = entries()[name].config()
         assert config.name == name
         assert load_maze_file(write(yaml.safe_dump(config.model_dump(mode="json")))) == config
 

@@ -12,8 +12,9 @@ from typing import Any, Self
 from jedax.errors import JedaxError
 from jedax.imports import load_object
 from jedax.search.progress import Progress
-from jedax.search.workers.pool import Work, Worker, WorkerPool
+from jedax.search.workers.pool import Worker, WorkerPool
 from jedax.store.lock import LockedError
+from jedax.tasks.work import Work
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 from jedax.search.engines.base import Engine, Failure, Job, run_job
 from jedax.search.progress import Progress
-from jedax.search.workers.pool import Work
 from jedax.search.workers.processes import WorkerProcess
 from jedax.store.environment import num_cores
+from jedax.tasks.work import Work
 
 
 class LocalEngine(Engine):

@@ -24,7 +24,7 @@ from jedax.search.engines.ray_workers import ActorWorker
 from jedax.search.engines.transfer import read_files, write_files
 from jedax.search.interrupts import Interrupted, interruptible
 from jedax.search.progress import Progress
-from jedax.search.workers.pool import Work
+from jedax.tasks.work import Work
 
 # Number of attempts before a job whose process or node is lost each time counts as failed.
 _ATTEMPTS = 5

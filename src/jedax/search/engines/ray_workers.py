@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from jedax.search.workers.evaluator import Evaluator, Reply
-from jedax.search.workers.pool import Work, Worker
+from jedax.search.workers.pool import Worker
 from jedax.search.workers.processes import ENVIRONMENT
+from jedax.tasks.work import Work
 
 
 class ActorWorker(Worker):

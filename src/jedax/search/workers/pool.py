@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from jedax.errors import JedaxError, fail
 from jedax.search.workers.evaluator import Reply
+from jedax.tasks.work import Work
 
-__all__ = ["FAILURES", "Stopped", "Work", "Worker", "WorkerPool"]
+__all__ = ["FAILURES", "Stopped", "Worker", "WorkerPool"]
 
 # Number of attempts before a solution counts as failed.
 _ATTEMPTS = 3
@@ -31,22 +32,6 @@ FAILURES = ("raised", "misshapen", "timed_out", "died")
 
 class Stopped(Exception):
     """An evaluation was abandoned because the search is to stop."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a worker evaluates.
-
-    Attributes:
-        factory: `module:name` of a function that takes the settings and returns the evaluation function: from
-            genotypes `(n, params)`, and seeds `(n,)` where they are given, to fitness `(n,)` and descriptors `(n, d)`.
-        settings: Arguments of the factory by name.
-        chunk: Number of genotypes that are evaluated together. It does not depend on the number of workers.
-    """
-
-    factory: str
-    settings: Mapping[str, Any]
-    chunk: int
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from multiprocessing.connection import Connection, wait
 import numpy as np
 
 from jedax.search.workers.evaluator import Reply
-from jedax.search.workers.pool import Work, Worker
+from jedax.search.workers.pool import Worker
+from jedax.tasks.work import Work
 
 # Shortest timeout of a start, which imports the simulator.
 _START_SECONDS = 120.0

@@ -1,1 +1,1 @@
-"""Control tasks: robots that Brax simulates. Needs the extra `jedax[brax]` as soon as something is evaluated."""
+"""Control tasks: robots that Brax simulates. Evaluating them needs the extra `jedax[brax]`."""

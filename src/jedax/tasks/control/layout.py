@@ -1,4 +1,4 @@
-"""Where the walls of the ant's maze are. Lengths in metres; x and y in the plane of the floor, z up."""
+"""Walls and target of the ant's maze. Lengths in metres; x and y in the plane of the floor, z up."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ LIMITS = ((-5.0, -5.0), (40.0, 40.0))
 """Lower left and upper right corner of the box; the walls along its sides are centred on them."""
 
 TARGET = (35.0, 0.0)
-"""Where the ant is to go: x, y."""
+"""The target: x, y."""
 
 RADIUS = 0.5
-"""Of the walls, which are capsules that lie on the floor: it is also the height of their centres."""
+"""Radius of the walls, which are capsules on the floor, and so the height of their centres."""
 
-INNER_WALLS = (
-    (20.0, -4.5, 20.0, 19.5),
-    (10.5, 7.5, 19.5, 7.5),
-    (10.0, 20.25, 10.0, 39.75),
-)
+INNER_WALLS = ((20.0, -4.5, 20.0, 19.5), (10.5, 7.5, 19.5, 7.5), (10.0, 20.25, 10.0, 39.75))
 """Inner walls, each x1, y1, x2, y2 from end to end, caps included."""
 
 WALLS = (

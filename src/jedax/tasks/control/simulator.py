@@ -32,21 +32,21 @@ mujoco: Any = _mujoco  # its stubs lack most of it
 
 ANT_MAZE = "ant-maze"
 _HEALTHY_Z = (0.2, 5.0)
-# What collides with the maze's walls, and the bit that says so; Brax's own robots use the first bit for the floor.
+# Geoms that collide with the walls, and the bit of that collision; Brax's robots use the first bit for the floor.
 _TOUCHES_WALLS = ("torso_geom", "left_ankle_geom", "right_ankle_geom", "third_ankle_geom", "fourth_ankle_geom")
 _WALL_BIT = "2"
-_FIRST_WALL = 1  # the floor is geometry 0
+_FIRST_WALL = 1  # the floor is geom 0
 _NEAR = 2
 
 
 @dataclass(frozen=True)
 class Feet:
-    """Where the feet of a robot are, each a sphere or a capsule: the spheres at its two ends tell how low it is.
+    """The feet of a robot, each a sphere or a capsule, which is as low as the lower of the spheres at its two ends.
 
     Attributes:
-        links: `(feet,)`, the link that each belongs to.
-        ends: `(feet, 2, 3)`, centres of the spheres in the link's frame; twice the same for a sphere.
-        radii: `(feet,)`.
+        links: `(feet,)`, the link of each foot.
+        ends: `(feet, 2, 3)`, centres of its two spheres in the frame of the link; equal for a sphere.
+        radii: `(feet,)`, in metres.
     """
 
     links: np.ndarray
@@ -56,12 +56,7 @@ class Feet:
     def heights(
         self, positions: Float[Array, "*batch links 3"], rotations: Float[Array, "*batch links 4"]
     ) -> Float[Array, "*batch feet"]:
-        """Return how far the lowest point of each foot is above the floor z = 0; negative below it.
-
-        Args:
-            positions: Of the links.
-            rotations: Of the links, quaternions with the real part first.
-        """
+        """Return the height of each foot's lowest point above the floor, from the links' positions and quaternions."""
         w, x, y, z = jnp.moveaxis(rotations[..., self.links, :], -1, 0)
         down = jnp.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
         lowest = (self.ends * down[..., None, :]).sum(axis=-1).min(axis=-1)
@@ -71,21 +66,21 @@ class Feet:
 @functools.cache
 def load(name: str, backend: str) -> Any:
     """Return one of Brax's environments, or the maze of the ant, with one of Brax's engines."""
-    # Constants made while a program is traced must not belong to that program, for the next one uses them too.
+    # Constants that are made while a program is traced must not belong to it: the next program uses them as well.
     with jax.ensure_compile_time_eval(), _shown_once():
         return AntMazeEnv(backend) if name == ANT_MAZE else brax.envs.get_environment(name, backend=backend)
 
 
 @functools.cache
 def start_state(name: str, backend: str, seed: int) -> State:
-    """Return the state in which episodes begin: that of Brax's `reset` for this seed, as NumPy arrays."""
+    """Return the state that Brax's `reset` draws for this seed, as NumPy arrays."""
     env = load(name, backend)
     with jax.ensure_compile_time_eval():
         return jax.tree.map(np.asarray, jax.jit(env.reset)(jax.random.key(seed)))
 
 
 def feet_of(name: str, backend: str, names: tuple[str, ...]) -> Feet:
-    """Return where the feet of a robot are, by the names of their geometries."""
+    """Return the feet of a robot by the names of their geoms."""
     model = load(name, backend).sys.mj_model
     geoms = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, foot) for foot in names]
     ends = []
@@ -99,14 +94,14 @@ def feet_of(name: str, backend: str, names: tuple[str, ...]) -> Feet:
 
 
 class AntMazeEnv(Ant):
-    """Brax's ant among walls; see `jedax.tasks.control.layout` for where they are.
+    """Brax's ant among the walls of `jedax.tasks.control.layout`.
 
     The walls are capsules that the torso and the four lower legs collide with. Reward: minus the distance from the
     torso to the target, in the plane. Done: the torso leaves z in [0.2, 5]. Observation: x and y of the torso from -1
     to 1 over the box, then the ant's own.
 
-    `sys.mj_model` has all the walls. What is simulated has the two that are nearest to the torso when a step begins:
-    no third is ever within 6 m, the ant reaches 1.3 m, and a step among all seven takes twice as long.
+    `sys.mj_model` has all seven walls. The simulated model has the two that are nearest to the torso before a step:
+    a third wall is never within 6 m, the ant reaches 1.3 m, and a step among seven walls takes twice as long.
     """
 
     def __init__(self, backend: str = "spring"):
@@ -124,7 +119,7 @@ class AntMazeEnv(Ant):
         return self._look(physics)
 
     def step(self, state: State, action: jax.Array) -> State:
-        """Go on for one step."""
+        """Simulate one step."""
         physics = state.pipeline_state
         assert physics is not None
         among = copy.copy(self)
@@ -132,9 +127,9 @@ class AntMazeEnv(Ant):
         return self._look(among.pipeline_step(physics, action))
 
     def _walls_near(self, torso: jax.Array) -> Any:
-        """Return what is simulated, its walls those that are nearest to a point."""
+        """Return the model with the walls that are nearest to a point."""
         starts, ends = jnp.split(jnp.array(WALLS), 2, axis=1)
-        along = jnp.clip(torso, starts, ends)  # they are parallel to the axes
+        along = jnp.clip(torso, starts, ends)  # walls are parallel to the axes
         nearest = jnp.argsort(((torso - along) ** 2).sum(axis=1))[:_NEAR]
         everywhere, here = (_FIRST_WALL + np.arange(number) for number in (len(WALLS), _NEAR))
 
@@ -153,7 +148,7 @@ class AntMazeEnv(Ant):
 
 
 def _maze_xml(walls: Sequence[tuple[float, float, float, float]]) -> str:
-    """Return Brax's model of the ant with walls in it, the geometries from `_FIRST_WALL` on."""
+    """Return Brax's model of the ant with walls, the geoms from `_FIRST_WALL` on."""
     root = ElementTree.fromstring((epath.resource_path("brax") / "envs/assets/ant.xml").read_text())
     for geom in root.iter("geom"):
         if geom.get("name") in _TOUCHES_WALLS:
@@ -161,12 +156,12 @@ def _maze_xml(walls: Sequence[tuple[float, float, float, float]]) -> str:
     world = root.find("worldbody")
     assert world is not None
     for number, (x1, y1, x2, y2) in enumerate(walls):
-        # MuJoCo counts a capsule's length without its caps.
+        # MuJoCo measures a capsule without its caps.
         dx, dy = RADIUS * (x2 > x1), RADIUS * (y2 > y1)
         ends = (x1 + dx, y1 + dy, RADIUS, x2 - dx, y2 - dy, RADIUS)
         ElementTree.SubElement(
             world, "geom", name=f"wall_{number}", type="capsule", size=str(RADIUS), fromto=" ".join(map(str, ends)),
-            contype="0", conaffinity=_WALL_BIT, rgba="0.35 0.4 0.5 1",
+            contype="0", conaffinity=_WALL_BIT, rgba="0.35 0.4 0.5 1"
         )  # fmt: skip
     return ElementTree.tostring(root, encoding="unicode")
 
@@ -176,8 +171,8 @@ _shown: set[str] = set()
 
 @contextmanager
 def _shown_once() -> Iterator[None]:
-    """Show what Brax and MuJoCo say about themselves while they load a robot once per process, however many load."""
-    mujoco.set_mju_user_warning(lambda message: None)  # about words in Brax's files, which nobody here can change
+    """Show each warning of Brax and MuJoCo about a robot that they load once per process."""
+    mujoco.set_mju_user_warning(lambda message: None)  # about Brax's own files
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pydantic import Field
 
 from jedax.settings import Config
+from jedax.tasks.settings import Budget
 
 
 class FunctionConfig(Config):
-    """A test function (sphere, Rastrigin) seen through the linear projection."""
+    """Settings of a test function (sphere, Rastrigin) behind the linear projection."""
 
     dimensions: int = Field(default=20, ge=2, description="Length of a genotype; 20 and 100 are the usual ones.")
-    evaluations: int = Field(default=100_000, ge=1, description="Budget of a run that names none.")
+    evaluations: Budget = 100_000
 
 
 class ArmConfig(Config):
-    """A planar arm whose links together have length 1."""
+    """Settings of a planar arm whose links together have length 1."""
 
-    joints: int = Field(default=10, ge=2, description="Joints, and so links; a genotype has one angle for each.")
-    evaluations: int = Field(default=100_000, ge=1, description="Budget of a run that names none.")
+    joints: int = Field(default=10, ge=2, description="Joints and links; a genotype has one angle for each joint.")
+    evaluations: Budget = 100_000

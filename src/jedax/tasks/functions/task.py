@@ -22,44 +22,30 @@ from jedax.tasks.functions.settings import ArmConfig, FunctionConfig
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 LIMIT = 5.12
-"""Half the side of the box in which the test functions are searched, and where the clipping sets in."""
+"""Half the side of the box that `init` draws from; coordinates outside are clipped."""
 
 SHIFT = 0.4 * LIMIT
-"""Where the optimum of the test functions lies, in every coordinate: 2.048."""
+"""The optimum of the test functions in every coordinate: 2.048."""
 
 
-class AnalyticTask(ConfiguredTask):
-    """A task whose best solution is known."""
-
-    goal_fitness = -0.01
-    is_noisy = False
-
-    @property
-    @abc.abstractmethod
-    def optimum(self) -> Float[Array, " params"]:
-        """A genotype of the highest fitness there is, which is 0."""
-
-
-class LinearProjection(AnalyticTask):
+class LinearProjection(ConfiguredTask):
     """A function of n coordinates whose descriptors are two sums of clipped coordinates.
 
-    Each descriptor sums `clip(x)` over one half of the coordinates, where `clip(x)` is `x` within +-5.12 and
-    `5.12 / x` outside, so that running off to infinity leads back to a descriptor of 0. A sum of many random
-    terms lies near its mean: random genotypes crowd at the centre, and the borders are hard to reach. Every
-    descriptor within the bounds does belong to some genotype of the box [-5.12, 5.12]^n.
+    Each descriptor sums `clip(x)` over one half of the coordinates (the first n // 2, and the rest). `clip(x)` is `x`
+    within +-5.12 and `5.12 / x` outside, so descriptors of coordinates that grow without limit return to 0. The bounds
+    of a descriptor are +-5.12 times the number of its coordinates. A sum of many random terms is near its mean: random
+    genotypes crowd at the centre, and the borders are hard to reach, although each descriptor within the bounds
+    belongs to some genotype of the box [-5.12, 5.12]^n.
 
-    Genotypes are unbounded and have no unit. `init` draws uniformly from the box. For odd n, the first half
-    has n // 2 coordinates and the second the rest. The bounds of a descriptor are +-5.12 times the number of
-    coordinates in its half.
-
-    No genotype of the box has a fitness below `qd_offset` (up to rounding), so neither has the best solution
-    there is for any cell. Genotypes outside the box can fall below it without limit: they are valid as long
+    Genotypes are unbounded and have no unit. `init` draws uniformly from the box. In the box no fitness is below
+    `qd_offset` (up to rounding). Genotypes outside the box can fall below it without limit: they are valid as long
     as their fitness is finite, and such an elite lowers the QD score.
     """
 
     config: FunctionConfig
-
-    config_class = FunctionConfig
+    Config = FunctionConfig
+    goal_fitness = -0.01
+    is_noisy = False
     descriptor_names = ("sum of first half", "sum of second half")
 
     @property
@@ -74,24 +60,12 @@ class LinearProjection(AnalyticTask):
         highs = (LIMIT * first, LIMIT * (self.num_params - first))
         return (-highs[0], -highs[1]), highs
 
-    @property
-    def optimum(self) -> Float[Array, " params"]:
-        """The one genotype of fitness 0: 2.048 in every coordinate."""
-        return jnp.full(self.num_params, SHIFT, jnp.float32)
-
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw a genotype uniformly from the box [-5.12, 5.12]^n."""
         return jax.random.uniform(key, (self.num_params,), jnp.float32, -LIMIT, LIMIT)
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
-        """Evaluate ONE genotype; `key` is ignored.
-
-        Returns:
-            `fitness`: minus the function's value at `genotype - 2.048`, at most 0; `descriptor (2,)`.
-
-        Raises:
-            JedaxError: The genotype's shape is not `(params,)`.
-        """
+        """Return as fitness minus the function's value at `genotype - 2.048`, at most 0; `key` is ignored."""
         del key
         self._check(genotype)
         clipped = _clip(genotype)
@@ -101,11 +75,11 @@ class LinearProjection(AnalyticTask):
 
     @abc.abstractmethod
     def _terms(self, x: Float[Array, " params"]) -> Float[Array, " params"]:
-        """What each coordinate adds to the function's value, at least 0; 0 at 0."""
+        """Return the contribution of each coordinate to the function's value: at least 0, and 0 at 0."""
 
 
 class Sphere(LinearProjection):
-    """The sphere function, `sum z_i^2` with `z = x - 2.048`: the easiest there is, without local optima.
+    """The sphere function, `sum z_i^2` with `z = x - 2.048`, which has no local optima.
 
     The goal of -0.01 is a distance of 0.1 to the optimum.
 
@@ -127,8 +101,8 @@ class Sphere(LinearProjection):
 class Rastrigin(LinearProjection):
     """The Rastrigin function, `sum z_i^2 + 10 - 10 cos(2 pi z_i)` with `z = x - 2.048`: many local optima.
 
-    They lie near all points of whole-numbered z; the best of them have a fitness of about -0.995, so that the
-    goal of -0.01 is met near the global optimum only.
+    They are near all points with integer z. The best local optima have a fitness of about -0.995, so the goal of -0.01
+    is reached only near the global optimum.
 
     Example:
         `Rastrigin(dimensions=20)`
@@ -138,7 +112,7 @@ class Rastrigin(LinearProjection):
 
     @property
     def qd_offset(self) -> float:
-        """A bound on the fitness in the box that none quite falls to: -(7.168^2 + 20) per coordinate."""
+        """A lower bound of the fitness in the box, which no genotype reaches: -(7.168^2 + 20) per coordinate."""
         return -self.num_params * ((LIMIT + SHIFT) ** 2 + 20)
 
     def _terms(self, x: Float[Array, " params"]) -> Float[Array, " params"]:
@@ -146,32 +120,31 @@ class Rastrigin(LinearProjection):
         return x**2 + 20 * jnp.sin(jnp.pi * x) ** 2
 
 
-class PlanarArm(AnalyticTask):
-    """An arm of n links in the plane that should reach everywhere while bending all joints alike.
+class PlanarArm(ConfiguredTask):
+    """An arm of n links in the plane that reaches everywhere while bending all joints alike.
 
-    A genotype holds the joint angles in radians, unbounded and not wrapped: joint i turns link i by that
-    angle from the direction of link i - 1, the first from the x axis. The shoulder is the origin and each
-    link has length 1/n. The descriptor is the position of the arm's tip. Its bounds are the square [-1, 1]^2,
-    of which an arm reaches the unit disc: coverage ends near pi/4.
+    A genotype holds the joint angles in radians, unbounded and not wrapped: joint i turns link i by its angle from the
+    direction of link i - 1, the first from the x axis. The shoulder is the origin and each link has length 1/n. The
+    descriptor is the position of the arm's tip. Its bounds are the square [-1, 1]^2, of which an arm reaches the unit
+    disc: coverage ends near pi/4.
 
-    Fitness is minus the variance of the angles in rad^2 (divided by n, not n - 1), the literature's choice;
-    some libraries take the standard deviation. Angles that are all equal have fitness 0, whatever the angle.
-    The goal of -0.01 is a standard deviation of 0.1 rad. Turning one joint by 2 pi changes the fitness and
-    not the descriptor.
+    Fitness is minus the variance of the angles in rad^2 (divided by n, not n - 1), as in the literature; some
+    libraries take the standard deviation. Equal angles have fitness 0, whatever the angle. The goal of -0.01 is a
+    standard deviation of 0.1 rad. Turning one joint by 2 pi changes the fitness and not the descriptor.
 
-    `init` draws each angle uniformly from [-pi, pi). Within that range, which suffices to reach every point
-    of the disc, no fitness is below `qd_offset` = -pi^2 (up to rounding), so neither is that of the best
-    solution there is for any cell. Beyond it fitness can fall below without limit: such genotypes are valid
-    as long as their fitness is finite, and such an elite lowers the QD score.
+    `init` draws each angle uniformly from [-pi, pi), a range that suffices to reach every point of the disc. Within it
+    no fitness is below `qd_offset` = -pi^2 (up to rounding). Beyond it fitness can fall below without limit: such
+    genotypes are valid as long as their fitness is finite, and such an elite lowers the QD score.
 
     Example:
         `PlanarArm(joints=10)`
     """
 
     config: ArmConfig
-
-    config_class = ArmConfig
+    Config = ArmConfig
     name = "arm"
+    goal_fitness = -0.01
+    is_noisy = False
     descriptor_bounds = ((-1.0, -1.0), (1.0, 1.0))
     descriptor_names = ("tip x", "tip y")
     qd_offset = -(math.pi**2)
@@ -181,44 +154,22 @@ class PlanarArm(AnalyticTask):
         """Number of joints."""
         return self.config.joints
 
-    @property
-    def optimum(self) -> Float[Array, " params"]:
-        """One of the genotypes of fitness 0: all angles 0, the arm stretched out to (1, 0)."""
-        return jnp.zeros(self.num_params, jnp.float32)
-
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw each angle uniformly from [-pi, pi)."""
         return jax.random.uniform(key, (self.num_params,), jnp.float32, -jnp.pi, jnp.pi)
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
-        """Evaluate ONE genotype; `key` is ignored.
-
-        Returns:
-            `fitness`: minus the variance of the angles, at most 0; `descriptor (2,)`: x and y of the tip.
-
-        Raises:
-            JedaxError: The genotype's shape is not `(params,)`.
-        """
+        """Return minus the variance of the angles, and x and y of the tip; `key` is ignored."""
         del key
         return Evaluation(fitness=-genotype.var(), descriptor=self._links(genotype).sum(axis=0))
 
     def link_positions(self, genotype: Float[Array, " params"]) -> Float[Array, "points 2"]:
-        """Return where the links of ONE arm begin and end, to draw it.
-
-        Args:
-            genotype: The joint angles in radians.
-
-        Returns:
-            `(joints + 1, 2)`, x and y from the shoulder at the origin to the tip.
-
-        Raises:
-            JedaxError: The genotype's shape is not `(params,)`.
-        """
+        """Return the ends of the links of ONE arm, from the shoulder at the origin to the tip: `(joints + 1, 2)`."""
         links = self._links(genotype)
         return jnp.concatenate([jnp.zeros((1, 2), links.dtype), jnp.cumsum(links, axis=0)])
 
     def _links(self, genotype: Float[Array, " params"]) -> Float[Array, "params 2"]:
-        """Each link as a vector from its beginning to its end."""
+        """Return each link as a vector from its beginning to its end."""
         self._check(genotype)
         directions = jnp.cumsum(genotype)
         return jnp.stack([jnp.cos(directions), jnp.sin(directions)], axis=-1) / self.num_params

@@ -1,4 +1,4 @@
-"""Episodes of gymnasium environments: several at a time, in lockstep, all their policies in one product per layer."""
+"""Episodes of gymnasium environments, stepped side by side; one matrix product per layer serves all policies."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jedax.tasks.gym.descriptors import FeetContact, FinalXY, Own
-from jedax.tasks.gym.networks import Networks
+from jedax.networks import Policies
+from jedax.tasks.gym.descriptors import Descriptor, FeetContact, FinalXY, Own
 
 
 @contextlib.contextmanager
 def quiet_mujoco() -> Iterator[None]:
-    """Let MuJoCo keep to itself what it thinks of a model file; each environment would say it anew, and log it."""
+    """Silence MuJoCo's warnings about model files, which each environment would repeat and log."""
     try:
         mujoco: Any = importlib.import_module("mujoco")
     except ImportError:
@@ -35,8 +35,8 @@ def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None)
 
     Args:
         name: Its id.
-        arguments: More arguments of `gymnasium.make`.
-        steps: Longest episode; None: as the environment has it.
+        arguments: Further arguments of `gymnasium.make`.
+        steps: Longest episode; None: the environment's own.
     """
     import gymnasium
 
@@ -47,13 +47,13 @@ def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None)
 
 @dataclass(frozen=True)
 class Actions:
-    """How outputs of a policy, each in [-1, 1], become actions.
+    """The map from outputs of a policy, each in [-1, 1], to actions.
 
     Attributes:
-        lows: Of each action; empty: the actions are discrete, the largest output chooses.
-        highs: Of each action.
-        shape: Of one action.
-        dtype: Of an action.
+        lows: Lower bounds of an action; empty: actions are discrete, and the largest output chooses.
+        highs: Upper bounds of an action.
+        shape: Shape of an action.
+        dtype: Type of an action.
         first: The lowest discrete action.
     """
 
@@ -76,11 +76,11 @@ class Step(NamedTuple):
     """One step of an episode.
 
     Attributes:
-        observation: What the policy saw before it, flat.
-        action: What the environment got.
-        reward: What it gave.
-        seen: What the descriptor sees after it.
-        environment: The environment after it.
+        observation: The observation before the step, flat.
+        action: The action, as the environment got it.
+        reward: The reward.
+        seen: What the descriptor sees after the step.
+        environment: The environment after the step.
     """
 
     observation: np.ndarray
@@ -90,20 +90,20 @@ class Step(NamedTuple):
     environment: Any
 
 
-class Episodes:
+class Evaluator:
     """Evaluates policies, one episode each.
 
     Args:
         name: Id of the environment.
-        arguments: More arguments of `gymnasium.make`.
-        steps: Longest episode; None: as the environment has it.
-        seed: What episodes are reset with that no seed is given for.
-        sizes: Layers of the policies.
-        activation: Of their hidden layers.
+        arguments: Further arguments of `gymnasium.make`.
+        steps: Longest episode; None: the environment's own.
+        seed: Seed of episodes for which no seed is given.
+        sizes: Neurons of each layer of the policies.
+        activation: Activation of their hidden layers.
         actions: Arguments of `Actions`.
         descriptor: `feet-contact`, `final-xy` or `module:function`.
-        feet: Names of geoms; see `jedax.tasks.gym.descriptors.feet_of`.
-        num_descriptors: Numbers in a descriptor; None: any.
+        feet: Names of geoms; see `jedax.tasks.feet.feet_of`.
+        num_descriptors: Length of a descriptor; None: any.
     """
 
     def __init__(self, *, name: str, arguments: Mapping[str, Any], steps: int | None, seed: int,
@@ -114,13 +114,10 @@ class Episodes:
         self._actions = Actions(**actions)
         self._num_descriptors = num_descriptors
         self._describe = _descriptor(descriptor, feet, num_descriptors)
-        self._pairs: list[tuple[Any, Any]] = []
+        self._pairs: list[tuple[Any, Descriptor]] = []
 
     def __call__(
-        self,
-        genotypes: np.ndarray,
-        seeds: np.ndarray | None = None,
-        see: Callable[[int, Step], None] | None = None,
+        self, genotypes: np.ndarray, seeds: np.ndarray | None = None, see: Callable[[int, Step], None] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sum of rewards `(n,)` and the descriptor `(n, d)` of each policy `(n, params)`.
 
@@ -128,8 +125,8 @@ class Episodes:
 
         Args:
             genotypes: The policies.
-            seeds: `(n,)`, what each one's episode is reset with; None: all with the seed of the settings.
-            see: Called after every step with the number of its policy.
+            seeds: `(n,)`, the seed of each policy's episode; None: the seed of the settings for all.
+            see: Called after every step with the row of its policy.
         """
         starts = [self._seed] * len(genotypes) if seeds is None else [int(seed) for seed in seeds]
         fitness = np.full(len(genotypes), np.nan)
@@ -138,9 +135,9 @@ class Episodes:
         fitness[rows] = 0
         observations = self._reset([starts[row] for row in rows])
         slots = np.arange(len(rows))
-        networks = Networks(genotypes[rows], self._sizes, self._activation)
+        policies = Policies(genotypes[rows], self._sizes, self._activation)
         while len(slots):
-            actions = self._actions(networks(observations))
+            actions = self._actions(policies(observations))
             going_on = np.ones(len(slots), bool)
             for place, slot in enumerate(slots):
                 environment, descriptor = self._pairs[slot]
@@ -150,13 +147,13 @@ class Episodes:
                 descriptor.step(observation, action, float(reward), info)
                 if see is not None:
                     before = observations[place].copy()
-                    see(int(rows[slot]), Step(before, action, float(reward), descriptor.now(), environment))
+                    see(int(rows[slot]), Step(before, action, float(reward), descriptor.seen[-1], environment))
                 observations[place] = np.ravel(observation)
                 if terminated or truncated:
                     going_on[place] = False
                     found[int(rows[slot])] = descriptor.end()
             if not going_on.all():
-                slots, observations, networks = slots[going_on], observations[going_on], networks.keep(going_on)
+                slots, observations, policies = slots[going_on], observations[going_on], policies.keep(going_on)
         number = self._num_descriptors or max((len(value) for value in found.values()), default=1)
         descriptors = np.full((len(genotypes), number), np.nan)
         for row, value in found.items():
@@ -164,7 +161,7 @@ class Episodes:
         return fitness.astype(np.float32), descriptors.astype(np.float32)
 
     def _reset(self, seeds: Sequence[int]) -> np.ndarray:
-        """Begin an episode for each seed; return the first observations."""
+        """Begin an episode for each seed and return the first observations."""
         number = len(seeds)
         while len(self._pairs) < number:
             environment = self._make()
@@ -177,8 +174,8 @@ class Episodes:
         return observations
 
 
-def _descriptor(name: str, feet: Sequence[str], number: int | None) -> Callable[[Any], Any]:
-    """Return what makes the descriptor of an environment."""
+def _descriptor(name: str, feet: Sequence[str], number: int | None) -> Callable[[Any], Descriptor]:
+    """Return a function from an environment to its descriptor."""
     if name == "feet-contact":
         return lambda environment: FeetContact(environment, feet)
     if name == "final-xy":

@@ -12,13 +12,15 @@ from jedax.yaml_text import read_yaml
 
 
 class GymConfig(WithPolicy):
-    """A gymnasium environment with Box observations and Box or Discrete actions."""
+    """Settings of a gymnasium environment."""
 
     arguments: tuple[str, ...] = Field(
-        default=(), description="More arguments of gymnasium.make, as in healthy_reward=0.5; values are YAML."
+        default=(), description="Further arguments of gymnasium.make, as in healthy_reward=0.5; values are YAML."
     )
     chunk: int = Field(
-        default=16, ge=1, description="Environments that a worker steps side by side; solutions it gets at a time."
+        default=16,
+        ge=1,
+        description="Solutions that a worker gets at a time, and environments that it steps side by side.",
     )
 
     @field_validator("arguments")
@@ -32,7 +34,7 @@ def parse_arguments(arguments: tuple[str, ...]) -> dict[str, Any]:
     """Return `name=value` pairs as a dict.
 
     Raises:
-        JedaxError: An entry that is none, or a value that is no YAML.
+        JedaxError: An entry of another form, or a value that is not YAML.
     """
     found = {}
     for argument in arguments:

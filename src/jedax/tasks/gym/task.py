@@ -1,37 +1,36 @@
-"""Environments of gymnasium as tasks: policies act in them, worker processes step them."""
+"""Environments of gymnasium as tasks; worker processes step them."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from jedax import networks as policy
 from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import load_object, require
-from jedax.search.workers.pool import Work
-from jedax.settings import Config
-from jedax.tasks.gym.descriptors import FinalXY, feet_of
-from jedax.tasks.gym.episodes import Actions, Step, make_environment
+from jedax.settings import Config as AnyConfig
+from jedax.tasks.environment import EnvironmentTask, axis_names
+from jedax.tasks.gym.descriptors import FinalXY
+from jedax.tasks.gym.entries import FAMILY
+from jedax.tasks.gym.episodes import Actions, Evaluator, Step, make_environment
 from jedax.tasks.gym.settings import GymConfig, parse_arguments
 from jedax.tasks.host import HostTask
 from jedax.tasks.motion import Motion, Postures
-from jedax.types import Array, Float, PRNGKeyArray
+from jedax.tasks.work import Work
+from jedax.types import Array, Float
 
-PREFIX = "gym:"
-"""Starts the names of these tasks."""
+PREFIX = FAMILY.prefix
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Facts:
-    """What an environment says about itself."""
+    """Properties of an environment."""
 
     observation_size: int
     num_outputs: int
@@ -39,48 +38,35 @@ class _Facts:
     descriptor_names: tuple[str, ...]
 
 
-class Gym(HostTask):
+class Gym(EnvironmentTask, HostTask):
     """A gymnasium environment with Box observations and Box or Discrete actions.
 
-    A genotype holds the weights of a multilayer perceptron (see `jedax.networks`) from the observation, flattened,
-    to the action: for a Box its tanh outputs, scaled to the bounds; for Discrete the largest of its outputs chooses.
-    Fitness is the sum of rewards of one episode, which always starts from the same seed; of several samples per
-    evaluation, sample k of every solution starts from seed `episode_seed + k`.
+    A genotype holds the weights of a multilayer perceptron from the observation, flattened, to the action: for a Box
+    its tanh outputs, scaled to the bounds; for Discrete its largest output chooses. Fitness is the sum of rewards of
+    one episode, which always starts from the seed `episode_seed`. With several samples per evaluation, sample k of
+    every solution starts from `episode_seed + k`.
 
     Example:
         `Gym(name="gym:HalfCheetah-v5", descriptor="feet-contact", hidden=(256, 256))`
     """
 
     config: GymConfig
-    config_class = GymConfig
+    Config = GymConfig
 
-    def __init__(self, config: Config | None = None, /, **settings: Any):
+    def __init__(self, config: AnyConfig | None = None, /, **settings: Any):
         super().__init__(config, **settings)
         _facts(self.config)
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
-        """Neurons of each layer of the policy, inputs and outputs included."""
+        """Neurons of each layer of the policy, observation and action included."""
         facts = _facts(self.config)
         return (facts.observation_size, *self.config.hidden, facts.num_outputs)
 
     @property
-    def num_params(self) -> int:
-        """Weights and biases of the policy."""
-        return policy.num_params(self.layer_sizes)
-
-    @property
     def descriptor_names(self) -> tuple[str, ...]:
-        """What is known of the axes; for functions of the user's, their attribute `descriptor_names`."""
+        """Axis labels of the descriptor; see `axis_names`."""
         return _facts(self.config).descriptor_names
-
-    @property
-    def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-        """Shares of steps lie between 0 and 1; everything else must be given or measured."""
-        if self.config.descriptor != "feet-contact":
-            return None
-        number = len(self.descriptor_names)
-        return (0.0,) * number, (1.0,) * number
 
     @property
     def runs_own_code(self) -> bool:
@@ -89,7 +75,7 @@ class Gym(HostTask):
 
     @property
     def work(self) -> Work:
-        """Episodes in lockstep."""
+        """Episodes, stepped side by side."""
         config, bounds = self.config, self.given_bounds
         settings = {
             "name": config.name.removeprefix(PREFIX),
@@ -98,27 +84,23 @@ class Gym(HostTask):
             "seed": config.episode_seed,
             "sizes": self.layer_sizes,
             "activation": config.activation,
-            "actions": dataclasses.asdict(_facts(config).actions),
+            "actions": asdict(_facts(config).actions),
             "descriptor": config.descriptor,
             "feet": config.feet,
             "num_descriptors": None if bounds is None else len(bounds[0]),
         }
-        return Work("jedax.tasks.gym.episodes:Episodes", settings, config.chunk)
+        return Work("jedax.tasks.gym.episodes:Evaluator", settings, config.chunk)
 
     def sample_seed(self, sample: int) -> int:
-        """Return the seed with which a sample's episode starts."""
+        """Return the seed of a sample's episode."""
         return (self.config.episode_seed + sample) % 2**31
 
-    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        """Draw one random genotype: kernels LeCun-uniform, biases zero."""
-        return policy.init(key, self.layer_sizes)
-
     def record(self, genotypes: Float[np.ndarray, "batch params"]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return one episode of each genotype step by step, in this process.
+        """Return one episode of each genotype step by step, simulated in this process.
 
         Returns:
-            Rewards `(steps,)`, and after each step whether each foot touches the ground, `(steps, feet)`, where the
-            robot is, `(steps, 2)`, or nothing, `(steps, 0)`, as the descriptor is feet-contact, final-xy or another.
+            Rewards `(steps,)` and what the descriptor saw after each step: for feet-contact whether each foot touches
+            the ground, `(steps, feet)`; for final-xy the position of the robot, `(steps, 2)`; else `(steps, 0)`.
         """
         rewards: list[list[float]] = [[] for _ in genotypes]
         seen: list[list[np.ndarray]] = [[] for _ in genotypes]
@@ -131,11 +113,11 @@ class Gym(HostTask):
         return [(np.array(earned), np.array(places)) for earned, places in zip(rewards, seen, strict=True)]
 
     def replay(self, genotype: Float[np.ndarray, " params"], shown: Callable[[int], Iterable[int]]) -> Motion:
-        """Return one episode of ONE genotype with what it takes to draw it, simulated in this process.
+        """Return one episode of ONE genotype, for drawing, simulated in this process.
 
         Args:
             genotype: The policy.
-            shown: Returns after which of so many steps an environment that is none of MuJoCo's is asked for a picture.
+            shown: Returns, for a number of steps, those after which an environment without MuJoCo draws a picture.
         """
         steps: list[Step] = []
         bodies: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -162,7 +144,7 @@ class Gym(HostTask):
         return Motion(**recorded, dt=dt, frames=frames, lacking=lacking)
 
     def _frames(self, genotype: np.ndarray, shown: set[int]) -> tuple[list[np.ndarray], str]:
-        """Return what the environment draws after some steps of an episode, and why it does not."""
+        """Return pictures by the environment after some steps of an episode, or why there are none."""
         frames: list[np.ndarray] = []
         number = itertools.count()
 
@@ -174,35 +156,19 @@ class Gym(HostTask):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self._watch(genotype[None], see, render_mode="rgb_array")
-        except Exception as error:  # whatever an environment of others raises, its numbers are there
+        except Exception as error:  # of any kind: the numbers of the episode are there without pictures
             return [], f"{type(error).__name__}: {error}"
         return frames, ""
 
     def _watch(self, genotypes: Float[np.ndarray, "batch params"], see: Callable, **arguments: Any) -> None:
-        """Let policies act in this process, in environments that `arguments` are given to besides; nothing is kept."""
+        """Simulate policies in this process, with further `arguments` for the environments."""
         work = self.work
         settings = {**work.settings, "arguments": {**work.settings["arguments"], **arguments}}
-        episodes: Any = load_object(work.factory, "worker")(**settings)
-        episodes(np.asarray(genotypes, np.float32), see=see)
+        Evaluator(**settings)(np.asarray(genotypes, np.float32), see=see)
 
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:
-        """Return what a policy does, as the environment takes it.
-
-        Raises:
-            JedaxError: Another number of readings.
-        """
-        readings = np.ravel(np.asarray(observation, np.float32))
-        if len(readings) != self.layer_sizes[0]:
-            raise fail(
-                "observation",
-                expected=f"{self.layer_sizes[0]} numbers",
-                received=len(readings),
-                remedy="give what the environment returns",
-            )
-        outputs = policy.apply_batch(
-            jnp.asarray(genotype), jnp.asarray(readings)[None], self.layer_sizes, self.config.activation
-        )
-        return _facts(self.config).actions(np.asarray(outputs))[0]
+        """Return the action of a policy, as the environment takes it; errors as in `PolicyTask.act`."""
+        return _facts(self.config).actions(np.asarray(super().act(genotype, observation))[None])[0]
 
 
 def _is_mujoco(environment: Any) -> bool:
@@ -210,10 +176,10 @@ def _is_mujoco(environment: Any) -> bool:
 
 
 def _look(config: GymConfig) -> _Facts:
-    """Look at an environment.
+    """Return the properties of an environment.
 
     Raises:
-        JedaxError: It cannot be made, or is none that policies of ours can act in.
+        JedaxError: It cannot be made, or its observations or actions are of a kind that policies cannot use.
     """
     environment = _make(config)
     try:
@@ -233,11 +199,7 @@ def _look(config: GymConfig) -> _Facts:
         environment.close()
 
 
-_cached_look = functools.lru_cache(maxsize=8)(_look)
-
-
-def _facts(config: GymConfig) -> _Facts:
-    return _cached_look(config)  # type: ignore[arg-type]  # frozen settings do have a hash
+_facts: Callable[[GymConfig], _Facts] = functools.lru_cache(maxsize=8)(_look)  # type: ignore[assignment]  # hashable
 
 
 def _make(config: GymConfig) -> Any:
@@ -270,7 +232,7 @@ def _observation_size(config: GymConfig, space: Any) -> int:
 
 
 def _actions(config: GymConfig, space: Any) -> tuple[Actions, int]:
-    """Return how actions are made, and the number of outputs of a policy."""
+    """Return the map to actions, and the number of outputs of a policy."""
     kind = type(space).__name__
     if kind == "Discrete":
         return Actions(first=int(space.start)), int(space.n)
@@ -286,27 +248,29 @@ def _actions(config: GymConfig, space: Any) -> tuple[Actions, int]:
 
 
 def _descriptor_names(config: GymConfig, environment: Any) -> tuple[str, ...]:
-    """Return the labels of the descriptors' axes, having seen that the environment has what they need."""
-    if config.descriptor == "feet-contact":
-        model = getattr(environment, "model", None)
-        return tuple(f"share of {model.geom(geom).name}" for geom in feet_of(environment, config.feet))  # type: ignore
+    """Return the axis labels of the descriptor.
+
+    Raises:
+        JedaxError: The environment lacks what the descriptor needs.
+    """
+    model = environment.model if _is_mujoco(environment) else None
+    if config.descriptor == "feet-contact" and model is None:
+        raise fail(
+            "descriptor",
+            expected="a MuJoCo environment for 'feet-contact'",
+            received=type(environment).__name__,
+            remedy="give a function of your own as --descriptor module:function",
+        )
     if config.descriptor == "final-xy":
-        return _final_xy_names(environment)
-    function = load_object(config.descriptor, "descriptor")
-    if not callable(function):
+        _check_position(environment)
+    if ":" in config.descriptor and not callable(load_object(config.descriptor, "descriptor")):
         raise JedaxError(f"descriptor: expected a function, got {config.descriptor}, which is none; name another.")
-    return tuple(getattr(function, "descriptor_names", ()))
+    return axis_names(config.descriptor, config.feet, model)
 
 
-def _final_xy_names(environment: Any) -> tuple[str, ...]:
-    descriptor = FinalXY(environment)
-    environment.reset(seed=0)
+def _check_position(environment: Any) -> None:
+    """Raise a `JedaxError` unless the environment gives the position of its robot."""
+    _, info = environment.reset(seed=0)
     if getattr(environment, "data", None) is None:
         info = environment.step(environment.action_space.sample())[-1]
-        descriptor.step(None, None, 0.0, info)
-        descriptor.end()
-        return ("x", "y")
-    descriptor.end()
-    model = environment.model
-    moves_freely = int(model.jnt_type[0]) == 0
-    return ("x", "y") if moves_freely else (model.joint(0).name, model.joint(1).name)
+    FinalXY(environment).look(info)

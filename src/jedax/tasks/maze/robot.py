@@ -1,7 +1,7 @@
 """A two-wheeled robot with lasers and bumpers in a maze of straight walls, after Kheperax.
 
-Everything is written for ONE robot and ONE wall, in scalars: under `jax.vmap` each scalar becomes an array whose
-only axis is the batch. Source of the rules: Grillotti & Cully 2023 (Kheperax), as fixed by the simulator 0.2.0.
+All functions are written for ONE robot and ONE wall, in scalars: under `jax.vmap` each scalar becomes an array whose
+only axis is the batch. The rules are those of Kheperax 0.2.0 (Grillotti & Cully 2023).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 Scalar = Float[Array, ""]
 
-# A beam through the very end of a wall hits it: slack on the position along the wall, 0 to 1.
+# A beam through the end of a wall hits it: tolerance of the position along the wall, 0 to 1.
 _END_TOLERANCE = 1e-6
-# Up to this many walls are written out in one straight line of code; more walls go round in a loop.
+# Up to this many walls are unrolled into straight code; more walls take a loop.
 _UNROLL = 32
 
 
 class Posture(NamedTuple):
-    """Where a robot is and its heading as a unit vector (which keeps the heading in [-pi, pi) for free)."""
+    """Position of a robot, and its heading as a unit vector, which keeps the angle in [-pi, pi)."""
 
     x: Scalar
     y: Scalar
@@ -33,11 +33,11 @@ class Posture(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What the walls mean to a robot in one posture."""
+    """The walls as seen by a robot in one posture."""
 
     beams: tuple[Scalar, ...]  # distance to the nearest wall along each laser; inf: none
     clearance: Scalar  # squared distance from the centre to the nearest wall
-    contact_right: Bool[Array, ""]  # a wall nearer than the radius, at a bearing in (-pi/2, 0]
+    contact_right: Bool[Array, ""]  # a wall is nearer than the radius, at a bearing in (-pi/2, 0]
     contact_left: Bool[Array, ""]  # the same, at a bearing in [0, pi/2)
 
 
@@ -80,7 +80,7 @@ def look_around(config: MazeConfig, posture: Posture) -> Surroundings:
 def beam_length(
     direction: tuple[Scalar, Scalar], to_wall: tuple[Scalar, Scalar], span: tuple[Scalar, Scalar]
 ) -> Scalar:
-    """Return how far a beam travels to a wall, inf if it never meets it.
+    """Return the length of a beam to a wall, inf if it does not meet the wall.
 
     Args:
         direction: Unit vector of the beam.
@@ -104,7 +104,7 @@ def nearest_point(to_wall: tuple[Scalar, Scalar], span: tuple[Scalar, Scalar]) -
 
 def read_lasers(config: MazeConfig, key: PRNGKeyArray, beams: tuple[Scalar, ...]) -> list[Scalar]:
     """Return what the lasers read: noise first, then the range test; never below 0."""
-    # A beam ends at the laser's range: what lies beyond is never met, whatever the noise.
+    # A beam ends at the laser's range, whatever the noise.
     readings = [jnp.where(beam > config.laser_range, jnp.inf, beam) for beam in beams]
     if config.laser_noise > 0:
         noise = config.laser_noise * jax.random.normal(key, (len(beams),))
@@ -119,7 +119,7 @@ def read_bumpers(seen: Surroundings) -> list[Scalar]:
 
 
 def is_touching(config: MazeConfig, seen: Surroundings) -> Bool[Array, ""]:
-    """Return whether a wall is within the radius. Such a robot does not move, so it stays for good."""
+    """Return whether a wall is within the radius. Such a robot never moves again."""
     return seen.clearance <= config.robot_radius**2
 
 
@@ -127,7 +127,7 @@ def drive(config: MazeConfig, key: PRNGKeyArray, posture: Posture, action: list[
     """Return the posture after one step along the exact arc of the two wheels' travel, walls ignored.
 
     With turn `a = (right - left) / axle` and mean travel `d`, the robot moves by the chord `d sin(a/2) / (a/2)`
-    in the direction `heading + a/2`. This stays exact in float32 where the turn is tiny, straight ahead included.
+    in the direction `heading + a/2`. This is exact in float32 for tiny turns and straight ahead, too.
     """
     speed = config.wheel_speed
     travel = [speed * jnp.clip(wheel, -1, 1) for wheel in action]
@@ -152,8 +152,8 @@ def drive(config: MazeConfig, key: PRNGKeyArray, posture: Posture, action: list[
 def sinc_and_cos(angle: Scalar, largest: float) -> tuple[Scalar, Scalar]:
     """Return `sin(angle) / angle` and `cos(angle)` for `|angle| <= largest`, exact to float32.
 
-    Small angles take the Taylor series, which is several times cheaper than the library's functions and has no
-    division to guard.
+    Small angles use the Taylor series, which is several times cheaper than the library's functions and does not
+    divide by the angle.
     """
     if largest > 1.5:
         return jnp.sinc(angle / jnp.pi), jnp.cos(angle)

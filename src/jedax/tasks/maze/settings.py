@@ -11,49 +11,48 @@ from pydantic import Field, model_validator
 
 from jedax.errors import JedaxError, fail
 from jedax.settings import Config
+from jedax.tasks.settings import Activation, Budget, Hidden
 from jedax.yaml_text import read_yaml
 
-Activation = Literal["relu", "tanh", "sigmoid", "elu", "gelu", "silu"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6)]
 _SHORTEST_WALL = 1e-6
 Wall = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 
 
 class MazeConfig(Config):
-    """One maze with one robot. Lengths are in the units of the walls, y points up, angles are radians."""
+    """Settings of a maze and its robot. Lengths are in the units of the walls, y points up, angles are radians."""
 
-    name: str = Field(default="my-maze", min_length=1, description="What reports call the maze.")
+    name: str = Field(default="my-maze", min_length=1, description="Name of the maze in reports.")
     walls: tuple[Wall, ...] = Field(default=(), description="Inner walls, each (x1, y1, x2, y2).")
     limits: tuple[tuple[Coordinate, Coordinate], tuple[Coordinate, Coordinate]] = Field(
-        default=((0.0, 0.0), (1.0, 1.0)),
-        description="Lower left and upper right corner; also the descriptor's bounds.",
+        default=((0.0, 0.0), (1.0, 1.0)), description="Lower left and upper right corner; also the descriptor's bounds."
     )
     border: bool = Field(default=True, description="Whether the four sides of the limits are walls.")
     start: tuple[Coordinate, Coordinate, Coordinate] = Field(
-        default=(0.15, 0.15, math.pi / 2), description="Where the robot starts: x, y, heading."
+        default=(0.15, 0.15, math.pi / 2), description="Start of the robot: x, y, heading."
     )
     target: tuple[Coordinate, Coordinate] = Field(default=(0.9, 0.9), description="Centre of the target: x, y.")
-    target_radius: float = Field(default=0.05, gt=0, description="The target is reached nearer than this.")
+    target_radius: float = Field(default=0.05, gt=0, description="Distance below which the robot reaches the target.")
     steps: int = Field(default=250, ge=1, description="Steps of an episode.")
     distance_weight: float = Field(
-        default=100.0, ge=0, description="What one unit of distance left costs a robot that never arrives."
+        default=100.0, ge=0, description="Cost of a unit of distance to the target that a robot did not cover."
     )
-    robot_radius: float = Field(default=0.015, gt=0, description="The robot touches a wall this near to its centre.")
+    robot_radius: float = Field(
+        default=0.015, gt=0, description="A robot touches walls that are this near to its centre."
+    )
     wheel_speed: float = Field(default=0.025, gt=0, description="Travel of a wheel in one step at action 1.")
     wheel_noise: float = Field(default=0.0, ge=0, description="Standard deviation added to a wheel's travel.")
     laser_angles: tuple[Coordinate, ...] = Field(
         default=(-math.pi / 4, 0.0, math.pi / 4), min_length=1, description="Bearings of the lasers from the heading."
     )
-    laser_range: float = Field(default=0.2, gt=0, description="How far a laser sees.")
+    laser_range: float = Field(default=0.2, gt=0, description="Range of a laser.")
     laser_out_of_range: Literal["range", "minus-one"] = Field(
-        default="range", description="What a laser reads that meets no wall within its range."
+        default="range", description="Reading of a laser without a wall in its range: the range, or -1."
     )
     laser_noise: float = Field(default=0.0, ge=0, description="Standard deviation added to a laser's reading.")
-    hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        default=(8,), description="Neurons in each hidden layer of the controller."
-    )
+    hidden: Hidden = Field(default=(8,), description="Neurons in each hidden layer of the controller.")
     activation: Activation = Field(default="relu", description="Activation of the hidden layers; the output is tanh.")
-    evaluations: int = Field(default=1_000_000, ge=1, description="Budget of a run that names none.")
+    evaluations: Budget = 1_000_000
 
     @model_validator(mode="after")
     def _check_geometry(self) -> Self:
@@ -66,7 +65,7 @@ class MazeConfig(Config):
                 remedy="swap or change the corners",
             )
         for number, wall in enumerate(self.walls):
-            x1, y1, x2, y2 = struct.unpack("4f", struct.pack("4f", *wall))  # as the simulator sees them
+            x1, y1, x2, y2 = struct.unpack("4f", struct.pack("4f", *wall))  # as the simulator has them
             if math.hypot(x2 - x1, y2 - y1) < _SHORTEST_WALL:
                 raise fail(
                     f"walls[{number}]",
@@ -77,10 +76,7 @@ class MazeConfig(Config):
         for what, (x, y) in (("start", self.start[:2]), ("target", self.target)):
             if not (x_low <= x <= x_high and y_low <= y <= y_high):
                 raise fail(
-                    what,
-                    expected=f"a point within the limits {self.limits}",
-                    received=(x, y),
-                    remedy="move it inside",
+                    what, expected=f"a point within the limits {self.limits}", received=(x, y), remedy="move it inside"
                 )
         for wall in self.all_walls:
             if distance_to_wall(self.start[:2], wall) <= self.robot_radius:

@@ -1,4 +1,4 @@
-"""A maze as a task: reach the target in few steps; the behaviour is where the robot ends."""
+"""A maze as a task: reach the target in few steps; the behaviour is the robot's last position but one."""
 
 from __future__ import annotations
 
@@ -12,59 +12,45 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax import networks as policy
-from jedax.errors import fail
+from jedax import networks
 from jedax.native import choose
 from jedax.native import maze as native
-from jedax.tasks.base import ConfiguredTask, member_keys
+from jedax.tasks.base import member_keys
 from jedax.tasks.maze import robot
 from jedax.tasks.maze.settings import MazeConfig
+from jedax.tasks.motion import Trajectory
+from jedax.tasks.policy import PolicyTask
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
 
 _NO_CONTACT = (-1.0, -1.0)
 
 
-class Episode(NamedTuple):
-    """An episode while it goes on."""
+class State(NamedTuple):
+    """An episode after some steps."""
 
     step: Int[Array, ""]
     posture: robot.Posture
     previous: tuple[robot.Scalar, robot.Scalar]  # position before the last step
     lasers: list[robot.Scalar]
-    stuck: Bool[Array, ""]  # touches a wall: will not move any more
+    stuck: Bool[Array, ""]  # touches a wall and will not move again
     arrived: Bool[Array, ""]
 
 
-class Trajectory(NamedTuple):
-    """All steps of one episode; after reaching the target the robot drives on.
-
-    Attributes:
-        observations: `(steps, lasers + 2)`, before each step.
-        actions: `(steps, 2)`, left and right wheel, in [-1, 1].
-        positions: `(steps, 2)`, after each step.
-        length: Steps that count: up to and including the one that reaches the target.
-    """
-
-    observations: Float[Array, "steps observation"]
-    actions: Float[Array, "steps 2"]
-    positions: Float[Array, "steps 2"]
-    length: Int[Array, ""]
-
-
-class Maze(ConfiguredTask):
+class Maze(PolicyTask):
     """A robot in a maze (paper, section 5.1).
 
-    Fitness: -1 for each step up to the one that brings the robot's centre nearer to the target than its
-    radius; if that never happens, minus the number of steps minus 100 times the distance left. Descriptor:
-    x and y before the last counted step. Genotype: weights of a multilayer perceptron from lasers and bumpers
-    to the two wheels; hidden kernel row by row, hidden bias, output kernel, output bias.
+    Fitness: -1 for each step up to the one after which the robot's centre is nearer to the target than the target's
+    radius; a robot that does not arrive has minus the number of steps minus 100 times the distance left. Descriptor: x
+    and y before the last step that counts. Genotype: weights of a multilayer perceptron from lasers and bumpers to the
+    two wheels, layer by layer.
 
     Give the maze as a `MazeConfig`, or its parameters by name, as in `Maze(walls=[(0, 0.5, 0.7, 0.5)])`.
     """
 
     config: MazeConfig
-    config_class = MazeConfig
+    Config = MazeConfig
     descriptor_names = ("x", "y")
+    action_size = 2
 
     @property
     def name(self) -> str:
@@ -72,24 +58,9 @@ class Maze(ConfiguredTask):
         return self.config.name
 
     @property
-    def layer_sizes(self) -> tuple[int, ...]:
-        """Neurons of each layer of the controller, inputs (lasers, bumpers) and outputs (wheels) included."""
-        return (len(self.config.laser_angles) + 2, *self.config.hidden, 2)
-
-    @property
     def observation_size(self) -> int:
-        """Numbers in one observation: lasers and two bumpers."""
-        return self.layer_sizes[0]
-
-    @property
-    def action_size(self) -> int:
-        """Numbers in one action: two wheels."""
-        return self.layer_sizes[-1]
-
-    @property
-    def num_params(self) -> int:
-        """Weights and biases of the controller."""
-        return policy.num_params(self.layer_sizes)
+        """Number of lasers, and two bumpers."""
+        return len(self.config.laser_angles) + 2
 
     @property
     def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -98,43 +69,39 @@ class Maze(ConfiguredTask):
 
     @property
     def qd_offset(self) -> float:
-        """The fitness of a robot that ends a whole diagonal away from the target."""
+        """The fitness of a robot that ends a diagonal of the maze away from the target."""
         (x_low, y_low), (x_high, y_high) = self.config.limits
         diagonal = math.hypot(x_high - x_low, y_high - y_low)
         return -self.config.steps - self.config.distance_weight * diagonal
 
     @property
     def goal_fitness(self) -> float:
-        """The fitness of arriving at the very last step."""
+        """The fitness of a robot that arrives at the last step."""
         return float(-self.config.steps)
 
     @property
     def is_noisy(self) -> bool:
-        """Whether wheels or lasers are."""
+        """Whether wheels or lasers are noisy."""
         return self.config.wheel_noise > 0 or self.config.laser_noise > 0
 
-    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        """Draw one random genotype: kernels LeCun-uniform, biases zero."""
-        return policy.init(key, self.layer_sizes)
-
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
-        """Evaluate one genotype; the episode ends when the robot has arrived or touches a wall.
+        """Evaluate one genotype; the episode ends when the robot arrives or touches a wall.
 
         A controller with weights that are not finite fails: fitness and descriptor are NaN.
         """
         self._check(genotype)
-        # A stuck robot stays for good: its episode can end here, and its bumpers never matter.
-        episode = jax.lax.while_loop(
-            lambda episode: (episode.step < self.config.steps) & ~episode.arrived & ~episode.stuck,
-            lambda episode: self._step(key, genotype, episode, _NO_CONTACT)[0],
+        # A stuck robot never moves again: its episode can end here, and its bumpers do not matter.
+        state = jax.lax.while_loop(
+            lambda state: (state.step < self.config.steps) & ~state.arrived & ~state.stuck,
+            lambda state: self._step(key, genotype, state, _NO_CONTACT)[0],
             self._begin(key),
         )
-        dx, dy = self._to_target(episode.posture)
+        dx, dy = self._to_target(state.posture)
         missed = -self.config.steps - self.config.distance_weight * jnp.sqrt(dx * dx + dy * dy)
-        fitness = jnp.where(episode.arrived, -episode.step.astype(jnp.float32), missed)
-        # The position before the last step; where steps were left out, the robot stood still in them.
-        stood = (episode.step < self.config.steps) & ~episode.arrived
-        descriptor = [jnp.where(stood, p, q) for p, q in zip(episode.posture[:2], episode.previous, strict=True)]
+        fitness = jnp.where(state.arrived, -state.step.astype(jnp.float32), missed)
+        # The position before the last step; in steps that were left out the robot stood still.
+        stood = (state.step < self.config.steps) & ~state.arrived
+        descriptor = [jnp.where(stood, p, q) for p, q in zip(state.posture[:2], state.previous, strict=True)]
         evaluation = Evaluation(fitness=fitness, descriptor=jnp.stack(descriptor))
         finite = jnp.isfinite(genotype).all()
         return jax.tree.map(lambda value: jnp.where(finite, value, jnp.nan), evaluation)
@@ -142,8 +109,8 @@ class Maze(ConfiguredTask):
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch; on a CPU in native code (`jedax.native.maze`) where it is available.
 
-        Native code returns the same bits for a controller whatever else is in the batch. It rounds in its own way: a
-        few robots that graze a wall may end elsewhere than with `evaluate`.
+        Native code returns the same bits for a controller whatever else is in the batch. It rounds
+        differently from `evaluate`: a few robots that graze a wall may end elsewhere.
         """
         self._check_batch(genotypes)
         keys = member_keys(key, genotypes.shape[0])
@@ -154,26 +121,23 @@ class Maze(ConfiguredTask):
         return choose(keys, genotypes, on_cpu=natively, elsewhere=self.evaluate_in_jax)
 
     def evaluate_in_jax(self, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch, each member with its own key, without native code.
-
-        It is laid out so that each weight of all members lies in one row.
-        """
-        return jax.vmap(self.evaluate, in_axes=(0, 1))(keys, genotypes.T)
+        """Evaluate a batch, each member with its own key, without native code."""
+        return jax.vmap(self.evaluate, in_axes=(0, 1))(keys, genotypes.T)  # a row holds one weight of all members
 
     def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Return what `evaluate_batch` does, and every step as well.
+        """Return fitness and descriptors as `evaluate_batch` does, and every step as well.
 
-        Each step earns -1, and the last step of a robot that never arrives, on top of it, minus 100 times the
-        distance left: the rewards of Kheperax (`FinalDistKheperaxTask`), whose sum is the fitness. Arriving is
+        The reward of each step is -1; the last step of a robot that does not arrive adds minus 100 times the distance
+        left. These are the rewards of Kheperax (`FinalDistKheperaxTask`), and their sum is the fitness. Arriving is
         terminal, the time limit is not. A controller with weights that are not finite has no valid steps.
         """
         evaluation = self.evaluate_batch(key, genotypes)
         limit = self.config.steps
-        # One step more shows what is seen after the last one.
+        # One more step shows the observation after the last one.
         longer = type(self)(self.config, steps=limit + 1)
         trajectory = longer.rollout_batch(key, genotypes)
-        # Two programs for the same robot can part ways in the last bits, and then grow apart: `evaluate_batch`
-        # has the say on when the episode ends and on what it earned.
+        # Two programs round differently, and robots magnify the difference: the end of the episode and its rewards
+        # follow `evaluate_batch`.
         in_time = (evaluation.fitness == -limit) & (trajectory.length <= limit)
         arrived = (evaluation.fitness > -limit) | in_time
         length = jnp.where(arrived, -evaluation.fitness, limit)[:, None]
@@ -189,41 +153,28 @@ class Maze(ConfiguredTask):
         )
         return replace(evaluation, transitions=transitions)
 
-    def actions(
-        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
-    ) -> Float[Array, "batch action"]:
-        """Return what ONE controller does for many observations; see `act`."""
-        return policy.apply_batch(genotype, observations, self.layer_sizes, self.config.activation)
-
     def act(self, genotype: Float[Array, " params"], observation: Sequence[float]) -> Float[Array, "2"]:
-        """Return what a controller does: left and right wheel, in [-1, 1].
+        """Return the action of a controller: left and right wheel, in [-1, 1].
 
         Args:
             genotype: The controller.
-            observation: What each laser reads (a distance), then left and right bumper (1 touches, -1 does not).
+            observation: The distance that each laser reads, then left and right bumper (1 touches, -1 does not).
 
         Raises:
-            JedaxError: Another number of readings.
+            JedaxError: An observation of another length.
         """
-        if len(observation) != self.layer_sizes[0]:
-            raise fail(
-                "observation",
-                expected=f"{self.layer_sizes[0]} readings, lasers and two bumpers",
-                received=len(observation),
-                remedy="give one number for each",
-            )
-        values = [jnp.float32(value) for value in observation]
-        return jnp.stack(policy.apply(jnp.asarray(genotype), values, self.layer_sizes, self.config.activation))
+        values = list(self._observation(observation))
+        return jnp.stack(networks.apply(jnp.asarray(genotype), values, self.layer_sizes, self.config.activation))
 
     def rollout(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Trajectory:
         """Return every step of one episode; `key` as in `evaluate`."""
         self._check(genotype)
 
-        def step(carry: tuple[Episode, list[robot.Scalar]], _: None) -> tuple[tuple, tuple]:
-            episode, bumpers = carry
-            after, action, contacts = self._step(key, genotype, episode, bumpers)
-            after = after._replace(arrived=episode.arrived | after.arrived)
-            outputs = ([*episode.lasers, *bumpers], action, after.posture[:2], after.arrived)
+        def step(carry: tuple[State, list[robot.Scalar]], _: None) -> tuple[tuple, tuple]:
+            state, bumpers = carry
+            after, action, contacts = self._step(key, genotype, state, bumpers)
+            after = after._replace(arrived=state.arrived | after.arrived)
+            outputs = ([*state.lasers, *bumpers], action, after.posture[:2], after.arrived)
             return (after, contacts), outputs
 
         start = (self._begin(key), [jnp.float32(b) for b in _NO_CONTACT])
@@ -274,41 +225,41 @@ class Maze(ConfiguredTask):
             activation=config.activation,
         )
 
-    def _begin(self, key: PRNGKeyArray) -> Episode:
+    def _begin(self, key: PRNGKeyArray) -> State:
         x, y, heading = (jnp.float32(v) for v in self.config.start)
         posture = robot.Posture(x, y, jnp.cos(heading), jnp.sin(heading))
         seen = robot.look_around(self.config, posture)
         lasers = robot.read_lasers(self.config, jax.random.fold_in(key, 0), seen.beams)
         no = jnp.array(False)
-        return Episode(jnp.int32(0), posture, (x, y), lasers, stuck=no, arrived=no)
+        return State(jnp.int32(0), posture, (x, y), lasers, stuck=no, arrived=no)
 
     def _step(
-        self, key: PRNGKeyArray, genotype: Float[Array, " params"], episode: Episode, bumpers: Sequence
-    ) -> tuple[Episode, list[robot.Scalar], list[robot.Scalar]]:
-        """One step: decide, drive, look.
+        self, key: PRNGKeyArray, genotype: Float[Array, " params"], state: State, bumpers: Sequence
+    ) -> tuple[State, list[robot.Scalar], list[robot.Scalar]]:
+        """Return the episode after one step.
 
         Args:
             key: The episode's.
             genotype: The controller.
-            episode: As it stands before the step.
-            bumpers: What the controller feels: contacts one posture before the one it stands in.
+            state: The episode before the step.
+            bumpers: The controller's bumpers: contacts in the posture before the present one.
 
         Returns:
-            The episode after the step, the action, and the bumpers for the next step.
+            The state after the step, the action, and the bumpers for the next step.
         """
-        laser_key, wheel_key = jax.random.split(jax.random.fold_in(key, episode.step + 1))
-        before = episode.posture
-        action = policy.apply(genotype, [*episode.lasers, *bumpers], self.layer_sizes, self.config.activation)
+        laser_key, wheel_key = jax.random.split(jax.random.fold_in(key, state.step + 1))
+        before = state.posture
+        action = networks.apply(genotype, [*state.lasers, *bumpers], self.layer_sizes, self.config.activation)
         moved = robot.drive(self.config, wheel_key, before, action)
-        after = jax.tree.map(lambda old, new: jnp.where(episode.stuck, old, new), before, moved)
+        after = jax.tree.map(lambda old, new: jnp.where(state.stuck, old, new), before, moved)
         seen = robot.look_around(self.config, after)
         dx, dy = self._to_target(after)
         arrived = dx * dx + dy * dy < self.config.target_radius**2
         lasers = robot.read_lasers(self.config, laser_key, seen.beams)
         stuck = robot.is_touching(self.config, seen)
         # Bumpers are read before the move; a robot that was not stuck then touched nothing.
-        contacts = [jnp.where(episode.stuck, bumper, -1.0) for bumper in robot.read_bumpers(seen)]
-        return Episode(episode.step + 1, after, before[:2], lasers, stuck, arrived), action, contacts
+        contacts = [jnp.where(state.stuck, bumper, -1.0) for bumper in robot.read_bumpers(seen)]
+        return State(state.step + 1, after, before[:2], lasers, stuck, arrived), action, contacts
 
     def _to_target(self, posture: robot.Posture) -> tuple[robot.Scalar, robot.Scalar]:
         return self.config.target[0] - posture.x, self.config.target[1] - posture.y

@@ -6,4 +6,4 @@ from jedax.tasks.settings import WithPolicy
 
 
 class PlaygroundConfig(WithPolicy):
-    """An environment of MuJoCo Playground."""
+    """Settings of an environment of MuJoCo Playground."""

@@ -1,61 +1,60 @@
-"""Environments of MuJoCo Playground as tasks: physics in JAX (MJX), so that searches are compiled as a whole."""
+"""Environments of MuJoCo Playground as tasks: physics in JAX (MJX), so that whole searches are compiled."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax import networks as policy
 from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import load_object, require
-from jedax.settings import Config
-from jedax.tasks.gym.descriptors import feet_of
+from jedax.settings import Config as AnyConfig
+from jedax.tasks.environment import EnvironmentTask, axis_names
+from jedax.tasks.feet import feet_of
 from jedax.tasks.gym.episodes import quiet_mujoco
-from jedax.tasks.measured import MeasuredTask
 from jedax.tasks.motion import Motion, Postures
+from jedax.tasks.playground.entries import FAMILY
 from jedax.tasks.playground.settings import PlaygroundConfig
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
 
-PREFIX = "playground:"
-"""Starts the names of these tasks."""
+PREFIX = FAMILY.prefix
 
 # MuJoCo's numbers for kinds of geoms (mjtGeom).
 _PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX = 0, 2, 3, 4, 5, 6
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Loaded:
-    """An environment, and the state in which all its episodes start."""
+    """An environment, the first state of all its episodes, and the length of an episode."""
 
     environment: Any
     start: Any
     steps: int
 
 
-class Playground(MeasuredTask):
+class Playground(EnvironmentTask):
     """An environment of MuJoCo Playground, simulated by MJX's own implementation in JAX.
 
-    A genotype holds the weights of a multilayer perceptron (see `jedax.networks`) from the observation (of
-    several, the one called "state") to the action. Fitness is the sum of rewards up to the step that ends the
-    episode; all episodes start in the same state. A descriptor of the user's is a JAX function from the
-    environment's last state (`state.data.qpos`, `state.info`, ...) to `(d,)`.
+    A genotype holds the weights of a multilayer perceptron from the observation (of several, the one called "state")
+    to the action. Fitness is the sum of rewards up to the step that ends the episode; all episodes start in the same
+    state. A descriptor of the user's is a JAX function from the environment's last state (`state.data.qpos`,
+    `state.info`, ...) to `(d,)`.
 
     Example:
         `Playground(name="playground:CheetahRun", steps=500)`
     """
 
     config: PlaygroundConfig
-    config_class = PlaygroundConfig
+    Config = PlaygroundConfig
     is_noisy = False
 
-    def __init__(self, config: Config | None = None, /, **settings: Any):
+    def __init__(self, config: AnyConfig | None = None, /, **settings: Any):
         super().__init__(config, **settings)
         loaded = _load(self.config)
         if self.config.descriptor == "feet-contact":
@@ -70,60 +69,25 @@ class Playground(MeasuredTask):
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
-        """Neurons of each layer of the policy, inputs and outputs included."""
+        """Neurons of each layer of the policy, observation and action included."""
         loaded = _load(self.config)
         return (*_observation(loaded.start).shape, *self.config.hidden, loaded.environment.action_size)
 
     @property
-    def num_params(self) -> int:
-        """Weights and biases of the policy."""
-        return policy.num_params(self.layer_sizes)
-
-    @property
     def descriptor_names(self) -> tuple[str, ...]:
-        """What is known of the axes; for functions of the user's, their attribute `descriptor_names`."""
-        model = _load(self.config).environment.mj_model
-        if self.config.descriptor == "feet-contact":
-            return tuple(f"share of {model.geom(geom).name}" for geom in self._feet)
-        if self.config.descriptor == "final-xy":
-            return ("x", "y") if model.jnt_type[0] == 0 else (model.joint(0).name, model.joint(1).name)
-        return tuple(getattr(load_object(self.config.descriptor, "descriptor"), "descriptor_names", ()))
-
-    @property
-    def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-        """Shares of steps lie between 0 and 1; everything else must be given or measured."""
-        if self.config.descriptor != "feet-contact":
-            return None
-        return (0.0,) * len(self._feet), (1.0,) * len(self._feet)
+        """Axis labels of the descriptor; see `axis_names`."""
+        return axis_names(self.config.descriptor, self.config.feet, _load(self.config).environment.mj_model)
 
     @property
     def runs_own_code(self) -> bool:
-        """JAX finds out what does not fit without a try."""
+        """False: tracing shows mistakes in a function of the user's without a trial."""
         return False
-
-    @property
-    def _feet(self) -> dict[int, int]:
-        return feet_of(_Model(_load(self.config).environment.mj_model), self.config.feet)
-
-    def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        """Draw one random genotype: kernels LeCun-uniform, biases zero."""
-        return policy.init(key, self.layer_sizes)
-
-    def actions(
-        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
-    ) -> Float[Array, "batch action"]:
-        """Return what ONE policy does for many observations."""
-        return policy.apply_batch(genotype, observations, self.layer_sizes, self.config.activation)
-
-    def act(self, genotype: Float[Array, " params"], observation: Float[Array, " observation"]) -> Array:
-        """Return what a policy does for one observation."""
-        return self.actions(jnp.asarray(genotype), jnp.asarray(observation, jnp.float32)[None])[0]
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate ONE genotype over one episode; `key` is ignored.
 
         Raises:
-            JedaxError: The genotype's shape is not `(params,)`.
+            JedaxError: The genotype has another shape than `(params,)`.
         """
         self._check(genotype)
         loaded = _load(self.config)
@@ -146,16 +110,16 @@ class Playground(MeasuredTask):
     def record(
         self, genotype: Float[Array, " params"]
     ) -> tuple[Float[Array, " steps"], Int[Array, ""], Float[Array, "steps seen"]]:
-        """Return one episode of ONE genotype step by step; it is simulated to the end even if it ends before.
+        """Return one episode of ONE genotype step by step, simulated to the end even if it ends before.
 
         Returns:
-            Rewards; the number of steps that count; and after each step what `Gym.record` says.
+            Rewards; the number of steps that count; and what the descriptor saw after each step, as in `Gym.record`.
         """
         after, _, length = self._episode(genotype)
         return after["rewards"], length, after["seen"]
 
     def replay(self, genotype: Float[np.ndarray, " params"]) -> Motion:
-        """Return one episode of ONE genotype with what it takes to draw it."""
+        """Return one episode of ONE genotype, for drawing."""
         after, before, length = jax.tree.map(np.asarray, jax.jit(self._episode)(jnp.asarray(genotype)))
         environment = _load(self.config).environment
         numbers = {name: value[:length] for name, value in (after | before).items()}
@@ -163,7 +127,7 @@ class Playground(MeasuredTask):
         return Motion(**numbers, dt=float(environment.dt), postures=postures)
 
     def _episode(self, genotype: Float[Array, " params"]) -> tuple[dict[str, Array], dict[str, Array], Int[Array, ""]]:
-        """Simulate an episode to the end; return what was after each step and before it, and how many steps count."""
+        """Return values after each step of an episode, values before each step, and the number of steps that count."""
         loaded = _load(self.config)
         touches = self._contacts(loaded)
 
@@ -185,10 +149,11 @@ class Playground(MeasuredTask):
         return jax.tree.map(lambda new, old: jnp.asarray(new, jnp.asarray(old).dtype), after, state)
 
     def _contacts(self, loaded: _Loaded) -> Callable[[Any], Bool[Array, " feet"]]:
-        """Return what tells which feet touch the ground in a state; none of them where nobody asks."""
+        """Return a function from a state to the feet that touch the ground; empty for other descriptors."""
         if self.config.descriptor != "feet-contact":
             return lambda state: jnp.zeros(0, bool)
-        model, feet = loaded.environment.mj_model, self._feet
+        model = loaded.environment.mj_model
+        feet = feet_of(model, self.config.feet)
         planes = _planes(model)
         return lambda state: jnp.stack([
             jnp.stack([_gap(model, state.data, foot, plane) <= 0 for plane in planes]).any() for foot in feet
@@ -211,18 +176,11 @@ class Playground(MeasuredTask):
         return found
 
 
-@dataclasses.dataclass(frozen=True)
-class _Model:
-    """A model in the place where gymnasium's environments have theirs."""
-
-    model: Any
-
-
 def _make(config: PlaygroundConfig) -> _Loaded:
     """Return the environment of the settings.
 
     Raises:
-        JedaxError: There is none of that name, or it needs a download that does not work.
+        JedaxError: An unknown name, or a download that fails.
     """
     require("mujoco_playground", "mjx", config.name)
     from mujoco_playground import registry
@@ -246,11 +204,7 @@ def _make(config: PlaygroundConfig) -> _Loaded:
     return _Loaded(environment, start, config.steps or int(settings["episode_length"]))
 
 
-_cached_make = functools.lru_cache(maxsize=4)(_make)
-
-
-def _load(config: PlaygroundConfig) -> _Loaded:
-    return _cached_make(config)  # type: ignore[arg-type]  # frozen settings do have a hash
+_load: Callable[[PlaygroundConfig], _Loaded] = functools.lru_cache(maxsize=4)(_make)  # type: ignore[assignment]
 
 
 def _observation(state: Any) -> Float[Array, " observation"]:
@@ -266,8 +220,8 @@ def _planes(model: Any) -> list[int]:
 
 
 def _check_feet(config: PlaygroundConfig, model: Any) -> None:
-    """Raise a `JedaxError` unless it can be seen whether the feet touch the ground."""
-    feet = feet_of(_Model(model), config.feet)
+    """Raise a `JedaxError` unless `_gap` knows the shapes of the feet and of the ground."""
+    feet = feet_of(model, config.feet)
     known = (_SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX)
     strange = [model.geom(foot).name for foot in feet if model.geom_type[foot] not in known]
     if strange or not _planes(model):
@@ -282,7 +236,7 @@ def _check_feet(config: PlaygroundConfig, model: Any) -> None:
 def _gap(model: Any, data: Any, geom: int, plane: int) -> Float[Array, ""]:
     """Return the distance between a convex geom and a plane, negative where they overlap."""
     normal = data.geom_xmat[plane].reshape(3, 3)[:, 2]
-    along = data.geom_xmat[geom].reshape(3, 3).T @ normal  # the normal as the geom sees it
+    along = data.geom_xmat[geom].reshape(3, 3).T @ normal  # the normal in the frame of the geom
     size = jnp.asarray(model.geom_size[geom], jnp.float32)
     kind = int(model.geom_type[geom])
     if kind == _BOX:

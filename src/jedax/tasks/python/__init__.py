@@ -1,1 +1,1 @@
-"""Tasks of the user's own: a plain Python function, or a task class by its name."""
+"""Tasks of the user's own: functions, classes and objects by name."""

@@ -1,4 +1,4 @@
-"""A plain Python function as what a worker does."""
+"""Calls of a Python function of the user's in a worker process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from jedax.imports import load_object
 
 
 def make(function: str, num_descriptors: int | None) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Return a function of the user's whose results are checked.
+    """Return a function of the user's with a check of its results, which raises a `JedaxError` for wrong shapes.
 
     Args:
         function: `module:function`; takes genotypes `(n, params)`, returns fitness `(n,)` and descriptors `(n, d)`.
         num_descriptors: d; None: any.
 
     Raises:
-        JedaxError: The function cannot be imported. What is returned raises one where the function's results are
-            not of these shapes.
+        JedaxError: The function cannot be imported.
     """
     called = load_object(function, "task")
 
@@ -42,7 +41,7 @@ def make(function: str, num_descriptors: int | None) -> Callable[[np.ndarray], t
 
 
 def checked(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return what a function of the user's gave, as float32 of that shape; errors as in `jedax.arrays.numbers`."""
+    """Return a result of a function of the user's as float32 of this shape; errors as in `jedax.arrays.numbers`."""
     return numbers(
         name, values, shape, "return one row per genotype", "return one row per genotype, in the order of the batch"
     )

@@ -1,4 +1,4 @@
-"""What a Python file could be meant to name as a task; the file is read, never run."""
+"""Names of tasks in a Python file that was given instead of one; the file is read, never run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jedax.errors import JedaxError, fail
 
 
 def meant_file(name: str) -> Path | None:
-    """Return the Python file that an unknown task's name means, such as drone.py, drone.py:fly or drone; else None."""
+    """Return the Python file that an unknown name means, such as drone.py, drone.py:fly or drone, or None."""
     file = Path(name.partition(":")[0])
     if file.suffix == ".py":
         return file
@@ -19,12 +19,12 @@ def meant_file(name: str) -> Path | None:
 
 
 def file_for_task(argument: str, name: str, file: Path) -> JedaxError:
-    """Word the error for a Python file in the place of `module:name`; it offers what the file defines.
+    """Return the error for a Python file in the place of `module:name`; it offers the tasks that the file defines.
 
     Args:
-        argument: What the error calls it.
+        argument: Name of the argument.
         name: As the user gave it.
-        file: What `meant_file` found.
+        file: What `meant_file` returned.
     """
     expected = "a task's name, or a function or class of a Python file as module:name"
     if not os.path.isfile(file):
@@ -37,7 +37,7 @@ def file_for_task(argument: str, name: str, file: Path) -> JedaxError:
 
 
 def _tasks_in(file: Path) -> list[str]:
-    """Return the classes at the top of a file that derive from some Task, and the functions that take one argument."""
+    """Return the classes of a file that derive from some Task, and the functions that take one argument."""
     try:
         body = ast.parse(file.read_text(encoding="utf-8")).body
     except (OSError, SyntaxError, ValueError, RecursionError):

@@ -6,10 +6,10 @@ import jax
 
 from jedax.errors import fail
 from jedax.imports import load_object
-from jedax.search.workers.pool import Work
-from jedax.settings import Config
+from jedax.settings import Config as AnyConfig
 from jedax.tasks.host import HostTask
 from jedax.tasks.python.settings import PythonFunctionConfig
+from jedax.tasks.work import Work
 from jedax.types import Array, Float, PRNGKeyArray
 
 
@@ -17,17 +17,17 @@ class PythonFunction(HostTask):
     """A function of the user's, named `module:function`, that worker processes call.
 
     It takes genotypes `(n, params)`, a NumPy array of float32 with at most `chunk` rows, and returns fitness `(n,)`,
-    maximised, and descriptors `(n, d)`. Results that are not finite count as failed. It should be a function of the
-    genotypes alone: then the same seed gives the same bits whatever the number of workers.
+    maximised, and descriptors `(n, d)`. Results that are not finite count as failed. If the results depend on the
+    genotypes alone, the same seed gives the same bits whatever the number of workers.
 
     Example:
         `PythonFunction(name="mine:simulate", num_params=10, descriptor_lows=(-1, -1), descriptor_highs=(1, 1))`
     """
 
     config: PythonFunctionConfig
-    config_class = PythonFunctionConfig
+    Config = PythonFunctionConfig
 
-    def __init__(self, config: Config | None = None, /, **settings):
+    def __init__(self, config: AnyConfig | None = None, /, **settings):
         super().__init__(config, **settings)
         if not callable(load_object(self.config.name, "task")):
             raise fail(
@@ -48,7 +48,7 @@ class PythonFunction(HostTask):
 
     @property
     def descriptor_names(self) -> tuple[str, ...]:
-        """Those of the settings."""
+        """The labels in the settings."""
         return self.config.descriptor_names
 
     @property

@@ -1,4 +1,4 @@
-"""Settings of tasks of the user's: a Python function, a class."""
+"""Settings of tasks of the user's own: functions, and classes without settings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pydantic import Field, model_validator
 
 from jedax.errors import fail
 from jedax.settings import Config
-from jedax.tasks.settings import DEFAULT_BUDGET, WithDescriptorBounds
+from jedax.tasks.settings import Budget, WithDescriptorBounds
 
 
 class PythonFunctionConfig(WithDescriptorBounds):
-    """A Python function from genotypes to fitness and descriptors, evaluated in worker processes."""
+    """Settings of a function from genotypes to fitness and descriptors, which worker processes call."""
 
     num_params: int | None = Field(default=None, ge=1, description="Length of a genotype; must be given.")
     initial_std: float = Field(
@@ -35,7 +35,7 @@ class PythonFunctionConfig(WithDescriptorBounds):
 
 
 class OwnTaskConfig(Config):
-    """A task class of the user's, made without arguments."""
+    """Settings of a task class, or a task, that has none of its own."""
 
-    name: str = Field(description="The class, as module:class.")
-    evaluations: int = Field(default=DEFAULT_BUDGET, ge=1, description="Budget of a run that names none.")
+    name: str = Field(description="The class or task, as module:name.")
+    evaluations: Budget = 100_000

@@ -1,0 +1,107 @@
+"""What a folder of tasks declares: its entries in the registry, and the names that only it understands.
+
+Each folder in `jedax.tasks` has a module `entries` with a `FAMILY`; that module imports neither JAX nor an extra.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jedax.errors import JedaxError
+from jedax.settings import Config
+
+if TYPE_CHECKING:
+    from jedax.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """A task in the registry.
+
+    Attributes:
+        name: Name of the task.
+        summary: One sentence for `jedax tasks`.
+        config: Returns the default settings.
+        make: Makes the task from its settings: a callable, or `module:callable`, imported when it is needed.
+        large_policies: Whether the column "Brax" of the paper's tables holds for the task.
+        small_budget: Evaluations that two CPU cores do in a few minutes; None: any budget is small enough.
+        title: What reports and directories call the task; empty: its name.
+        read: Makes settings from the values in a file and the file's name, where `config` does not give their
+            defaults; None: the values replace those of `config`.
+    """
+
+    name: str
+    summary: str
+    config: Callable[[], Config]
+    make: Callable[[Any], Task] | str
+    large_policies: bool = False
+    small_budget: int | None = None
+    title: str = ""
+    read: Callable[[Mapping[str, Any], str], Config] | None = None
+
+
+def path_of(kind: type) -> str:
+    """Return `module:Class`."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+class Family:
+    """A family of tasks; subclasses add names beyond their entries.
+
+    Attributes:
+        entries: Tasks with a name of their own.
+        order: Position among the families: the first in lists, the first whose pattern is tried.
+        pattern: Regular expression of further names; by default it matches none.
+        prefix: Start of the further names under which tasks are kept.
+        make: `module:Class` of tasks that are kept under such names.
+    """
+
+    entries: ClassVar[tuple[TaskEntry, ...]] = ()
+    order: ClassVar[int] = 50
+    pattern: str = "(?!)"
+    prefix: str = ""
+    make: str = ""
+
+    def entry(self, name: str) -> TaskEntry:
+        """Return the entry of a name that `pattern` matches.
+
+        Raises:
+            JedaxError: There is no such task.
+        """
+        raise NotImplementedError
+
+    def name_of(self, task: Task) -> str | None:
+        """Return the name that is not one of the entries and under which `entry` finds a task; None: there is none."""
+        return self.prefix + task.name.removeprefix(self.prefix) if path_of(type(task)) == self.make else None
+
+    def title(self, name: str, config: Config | None) -> str:
+        """Return what reports call a task whose name `pattern` matches."""
+        return name
+
+    def explain(self, argument: str, name: str) -> JedaxError | None:
+        """Return the error for an unknown name that this family can explain better than by similar names."""
+        return None
+
+
+class EnvironmentFamily(Family):
+    """Environments of another package.
+
+    Args:
+        prefix: Start of their names, such as "gym:".
+        config: Settings of such a task, with a field `name`.
+        make: `module:Class` of the tasks.
+    """
+
+    order = 40
+
+    def __init__(self, prefix: str, config: Callable[..., Config], make: str):
+        self.prefix, self.make, self._config = prefix, make, config
+        self.pattern = rf"{re.escape(prefix)}\S+"
+
+    def entry(self, name: str) -> TaskEntry:
+        """Return the entry of an environment."""
+        return TaskEntry(name, f"The environment {name}.", functools.partial(self._config, name=name), self.make)

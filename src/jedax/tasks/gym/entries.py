@@ -1,0 +1,8 @@
+"""Names of the environments of gymnasium: `gym:ID`."""
+
+from __future__ import annotations
+
+from jedax.tasks.family import EnvironmentFamily
+from jedax.tasks.gym.settings import GymConfig
+
+FAMILY = EnvironmentFamily("gym:", GymConfig, "jedax.tasks.gym.task:Gym")

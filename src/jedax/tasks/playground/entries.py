@@ -1,0 +1,8 @@
+"""Names of the environments of MuJoCo Playground: `playground:ID`."""
+
+from __future__ import annotations
+
+from jedax.tasks.family import EnvironmentFamily
+from jedax.tasks.playground.settings import PlaygroundConfig
+
+FAMILY = EnvironmentFamily("playground:", PlaygroundConfig, "jedax.tasks.playground.task:Playground")

@@ -1,0 +1,138 @@
+"""Names of the user's own tasks: `module:object`, a function, a class or an object that can be imported."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from jedax.errors import JedaxError, fail
+from jedax.imports import CUSTOM, load_object, object_name
+from jedax.settings import Config
+from jedax.tasks.family import Family, TaskEntry, path_of
+from jedax.tasks.python.files import file_for_task, meant_file
+from jedax.tasks.python.settings import OwnTaskConfig, PythonFunctionConfig
+
+if TYPE_CHECKING:
+    from jedax.tasks.base import Task
+
+_FUNCTION = "jedax.tasks.python.function:PythonFunction"
+
+
+def object_entry(name: str, target: str) -> TaskEntry:
+    """Return the entry of an object of the user's.
+
+    Args:
+        name: Name of the task.
+        target: `module:object`: a function, a `Task` class, a task, or a `TaskEntry`.
+
+    Raises:
+        JedaxError: It cannot be imported, or is none of these.
+    """
+    found = load_object(target, "task")
+    if isinstance(found, TaskEntry):
+        return replace(found, name=name)
+    if isinstance(found, type) or hasattr(found, "evaluate"):
+        summary = f"The {'class' if isinstance(found, type) else 'task'} {target}."
+        return TaskEntry(name, summary, _own_config(target, found), functools.partial(_own_task, target, found))
+    if not callable(found):
+        raise fail(
+            "task",
+            expected="a function, a subclass of jedax.tasks.Task or an object of one",
+            received=f"{target}, which is none",
+            remedy="name another",
+        )
+    given = {field: getattr(found, field) for field in PythonFunctionConfig.model_fields if hasattr(found, field)}
+    config = functools.partial(PythonFunctionConfig.build, {**given, "name": target})
+    return TaskEntry(name, f"The function {target}.", config, _FUNCTION)
+
+
+def _own_config(target: str, found: Any) -> Callable[[], Config]:
+    """Return what makes the default settings of a task class, or the settings of a task."""
+    from jedax.tasks.base import ConfiguredTask
+
+    if isinstance(found, ConfiguredTask):
+        return lambda: found.config
+    if isinstance(found, type) and issubclass(found, ConfiguredTask):
+        return functools.partial(found.Config.build, {}, where=f"{target}.Config")
+    budget = getattr(found, "default_evaluations", None)
+    given = {"evaluations": budget} if isinstance(budget, int) else {}
+    return functools.partial(OwnTaskConfig, name=target, **given)
+
+
+def _own_task(target: str, found: Any, config: Config) -> Task:
+    """Make a task of a class of the user's, or one like a task of the user's.
+
+    Raises:
+        JedaxError: It is no task, or its methods do not fit its attributes.
+    """
+    from jedax.tasks.base import ConfiguredTask, Task, check_task
+    from jedax.tasks.measured import MeasuredTask
+
+    kind = found if isinstance(found, type) else type(found)
+    if not issubclass(kind, Task):
+        raise fail(
+            "task",
+            expected="a subclass of jedax.tasks.Task",
+            received=f"{target}, which is none",
+            remedy="derive the class from it",
+        )
+    try:
+        if issubclass(kind, ConfiguredTask):
+            task: Task = kind(config)
+        else:
+            task = found if isinstance(found, Task) else kind()
+    except TypeError as error:
+        raise fail(
+            "task",
+            expected="a class that is made without arguments and has init and evaluate",
+            received=f"{target} ({error})",
+            remedy="give defaults, and see jedax.tasks.Task for what is missing",
+        ) from None
+    return task if isinstance(task, MeasuredTask) else check_task(task)
+
+
+class OwnTasks(Family):
+    """Tasks of the user's own."""
+
+    order = 90
+    pattern = r"[A-Za-z_][\w.]*(?<!\.py):\S+"
+
+    def entry(self, name: str) -> TaskEntry:
+        """Return the entry of an object of the user's, which is imported."""
+        return object_entry(name, name)
+
+    def name_of(self, task: Task) -> str | None:
+        """Return `module:object` for a function, a class or an object that makes the same task when imported again."""
+        from jedax.tasks.base import ConfiguredTask
+
+        kind = type(task)
+        if path_of(kind) == _FUNCTION:
+            return task.name
+        own, named = object_name(kind), object_name(task)
+        if not own.startswith(CUSTOM) and (isinstance(task, ConfiguredTask) or _is_default(task)):
+            return own
+        return None if named.startswith(CUSTOM) else named
+
+    def explain(self, argument: str, name: str) -> JedaxError | None:
+        """Return what to write instead of the name of a Python file."""
+        file = meant_file(name)
+        return None if file is None else file_for_task(argument, name, file)
+
+
+def _is_default(task: Task) -> bool:
+    """Return whether the task's class, called without arguments, makes an equal task."""
+    kind = type(task)
+    try:
+        inspect.signature(kind).bind()
+    except TypeError:
+        return False
+    if is_dataclass(kind):
+        return kind() == task
+    own = (name for name in vars(task) if not isinstance(getattr(kind, name, None), functools.cached_property))
+    return next(own, None) is None
+
+
+FAMILY = OwnTasks()

@@ -1,0 +1,23 @@
+"""What a worker process does; importing this module does not import JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Work:
+    """The evaluation that workers do.
+
+    Attributes:
+        factory: `module:name` of a callable. It takes the settings by name and returns a function from genotypes
+            `(n, params)`, and seeds `(n,)` where the task has them, to fitness `(n,)` and descriptors `(n, d)`.
+        settings: The settings.
+        chunk: Genotypes that are evaluated together. It does not depend on the number of workers.
+    """
+
+    factory: str
+    settings: Mapping[str, Any]
+    chunk: int
