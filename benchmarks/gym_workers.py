@@ -22,7 +22,7 @@ import jedax
 from jedax.networks import Policies
 from jedax.search.engines import LocalEngine
 from jedax.tasks import make
-from jedax.tasks.gym.episodes import quiet_mujoco
+from jedax.tasks.mujoco import quiet_mujoco
 
 TASK = "gym:HalfCheetah-v5"
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jedax.imports import load_object
-from jedax.tasks.feet import feet_of
 from jedax.tasks.measured import MeasuredTask
+from jedax.tasks.mujoco import feet_of
 from jedax.tasks.policy import PolicyTask
 from jedax.tasks.settings import WithPolicy
 
@@ -31,7 +31,7 @@ def axis_names(descriptor: str, feet: Sequence[str], model: Any) -> tuple[str, .
 
     Args:
         descriptor: `feet-contact`, `final-xy` or `module:function`.
-        feet: As in `jedax.tasks.feet.feet_of`.
+        feet: As in `jedax.tasks.mujoco.feet_of`.
         model: MuJoCo's model; None: the environment has none.
 
     Raises:

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from jedax.arrays import numbers
+
 
 @dataclass(frozen=True)
 class Work:
@@ -21,3 +25,10 @@ class Work:
     factory: str
     settings: Mapping[str, Any]
     chunk: int
+
+
+def checked(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return a result of a function of the user's as float32 of this shape; errors as in `jedax.arrays.numbers`."""
+    return numbers(
+        name, values, shape, "return one row per genotype", "return one row per genotype, in the order of the batch"
+    )

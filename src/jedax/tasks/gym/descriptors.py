@@ -10,8 +10,8 @@ import numpy as np
 
 from jedax.errors import fail
 from jedax.imports import load_object
-from jedax.tasks.feet import feet_of
-from jedax.tasks.python.calls import checked
+from jedax.tasks.mujoco import feet_of
+from jedax.tasks.work import checked
 
 
 @dataclass

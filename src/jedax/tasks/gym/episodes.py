@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,22 +10,7 @@ import numpy as np
 
 from jedax.networks import Policies
 from jedax.tasks.gym.descriptors import Descriptor, FeetContact, FinalXY, Own
-
-
-@contextlib.contextmanager
-def quiet_mujoco() -> Iterator[None]:
-    """Silence MuJoCo's warnings about model files, which each environment would repeat and log."""
-    try:
-        mujoco: Any = importlib.import_module("mujoco")
-    except ImportError:
-        yield
-        return
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda message: None)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(before)
+from jedax.tasks.mujoco import quiet_mujoco
 
 
 def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None) -> Any:
@@ -102,7 +85,7 @@ class Evaluator:
         activation: Activation of their hidden layers.
         actions: Arguments of `Actions`.
         descriptor: `feet-contact`, `final-xy` or `module:function`.
-        feet: Names of geoms; see `jedax.tasks.feet.feet_of`.
+        feet: Names of geoms; see `jedax.tasks.mujoco.feet_of`.
         num_descriptors: Length of a descriptor; None: any.
     """
 

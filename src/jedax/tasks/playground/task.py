@@ -16,9 +16,8 @@ from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import load_object, require
 from jedax.settings import Config as AnyConfig
 from jedax.tasks.environment import EnvironmentTask, axis_names
-from jedax.tasks.feet import feet_of
-from jedax.tasks.gym.episodes import quiet_mujoco
 from jedax.tasks.motion import Motion, Postures
+from jedax.tasks.mujoco import feet_of, quiet_mujoco
 from jedax.tasks.playground.entries import FAMILY
 from jedax.tasks.playground.settings import PlaygroundConfig
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from jedax.arrays import numbers
 from jedax.errors import fail
 from jedax.imports import load_object
+from jedax.tasks.work import checked
 
 
 def make(function: str, num_descriptors: int | None) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -38,10 +38,3 @@ def make(function: str, num_descriptors: int | None) -> Callable[[np.ndarray], t
         return fitness, checked(f"{function}: descriptors", found[1], (number, num_descriptors))
 
     return evaluate
-
-
-def checked(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return a result of a function of the user's as float32 of this shape; errors as in `jedax.arrays.numbers`."""
-    return numbers(
-        name, values, shape, "return one row per genotype", "return one row per genotype, in the order of the batch"
-    )

@@ -1,8 +1,10 @@
-"""The feet of MuJoCo's robots, as gymnasium and Playground have them. Importing this module does not import JAX."""
+"""MuJoCo's models, as gymnasium and Playground have them. Importing this module does not import JAX."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import importlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jedax.errors import fail
@@ -29,3 +31,19 @@ def feet_of(model: Any, feet: Sequence[str]) -> dict[int, int]:
             remedy="choose among " + ", ".join(name for name in names if name) + " (--feet), or another --descriptor",
         )
     return {names.index(name): foot for foot, name in enumerate(chosen)}
+
+
+@contextlib.contextmanager
+def quiet_mujoco() -> Iterator[None]:
+    """Silence MuJoCo's warnings about model files, which each environment would repeat and log."""
+    try:
+        mujoco: Any = importlib.import_module("mujoco")
+    except ImportError:
+        yield
+        return
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
