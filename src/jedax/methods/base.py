@@ -81,6 +81,17 @@ class WithES(MethodConfig):
         return check_strategy(es)
 
 
+class WithPool(WithES):
+    """Settings of a method with a pool of evolution strategies."""
+
+    pool: int = Field(default=4, ge=1, description="Number of ES, run side by side.")
+
+    @property
+    def batch(self) -> int:
+        """Solutions of one generation of the whole pool."""
+        return self.population * self.pool
+
+
 @dataclass(frozen=True)
 class Preset:
     """A named set of changes to the settings of a method.

@@ -20,7 +20,7 @@ from pydantic import Field, field_validator, model_validator
 
 from jedax.errors import fail
 from jedax.es.pool import ESPool
-from jedax.methods.base import GLOBAL_TABLE, Method, Preset, Variant, WithES, cpu_preset, strategy_of
+from jedax.methods.base import GLOBAL_TABLE, Method, Preset, Variant, WithPool, cpu_preset, strategy_of
 from jedax.methods.es import has_converged
 from jedax.rankers import Outcome, Ranker, check_ranker, ranker_named
 from jedax.repertoire import Acceptance, Repertoire
@@ -28,7 +28,7 @@ from jedax.settings import Reference
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 
-class CMAMEConfig(WithES):
+class CMAMEConfig(WithPool):
     """Settings of CMA-ME, and of CMA-MAE with the ranker "imp" and a soft repertoire."""
 
     pool: int = Field(default=4, ge=1, description="Number of emitters, each with its own ES.")
@@ -64,11 +64,6 @@ class CMAMEConfig(WithES):
                 remedy="set threshold_min to a lower bound of the fitness, or to 'task'",
             )
         return self
-
-    @property
-    def batch(self) -> int:
-        """Solutions of one generation of all emitters."""
-        return self.population * self.pool
 
 
 @jax.tree_util.register_dataclass

@@ -35,7 +35,7 @@ from jedax.methods.base import (
     Preset,
     Range,
     Variant,
-    WithES,
+    WithPool,
     check_range,
     cpu_preset,
     strategy_of,
@@ -67,7 +67,7 @@ _CHOICES = {
 }
 
 
-class JediConfig(WithES):
+class JediConfig(WithPool):
     """Settings of JEDi."""
 
     pool: int = Field(default=4, ge=1, description="Number of ES, each with its own target (n_ES).")
@@ -153,11 +153,6 @@ class JediConfig(WithES):
                 remedy="lower it or raise cells",
             )
         return self
-
-    @property
-    def batch(self) -> int:
-        """Solutions of one generation of all ES."""
-        return self.population * self.pool
 
 
 @jax.tree_util.register_dataclass

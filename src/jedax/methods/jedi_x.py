@@ -25,7 +25,7 @@ from pydantic import Field, model_validator
 
 from jedax.errors import fail
 from jedax.es.pool import ESPool
-from jedax.methods.base import Method, Preset, Range, WithES, check_range, cpu_preset, strategy_of
+from jedax.methods.base import Method, Preset, Range, WithPool, check_range, cpu_preset, strategy_of
 from jedax.repertoire import Repertoire
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line, log_uniform
@@ -36,7 +36,7 @@ POOL, SCOUTS, VARIATION = range(3)
 _SPREAD_SAMPLES = 64  # random genotypes from which their spread is estimated
 
 
-class JediXConfig(WithES):
+class JediXConfig(WithPool):
     """Settings of JEDi-X."""
 
     population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
@@ -102,11 +102,6 @@ class JediXConfig(WithES):
                 remedy="change it, population or pool",
             )
         return self
-
-    @property
-    def batch(self) -> int:
-        """Solutions of one generation, of any kind."""
-        return self.population * self.pool
 
 
 @jax.tree_util.register_dataclass
