@@ -136,7 +136,7 @@ class TestMethod:
     def test_a_class_derived_from_one_of_ours(self, arm, small):
         run = jedax.run(Steady, arm, evaluations=8 * 8, **dict(small))
         assert run.config.method == f"{__name__}:Steady"
-        assert {row["alpha"] for row in run.rows} == {np.float32(0.25).item()}
+        assert {row["alpha"] for row in run.rows[1:]} == {np.float32(0.25).item()}
         assert entry_of_settings(small).name == "jedi-uniform"
 
     @pytest.mark.parametrize(
@@ -257,9 +257,7 @@ class TestEntryPoints:
         assert make_strategy("spherical", population=6) == own.Spherical(6)
         with pytest.raises(jedax.JedaxError, match=r"^es: unknown name 'spherica'; did you mean 'spherical'"):
             check_strategy("spherica")
-        with pytest.raises(
-            jedax.JedaxError, match=r"expected one that jedi-x has, got powers, which belongs to drift;"
-        ):
+        with pytest.raises(jedax.JedaxError, match=r"expected one that jedi-x has, got powers, which belongs to drift"):
             jedax.run("jedi-x", "arm", powers=(1,))
 
     def test_runs(self, here, capsys, without_figures):
@@ -282,6 +280,8 @@ class TestCodeThatIsNotThere:
         class Local(own.Drift):
             pass
 
+        with pytest.raises(jedax.JedaxError, match=r"Local has, got alpha, which belongs to jedi, jedi-uniform"):
+            jedax.run(Local, "arm", alpha=0.3)
         run = jedax.run(Local, "arm", evaluations=8 * 12, cells=16, out=tmp_path / "r", max_seconds=1e-6)
         assert run.config.method.startswith("custom:TestCodeThatIsNotThere.test_a_class_of_a_function")
         message = rf"^method: expected the class .*Local, defined in {__file__}, got none; pass it as method="
@@ -306,9 +306,7 @@ class TestCodeThatIsNotThere:
         assert_same_run(jedax.load("r"), jedax.run(own.Drift, "arm", evaluations=96, cells=16))
         code = json.loads((here / "r" / "environment.json").read_text())["code"]["method"]
         assert code == {"name": "custom:Mine", "class": "__main__:Mine", "file": str(here / "main.py")}
-        with pytest.raises(
-            jedax.JedaxError, match=rf"expected the class Mine, defined in {here / 'main.py'}, got none"
-        ):
+        with pytest.raises(jedax.JedaxError, match=rf"expected the class Mine, defined in {here / 'main.py'}, got"):
             jedax.resume("r")
 
     def test_an_optimizer(self, tmp_path):

@@ -71,8 +71,8 @@ class RunConfig(Config):
     history: bool = Field(default=True, description="Whether to record the search for jedax report (history.jsonl).")
 
 
-class UnknownSettings(Config):
-    """Settings of a method or task whose class cannot be found here; any names and values."""
+class UnknownSettings(MethodConfig):
+    """Settings of a method or task whose class cannot be found here: those of every method, and any others."""
 
     model_config = ConfigDict(extra="allow")
 
