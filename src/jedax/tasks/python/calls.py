@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jedax.arrays import numbers
+from jedax.arrays import as_float32
 from jedax.errors import fail
 from jedax.imports import load_object
 
@@ -42,7 +42,5 @@ def make(function: str, num_descriptors: int | None) -> Callable[[np.ndarray], t
 
 
 def checked(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return what a function of the user's gave, as float32 of that shape; errors as in `jedax.arrays.numbers`."""
-    return numbers(
-        name, values, shape, "return one row per genotype", "return one row per genotype, in the order of the batch"
-    )
+    """Return a result of the user's function as float32 of that shape; errors as in `jedax.arrays.as_float32`."""
+    return as_float32(name, values, shape, "return one row per genotype, in the order of the batch")
