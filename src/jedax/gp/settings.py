@@ -24,7 +24,7 @@ class GPSettings(Config):
 
     gp: Literal["weighted", "standard"] = Field(
         default="weighted",
-        description="weighted: the noise of a cell falls with its number of evaluations; standard: all cells alike.",
+        description="weighted: the noise of a cell falls with its number of evaluations; standard: equal noise for all cells.",
     )
     gp_signal_bounds: Range = Field(
         default=(0.05, 20.0), description="Range of the GP's signal s (fitness standardised)."
