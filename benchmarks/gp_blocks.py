@@ -21,20 +21,21 @@ import numpy as np
 from jax import lax
 
 from jedax.gp import GPData, GPSettings
-from jedax.gp.likelihood import Standardised, factorise, standardise
+from jedax.gp.data import Standardised, standardise
+from jedax.gp.likelihood import factorise
 from jedax.gp.model import kernel_and_distance
 from jedax.gp.threads import one_blas_thread
 
 _TILE = 128
 _SETTINGS = GPSettings()
-_THETA = jnp.log(jnp.array(_SETTINGS.start))
+_THETA = jnp.log(jnp.array(_SETTINGS.gp_start))
 
 
 def matrix(x: jax.Array, weights: jax.Array, first: int, last: int) -> jax.Array:
     """Return the columns from `first` up to `last` of `K + s_n^2 W`, from the diagonal down."""
     kernel, _ = kernel_and_distance(_THETA, list(x[:, first:]), list(x[:, first:last]))
     signal, noise = jnp.exp(2 * _THETA[0]), jnp.exp(2 * _THETA[2])
-    diagonal = noise * weights[first:last] + _SETTINGS.noise_floor * signal
+    diagonal = noise * weights[first:last] + _SETTINGS.gp_noise_floor * signal
     return kernel + jnp.pad(jnp.diag(diagonal), ((0, x.shape[1] - last), (0, 0)))
 
 
@@ -100,10 +101,10 @@ def main() -> None:
     counts = rng.integers(1, 5000, rows)
     data = GPData(jnp.asarray(x), jnp.asarray(np.sin(5 * x[:, 0])), jnp.asarray(counts), jnp.ones(rows, bool))
     cut = standardise(_SETTINGS, data)
-    signal, length, noise = _SETTINGS.start
+    signal, length, noise = _SETTINGS.gp_start
     distance = np.square(x[:, None].astype(float) - x[None]).sum(axis=2)
     exact = signal**2 * np.exp(-distance / (2 * length**2))
-    exact += np.diag(noise**2 / counts + _SETTINGS.noise_floor * signal**2)
+    exact += np.diag(noise**2 / counts + _SETTINGS.gp_noise_floor * signal**2)
     right = np.linalg.slogdet(exact)[1] / 2
     args = jnp.asarray(x.T), jnp.asarray(1 / counts, jnp.float32), cut
     print(f"{rows} rows\tms\tnats off\tcompile s")

@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace) -> None:
-    settings = GPSettings(weighted=not options.unweighted)
+    settings = GPSettings(gp="standard" if options.unweighted else "weighted")
     predict_ = jax.jit(predict)
     print(
         f"{os.cpu_count()} cores, {options.blas_threads} BLAS threads, {options.beside} busy processes beside; "

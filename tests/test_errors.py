@@ -31,9 +31,9 @@ class TestNearest:
             ("sep-cmaes", "did you mean 'sep-cma-es'?"),
             ("maze-c", "did you mean 'maze-b' or 'maze-a'?"),
             ("CMA", "did you mean 'sep-cma-es'?"),
-            ("es", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es"),
-            ("zzz", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es"),
-            ("", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es"),
+            ("es", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es."),
+            ("zzz", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es."),
+            ("", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es."),
         ],
     )
     def test_remedies(self, name, remedy):

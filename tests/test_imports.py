@@ -35,9 +35,9 @@ def test_what_is_not_there(name, message):
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("import missing_elsewhere", r"No module named 'missing_elsewhere'; mend the module"),
-        ("1 / 0", r"ZeroDivisionError: division by zero; mend the module"),
-        ("def f(:", r"SyntaxError: .*; mend the module"),
+        ("import missing_elsewhere", r"No module named 'missing_elsewhere'; correct the module"),
+        ("1 / 0", r"ZeroDivisionError: division by zero; correct the module"),
+        ("def f(:", r"SyntaxError: .*; correct the module"),
     ],
 )
 def test_modules_that_are_broken(tmp_path, monkeypatch, code, message):

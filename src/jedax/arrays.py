@@ -1,4 +1,4 @@
-"""Arrays that come from outside."""
+"""Arrays that come from a user's code."""
 
 from __future__ import annotations
 
@@ -9,30 +9,27 @@ import numpy as np
 from jedax.errors import fail
 
 
-def numbers(name: str, values: Any, shape: tuple[int | None, ...], if_none: str, if_misshapen: str) -> np.ndarray:
-    """Return numbers as float32 if they have that shape, where None stands for any size but 0.
+def as_float32(name: str, values: Any, shape: tuple[int | None, ...], remedy: str) -> np.ndarray:
+    """Return `values` as a float32 array of the given shape.
 
     Args:
-        name: What errors call them.
-        values: The numbers.
-        shape: The shape wanted.
-        if_none: What to do where they are no numbers.
-        if_misshapen: What to do where they have another shape.
+        name: Name of the values in errors.
+        values: Anything that NumPy can convert.
+        shape: Required shape; None stands for any size of at least 1.
+        remedy: Advice in errors.
 
     Raises:
-        JedaxError: They have another shape, or are no numbers.
+        JedaxError: The values are not numbers, or have another shape.
     """
     wanted = "(" + ", ".join("d" if size is None else str(size) for size in shape) + ",)"[len(shape) > 1 :]
     try:
         array = np.asarray(values, np.float32)
     except (TypeError, ValueError):
-        raise fail(
-            name, expected=f"numbers of shape {wanted}", received=type(values).__name__, remedy=if_none
-        ) from None
+        received = type(values).__name__
+        raise fail(name, expected=f"numbers of shape {wanted}", received=received, remedy=remedy) from None
     fits = array.ndim == len(shape) and all(
-        size == (1 if wish is None else wish) or (wish is None and size > 0)
-        for size, wish in zip(array.shape, shape, strict=False)
+        size > 0 if required is None else size == required for size, required in zip(array.shape, shape, strict=True)
     )
     if not fits:
-        raise fail(name, expected=f"shape {wanted}", received=array.shape, remedy=if_misshapen)
+        raise fail(name, expected=f"shape {wanted}", received=array.shape, remedy=remedy)
     return array

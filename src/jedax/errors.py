@@ -1,4 +1,4 @@
-"""The one place that words errors: argument, what was expected, what came, what to do."""
+"""The error class of jedax and the functions that word its messages."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from collections.abc import Iterable
 
 
 class JedaxError(ValueError):
-    """A mistake of the caller's, said in one sentence; the command line prints it and exits with code 2."""
+    """A mistake of the caller, described in one sentence; the command line prints it and exits with code 2."""
 
 
 def fail(argument: str, *, expected: str, received: object, remedy: str) -> JedaxError:
-    """Word an error.
+    """Return an error with the message "argument: expected ..., got ...; remedy.".
 
     Args:
-        argument: The name of what is wrong, as the caller wrote it.
-        expected: What would have been right.
-        received: What came; shown shortened where it is long.
-        remedy: What to do, as an imperative sentence without its full stop.
-
-    Returns:
-        The error, to be raised by the caller.
+        argument: Name of the wrong argument, as the caller wrote it.
+        expected: What is valid.
+        received: The invalid value; shortened to 120 characters.
+        remedy: What to do: an imperative sentence without its full stop.
     """
     shown = str(received)
     if len(shown) > 120:
@@ -29,28 +26,25 @@ def fail(argument: str, *, expected: str, received: object, remedy: str) -> Jeda
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a remedy: known names that are like `name` or contain it, or all of them where there are none."""
+    """Return a remedy with its final punctuation: up to three known names that are similar to `name`, or all names."""
     known = sorted(known)
     longer = [n for n in known if len(name) > 2 and name.casefold() in n.casefold()]
     near = dict.fromkeys([*difflib.get_close_matches(name, known, n=3, cutoff=0.6), *longer])
     if near:
         return "did you mean " + " or ".join(repr(n) for n in list(near)[:3]) + "?"
-    return "choose one of " + ", ".join(known)
+    return "choose one of " + ", ".join(known) + "."
 
 
 def unknown(argument: str, name: str, known: Iterable[str]) -> JedaxError:
-    """Word the error for a name that is not among `known`."""
-    known = list(known)
-    remedy = nearest(name, known)
-    end = "" if remedy.endswith("?") else "."
-    return JedaxError(f"{argument}: unknown name {name!r}; {remedy}{end}")
+    """Return the error for a name that is not in `known`."""
+    return JedaxError(f"{argument}: unknown name {name!r}; {nearest(name, known)}")
 
 
 def check_choice(argument: str, name: str, known: Iterable[str]) -> str:
-    """Return `name` if it is among `known`.
+    """Return `name` if it is in `known`.
 
     Raises:
-        JedaxError: It is not; the message offers the nearest names.
+        JedaxError: It is not; the message lists similar names.
     """
     known = list(known)
     if name not in known:

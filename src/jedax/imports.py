@@ -1,4 +1,4 @@
-"""Objects by name, and packages that only some tasks need."""
+"""Objects given by name, optional packages, and names that are imported on first use."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from typing import Any
 from jedax.errors import JedaxError, fail, nearest
 
 CUSTOM = "custom:"
-"""Starts the name of a Python object that cannot be imported again by name."""
+"""Prefix of the name of a Python object that cannot be imported by name."""
 
 
 def load_object(name: str, argument: str) -> Any:
-    """Return what `module:attribute` names; modules in the current directory are found, too.
+    """Return the object named `module:attribute`; modules in the current directory can be imported, too.
 
     Args:
         name: The name.
-        argument: What errors call it.
+        argument: Name of the argument in errors.
 
     Raises:
         JedaxError: The module cannot be imported, or has no such attribute.
@@ -43,19 +43,18 @@ def load_object(name: str, argument: str) -> Any:
             argument,
             expected=f"a module {module_name} that can be imported",
             received=f"{type(error).__name__}: {error}",
-            remedy="check its name, and run from its directory or install it" if is_missing else "mend the module",
+            remedy="check its name, and run from its directory or install it" if is_missing else "correct the module",
         ) from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             public = [known for known in dir(found) if not known.startswith("_")]
-            message = f"{argument}: expected {part!r} in {module_name}, got none; {nearest(part, public)}"
-            raise JedaxError(message if message.endswith("?") else f"{message}.")
+            raise JedaxError(f"{argument}: expected {part!r} in {module_name}, got none; {nearest(part, public)}")
         found = getattr(found, part)
     return found
 
 
 def object_name(found: Any) -> str:
-    """Return the name `module:attribute` under which an object can be imported again, or `custom:NAME` if it cannot."""
+    """Return the name `module:attribute` under which an object can be imported; `custom:NAME` if there is none."""
     module, name = getattr(found, "__module__", None), getattr(found, "__qualname__", None)
     loaded = sys.modules.get(module or "")
     if loaded is not None and module != "__main__":
@@ -69,7 +68,7 @@ def object_name(found: Any) -> str:
 
 
 def subclasses_in(package: str, base: type) -> dict[str, type]:
-    """Return the classes derived from `base` in the modules of a package, by their class attribute `name`."""
+    """Return the classes in a package's modules that derive from `base`, by their class attribute `name`."""
     found: dict[str, type] = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         for value in vars(importlib.import_module(f"{package}.{module.name}")).values():
@@ -81,15 +80,20 @@ def subclasses_in(package: str, base: type) -> dict[str, type]:
 
 @functools.cache
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
-    """Return what installed packages have registered in a group, by name."""
+    """Return the entry points of a group that installed packages have registered, by name."""
     return {entry.name: entry for entry in importlib.metadata.entry_points(group=group)}
 
 
 def require(module: str, extra: str, argument: str) -> ModuleType:
-    """Import a package that an extra of jedax installs.
+    """Import and return a module of an optional dependency.
+
+    Args:
+        module: Name of the module.
+        extra: The extra of jedax that installs it.
+        argument: Name of the argument in errors.
 
     Raises:
-        JedaxError: It is not installed, or cannot be imported.
+        JedaxError: The module is not installed, or cannot be imported.
     """
     try:
         return importlib.import_module(module)
@@ -103,7 +107,7 @@ def require(module: str, extra: str, argument: str) -> ModuleType:
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package whose names are imported when they are first used (PEP 562).
+    """Return `__getattr__` and `__dir__` for a package whose names are imported on first use (PEP 562).
 
     Args:
         package: The package's `__name__`.

@@ -1,8 +1,8 @@
-"""Several samples of one solution, where evaluations are noisy: what becomes of them.
+"""Combining several samples (evaluations) of one solution, for tasks with noise.
 
-Fitness is the mean or the median of the samples, and so is each number of the descriptor by itself: a median of
-descriptors may be a behaviour that no sample showed. A solution fails if any of its samples does, for what a failed
-episode is worth nobody can say, and to leave it out would favour solutions that fail now and then.
+Fitness and each number of the descriptor are combined separately, by mean or median, so a median descriptor may be one
+that no sample had. A solution fails if any of its samples fails: leaving failed samples out would favour solutions that
+fail sometimes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Aggregation = Literal["mean", "median"]
 
 
 def aggregate(samples: Evaluation, how: Aggregation) -> Evaluation:
-    """Return what the samples of each solution come to.
+    """Return one evaluation per solution, combined from its samples.
 
     Args:
-        samples: With a leading axis `samples`: `fitness (samples, *batch)`, `descriptor (samples, *batch, d)`.
-        how: "mean" or "median"; of an even number the median is the mean of the two in the middle.
+        samples: `fitness (samples, *batch)` and `descriptor (samples, *batch, d)`.
+        how: "mean" or "median"; the median of an even number of samples is the mean of the middle two.
 
     Returns:
-        `fitness (*batch)` and `descriptor (*batch, d)`, NaN where a sample failed. Transitions, if there are any, are
-        those of all samples, `(*batch, samples * steps, ...)`, one episode after the other.
+        `fitness (*batch)` and `descriptor (*batch, d)`, NaN where a sample failed. Transitions are concatenated along
+        the axis of steps: `(batch, samples * steps, ...)`.
     """
     middle = jnp.mean if how == "mean" else jnp.median
     valid = samples.valid.all(axis=0)
@@ -37,9 +37,9 @@ def aggregate(samples: Evaluation, how: Aggregation) -> Evaluation:
     )
     if samples.transitions is None:
         return found
-    return replace(found, transitions=jax.tree.map(_one_after_the_other, samples.transitions))
+    return replace(found, transitions=jax.tree.map(_concatenate_episodes, samples.transitions))
 
 
-def _one_after_the_other(steps: Float[Array, "samples batch steps *rest"]) -> Float[Array, "batch all_steps *rest"]:
+def _concatenate_episodes(steps: Float[Array, "samples batch steps *rest"]) -> Float[Array, "batch all_steps *rest"]:
     steps = jnp.moveaxis(steps, 0, 1)
     return steps.reshape(steps.shape[0], -1, *steps.shape[3:])

@@ -1,31 +1,31 @@
-"""What all settings have in common: immutable, hashable, strict about names, errors in one sentence."""
+"""The base class of all settings, their common types, and the wording of validation errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError, ValidationInfo
 
 from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import CUSTOM, load_object, object_name
 
 
 class Config(BaseModel):
-    """A frozen set of parameters; unknown names and values out of range are refused."""
+    """Immutable, hashable settings; unknown names and invalid values are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
     def build(cls, values: Mapping[str, Any], *, where: str = "") -> Self:
-        """Return the settings given by name in `values`.
+        """Return the settings with the given values.
 
         Args:
-            values: Parameter names and their values; what is left out keeps its default.
-            where: Put in front of a parameter's name in errors, such as a file's name.
+            values: Names and values of parameters; others have their defaults.
+            where: Prefix of errors, such as the name of a file.
 
         Raises:
-            JedaxError: An unknown name or a value that does not fit, worded in one sentence.
+            JedaxError: A name is unknown or a value is invalid.
         """
         try:
             return cls(**values)
@@ -33,12 +33,12 @@ class Config(BaseModel):
             raise word_validation_error(cls, error, where=where) from None
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with some parameters changed, checked like the original."""
+        """Return a copy with some values changed; errors as in `build`."""
         return self.build({**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
 
 def _expectation(complaint: Mapping[str, Any]) -> str:
-    """Return what pydantic expected, to be read after the word "expected"."""
+    """Return what pydantic expected, worded to follow "expected"."""
     limits = complaint.get("ctx", {})
     if complaint["type"] in ("too_short", "string_too_short"):
         return f"a length of at least {limits['min_length']}"
@@ -49,7 +49,7 @@ def _expectation(complaint: Mapping[str, Any]) -> str:
 
 
 def word_validation_error(model: type[BaseModel], error: ValidationError, *, where: str = "") -> JedaxError:
-    """Turn the first complaint of pydantic into a sentence of ours."""
+    """Return the first complaint of pydantic as a `JedaxError`."""
     complaint = error.errors(include_url=False)[0]
     prefix = f"{where}: " if where else ""
     cause = complaint.get("ctx", {}).get("error")
@@ -61,7 +61,7 @@ def word_validation_error(model: type[BaseModel], error: ValidationError, *, whe
         return unknown(f"{prefix}parameter", path, model.model_fields)
     if complaint["type"] == "missing":
         return fail(f"{prefix}{path}", expected="a value", received="none", remedy="give it")
-    # A value that may be several things is refused once for each of them.
+    # For a union, pydantic complains once for each of its types.
     same = [e for e in error.errors(include_url=False) if e["loc"][:1] == complaint["loc"][:1]]
     expected = " or ".join(dict.fromkeys(_expectation(e) for e in same))
     field = model.model_fields.get(str(complaint["loc"][0])) if complaint["loc"] else None
@@ -71,20 +71,35 @@ def word_validation_error(model: type[BaseModel], error: ValidationError, *, whe
     return fail(f"{prefix}{path}", expected=expected, received=repr(complaint["input"]), remedy=remedy)
 
 
+def _check_range(bounds: tuple[float, float], info: ValidationInfo) -> tuple[float, float]:
+    low, high = bounds
+    if not low < high:
+        name = info.field_name or "range"
+        raise fail(name, expected="a low bound below a high one", received=bounds, remedy="swap or widen them")
+    return bounds
+
+
+Positive = Annotated[float, Field(gt=0)]
+"""A number above 0."""
+
+Range = Annotated[tuple[Positive, Positive], AfterValidator(_check_range)]
+"""A low and a high bound, both above 0."""
+
+
 def reference_name(value: Any) -> str | None:
-    """Return the name of a `Reference`: a name as it is, the name of an object from Python, or None."""
+    """Return the name of a `Reference`; names and None are returned unchanged."""
     return value if value is None or isinstance(value, str) else object_name(value)
 
 
 Reference = Annotated[Any, PlainSerializer(reference_name, return_type=str | None)]
-"""A setting that is a registered name, `module:attribute`, or an object from Python; files keep its name."""
+"""A setting that is a registered name, `module:attribute`, or a Python object, which is stored by its name."""
 
 
 def resolve(argument: str, value: Any) -> Any:
-    """Return the object of a `Reference` that is no registered name; None as it is.
+    """Return the object of a `Reference` that is not a registered name; None is returned unchanged.
 
     Raises:
-        JedaxError: It cannot be imported.
+        JedaxError: The object cannot be imported.
     """
     if not isinstance(value, str):
         return value
@@ -92,7 +107,7 @@ def resolve(argument: str, value: Any) -> Any:
         raise fail(
             argument,
             expected="an object that can be imported by name",
-            received=f"{value}, which the earlier run got as a Python object",
-            remedy="define it in a module, outside functions, and give it as module:name",
+            received=f"{value}, which was a Python object in the earlier run",
+            remedy="define it at the top level of a module, and give it as module:name",
         )
     return load_object(value, argument)

@@ -1,7 +1,6 @@
-"""Types that all parts of jedax share.
+"""Array types and the records that all parts of jedax share.
 
-Shapes in annotations are those of ONE search; a run of R replicas puts a leading axis R on everything by
-`jax.vmap`.
+Shapes in annotations are those of one search; a run of R replicas adds a leading axis R with `jax.vmap`.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import jax
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
-else:  # annotations are for readers and type checkers: nothing is installed for them
+else:  # jaxtyping is a dependency for development only
 
     class Float:
-        """An array type with a shape, such as `Float[Array, "batch params"]`."""
+        """Stand-in for an array type with a shape, such as `Float[Array, "batch params"]`."""
 
         def __class_getitem__(cls, item: Any) -> Any:
-            """Return the array type."""
+            """Return the array type without its shape."""
             return item[0]
 
     Bool = Int = Shaped = Float
@@ -41,22 +40,22 @@ __all__ = [
 ]
 
 NOT_ADDED, IMPROVED, NEW = range(3)
-"""What adding a solution did: nothing, beat the threshold of a filled cell, or filled an empty one."""
+"""Outcomes of adding a solution: not accepted, above the threshold of a filled cell, or first in an empty cell."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Transitions:
-    """What policies saw, did and earned, step by step; for methods that learn from steps.
+    """The steps of episodes, for methods that learn from them.
 
     Attributes:
         observations: `(*batch, steps, o)`, before each step.
         actions: `(*batch, steps, a)`, each in [-1, 1].
         rewards: `(*batch, steps)`, maximised; those of the valid steps sum to the fitness.
         next_observations: `(*batch, steps, o)`, after each step.
-        terminal: `(*batch, steps)`, whether the episode ended there for good, so that nothing can be earned after
-            it. Running out of time is no such end.
-        valid: `(*batch, steps)`, whether the step counts; what others hold has no meaning.
+        terminal: `(*batch, steps)`, whether the step reached a terminal state, after which no reward is possible; the
+            time limit is not terminal.
+        valid: `(*batch, steps)`, whether the step belongs to the episode; the values of other steps are meaningless.
     """
 
     observations: Float[Array, "*batch steps observation"]
@@ -70,15 +69,15 @@ class Transitions:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Evaluation:
-    """What evaluating one genotype, or a batch of them, gave.
+    """The evaluation of one genotype or of a batch.
 
-    A solution whose fitness or descriptor is not finite has failed: it is counted, ranked last and never
-    stored.
+    An evaluation has failed if its fitness or a number of its descriptor is not finite. Failed evaluations are counted,
+    ranked last and never stored.
 
     Attributes:
         fitness: `(*batch)`, maximised.
-        descriptor: `(*batch, d)`, how the solution behaved, in the units of the task's `descriptor_bounds`.
-        transitions: Every step of it, from `Task.evaluate_with_transitions`; None: they were not asked for.
+        descriptor: `(*batch, d)`, the behaviour, in the units of the task's `descriptor_bounds`.
+        transitions: The steps of the episodes, from `Task.evaluate_with_transitions`; None from other functions.
     """
 
     fitness: Float[Array, "*batch"]
@@ -87,26 +86,26 @@ class Evaluation:
 
     @property
     def valid(self) -> Bool[Array, "*batch"]:
-        """`(*batch)`, whether fitness and every descriptor are finite."""
+        """`(*batch)`, whether fitness and descriptor are finite."""
         return jax.numpy.isfinite(self.fitness) & jax.numpy.isfinite(self.descriptor).all(axis=-1)
 
     @property
     def fitness_or_worst(self) -> Float[Array, "*batch"]:
-        """`(*batch)`, the fitness, -inf where the evaluation failed."""
+        """`(*batch)`, the fitness; -inf where the evaluation failed."""
         return jax.numpy.where(self.valid, self.fitness, -jax.numpy.inf)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Insertion:
-    """What became of a batch that was added; all of it compares with the repertoire before the batch.
+    """The outcome of adding a batch to a repertoire, compared with the repertoire before the batch.
 
     Attributes:
-        stored: `(batch,)`, whether the cell holds this solution now.
-        status: `(batch,)`, `NOT_ADDED`, `IMPROVED` or `NEW`; of several members that beat the threshold of one cell
-            each is an improvement, though only the best is stored.
-        improvement: `(batch,)`, fitness above the cell's threshold; in an empty cell of a hard repertoire the
-            fitness itself; -inf for members that failed.
+        stored: `(batch,)`, whether the cell now holds this solution.
+        status: `(batch,)`, `NOT_ADDED`, `IMPROVED` or `NEW`. If several members are above the threshold of one cell,
+            all of them are `IMPROVED` or `NEW`, although only the best is stored.
+        improvement: `(batch,)`, fitness minus the cell's threshold; the fitness itself for an empty cell of a hard
+            repertoire; -inf for failed members.
     """
 
     stored: Bool[Array, " batch"]

@@ -1,4 +1,4 @@
-"""Variation of genotypes without a model of what is good."""
+"""Variation of genotypes by random mutation and recombination."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ def iso_line(
     line_sigma: float | Float[Array, "batch 1"],
     intermediate: Bool[Array, "batch 1"] | None = None,
 ) -> Float[Array, "batch params"]:
-    """Vary each parent in all directions alike, and towards or away from its partner.
+    """Return offspring: each parent plus isotropic noise plus a random step along the line to its partner.
 
     Source: Vassiliades & Mouret 2018, "Discovering the elite hypervolume by leveraging interspecies correlation",
-    arXiv:1804.03906, section 4: one step for all parameters, along the line. A separate step for each parameter is the
-    extended intermediate recombination of Mühlenbein & Schlierkamp-Voosen 1993, "Predictive models for the breeder
+    arXiv:1804.03906, section 4, where all parameters share one step. A separate step for each parameter is the extended
+    intermediate recombination of Mühlenbein & Schlierkamp-Voosen 1993, "Predictive models for the breeder
     genetic algorithm", Evolutionary Computation 1(1), 25-49, with normal steps.
 
     Args:
-        key: Drawn from for both parts.
-        parents: What is varied.
+        key: Random key.
+        parents: Genotypes to vary.
         partners: The other end of each line.
-        iso_sigma: Standard deviation of the part without direction, per parameter; of all, or of each parent.
-        line_sigma: Standard deviation of the step, in lengths of the line; of all, or of each parent.
-        intermediate: Which parents take a separate step for each parameter instead of one along the line; none by
-            default.
+        iso_sigma: Standard deviation of the isotropic noise per parameter; one number, or one per parent.
+        line_sigma: Standard deviation of the step, relative to the length of the line; one number, or one per parent.
+        intermediate: Parents with a separate step for each parameter instead of one step along the line; None: none.
     """
     iso_key, line_key = jax.random.split(key)
     iso = iso_sigma * jax.random.normal(iso_key, parents.shape, parents.dtype)
@@ -45,6 +44,6 @@ def iso_line(
 
 
 def log_uniform(key: PRNGKeyArray, like: Float[Array, "..."], bounds: tuple[float, float]) -> Float[Array, "..."]:
-    """Return as many numbers as are in `like`, between bounds above 0, whose logarithms are uniform."""
+    """Draw numbers with the shape and type of `like`, log-uniformly between two bounds above 0."""
     low, high = map(math.log, bounds)
     return jnp.exp(jax.random.uniform(key, like.shape, like.dtype, low, high))

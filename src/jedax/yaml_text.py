@@ -1,4 +1,4 @@
-"""YAML from files that anybody may have written: plain values, and no more of them than a file has room for."""
+"""Reading YAML from untrusted files: plain values only, with limits on their number."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Any
 
 from jedax.errors import JedaxError, fail
 
-# A maze of 20,000 walls has half a million characters.
+# For comparison: a maze of 20,000 walls has half a million characters.
 _MOST_CHARACTERS = 2_000_000
 _MOST_VALUES = 500_000
 
 
 def read_yaml(text: str, where: str) -> Any:
-    """Return what YAML says: names, numbers, texts, lists, mappings and dates; nothing that runs code.
+    """Return the value of a YAML text: numbers, strings, dates, lists and mappings; no tags that run code.
 
     Args:
         text: The YAML.
-        where: Where it comes from, for errors.
+        where: Origin of the text, for errors.
 
     Raises:
-        JedaxError: It is not YAML, longer than any settings are, nested too deeply, or refers to parts of itself so
-            often that there would be no end of it.
+        JedaxError: The text is not YAML, is too long or too deeply nested, or has too many values after its aliases are
+            expanded.
     """
     import yaml
 
@@ -30,7 +30,7 @@ def read_yaml(text: str, where: str) -> Any:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if _size(node, {}) > _MOST_VALUES:
-            raise _refused(where, f"at most {_MOST_VALUES:,} values", "more, by references to other parts")
+            raise _refused(where, f"at most {_MOST_VALUES:,} values", "more, by aliases")
         return None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
@@ -38,18 +38,18 @@ def read_yaml(text: str, where: str) -> Any:
         raise _refused(where, "YAML", at) from None
     except RecursionError:
         raise _refused(where, "YAML", "values nested too deeply") from None
-    except (ValueError, TypeError, LookupError, AttributeError) as error:  # dates that do not exist, and the like
+    except (ValueError, TypeError, LookupError, AttributeError) as error:  # such as dates that do not exist
         if isinstance(error, JedaxError):
             raise
-        raise _refused(where, "YAML", f"a value that is none ({error})") from None
+        raise _refused(where, "YAML", f"an invalid value ({error})") from None
 
 
 def _refused(where: str, expected: str, received: str) -> JedaxError:
-    return fail(where, expected=expected, received=received, remedy="mend the file")
+    return fail(where, expected=expected, received=received, remedy="correct the file")
 
 
 def _size(node: Any, known: dict[int, int]) -> int:
-    """Return how many values a node stands for, all references followed; one that holds itself has no end."""
+    """Return the number of values of a node with its aliases expanded, at most a cap, which also stands for cycles."""
     if id(node) not in known:
         known[id(node)] = 10 * _MOST_VALUES
         children = getattr(node, "value", None)

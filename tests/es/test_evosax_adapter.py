@@ -142,8 +142,8 @@ def test_equal_strategies_share_evosaxs_object_and_its_compilation():
     first, second = (EvosaxStrategy(name="SNES", population=6, step_size=0.1) for _ in range(2))
     assert first is not second
     assert hash(first) == hash(second)
-    assert _build(first, 5).algorithm is _build(second, 5).algorithm
-    assert _build(first, 5).algorithm is not _build(first, 6).algorithm
+    assert _build(first, 5)[0] is _build(second, 5)[0]
+    assert _build(first, 5)[0] is not _build(first, 6)[0]
     state = first.init(jax.random.key(0), jnp.zeros(5))
     state = compiled(first, jax.random.key(1), state)
     compiled(second, jax.random.key(3), compiled(second, jax.random.key(2), state))
@@ -191,9 +191,9 @@ def test_step_size_scales_diffusion(ask):
 def test_elite_ratio_reaches_evosax():
     for ratio, elites in ((0.25, 4), (0.5, 8)):
         strategy = EvosaxStrategy(name="SimpleES", population=16, elite_ratio=ratio)
-        weights = _build(strategy, PARAMS).params.weights
+        weights = _build(strategy, PARAMS)[1].weights
         np.testing.assert_allclose(weights, np.repeat([1 / elites, 0], [elites, 16 - elites]), rtol=1e-6)
-    assert _build(EvosaxStrategy(name="LGA", population=16), PARAMS).algorithm.elite_ratio == 1
+    assert _build(EvosaxStrategy(name="LGA", population=16), PARAMS)[0].elite_ratio == 1
     undefined = EvosaxStrategy(name="CMA_ES", population=16, elite_ratio=1.0)
     with pytest.raises(JedaxError, match=r"^elite_ratio: expected .* CMA_ES"):
         undefined.init(jax.random.key(0), CENTRE)
@@ -205,7 +205,7 @@ def test_populations_that_evosax_refuses(name, population):
     too_small = name in {"DifferentialEvolution", "ESMC", "SV_CMA_ES", "SV_Open_ES"} and population < 4
     refused = (name in EVEN and population % 2) or (name == "SV_Open_ES" and population % 4) or too_small
     if refused:
-        with pytest.raises(JedaxError, match=f"^population: expected .* {name}, got {population}; take "):
+        with pytest.raises(JedaxError, match=f"^population: expected .* {name}, got {population}; use "):
             EvosaxStrategy(name=name, population=population)
     else:
         strategy = EvosaxStrategy(name=name, population=population)

@@ -1,4 +1,4 @@
-"""A Gaussian process in NumPy and float64, written from the textbook and from nothing in jedax."""
+"""A Gaussian process in NumPy and float64, written from the textbook and independent of jedax."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,8 @@ import numpy as np
 import scipy.optimize
 
 from jedax.gp import GPData
+
+KINDS = {True: "weighted", False: "standard"}  # values of the setting `gp`
 
 
 @dataclass
@@ -57,9 +59,9 @@ def best_log_likelihood(settings, x, fitness, weights, starts):
     """Return the highest likelihood that SciPy finds inside the bounds from any of the starts."""
     found = [
         scipy.optimize.minimize(
-            lambda theta: -log_likelihood(theta, x, fitness, weights, settings.noise_floor),
+            lambda theta: -log_likelihood(theta, x, fitness, weights, settings.gp_noise_floor),
             np.log(start),
-            bounds=np.log(settings.bounds),
+            bounds=np.log(settings.gp_bounds),
             method="L-BFGS-B",
         )
         for start in starts
@@ -80,7 +82,7 @@ def cells(seed, num, side=16):
 
 
 def to_data(x, fitness, counts, size=None, padding=np.nan):
-    """Return the data in the library's form, padded to `size` rows with `padding`."""
+    """Return a `GPData`, padded to `size` rows with `padding`."""
     num = len(fitness)
     rows = (size or num) - num
     pad = [np.concatenate([a, np.full((rows, *a.shape[1:]), padding)]) for a in (x, fitness, counts)]
@@ -88,7 +90,7 @@ def to_data(x, fitness, counts, size=None, padding=np.nan):
 
 
 def dense(tiles):
-    """Return the matrix whose tiles on and under the diagonal are given, as float64; 0 above."""
+    """Return a lower triangular matrix given by its tiles as one float64 array."""
     rows = np.concatenate([np.concatenate(list(row), axis=1) for row in np.asarray(tiles, float)])
     return np.tril(rows)
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.gp.reference import best_log_likelihood, cells, log_likelihood, logs, to_data
+from tests.gp.reference import KINDS, best_log_likelihood, cells, log_likelihood, logs, to_data
 
 from jedax.gp import GPData, GPSettings, Hyperparameters, condition, fit, predict
 
@@ -17,7 +17,7 @@ QUERY = jnp.asarray(np.random.default_rng(9).random((20, 2)), jnp.float32)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("num", [60, 120])
 def test_finds_the_likelihood_that_scipy_finds(seed, num, weighted):
-    settings = GPSettings(weighted=weighted)
+    settings = GPSettings(gp=KINDS[weighted])
     x, fitness, counts = cells(seed, num)
     weights = 1 / counts if weighted else np.ones(num)
     gp = fit(settings, COLD, to_data(x, fitness, counts, size=128))
@@ -33,7 +33,7 @@ def test_finds_the_likelihood_that_scipy_finds(seed, num, weighted):
 @pytest.mark.parametrize("function", ["smooth", "cliff", "noise"])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_finds_the_likelihood_that_scipy_finds_on_functions_of_other_kinds(function, weighted):
-    settings = GPSettings(weighted=weighted)
+    settings = GPSettings(gp=KINDS[weighted])
     x, _, counts = cells(11, 60)
     rng = np.random.default_rng(11)
     fitness = {
@@ -50,7 +50,7 @@ def test_finds_the_likelihood_that_scipy_finds_on_functions_of_other_kinds(funct
 def test_a_cold_start_prefers_structure_to_noise():
     x, fitness, counts = cells(3, 120)
     all_noise = log_likelihood(np.log([0.05, 0.01, 1.0]), x, fitness, np.ones(120))
-    gp = fit(GPSettings(weighted=False), COLD, to_data(x, fitness, counts, size=128))
+    gp = fit(GPSettings(gp="standard"), COLD, to_data(x, fitness, counts, size=128))
     assert gp.log_likelihood > all_noise + 30
     assert gp.hyperparameters.noise < 0.8
 
@@ -82,28 +82,28 @@ def test_a_bad_warm_start_does_not_spoil_the_fit(start):
 @pytest.mark.parametrize(
     "bounds",
     [
-        {"signal_bounds": (0.05, 0.5), "start": (0.3, 0.1, 1.0)},
-        {"length_scale_bounds": (0.3, 0.5), "start": (1.0, 0.4, 1.0)},
-        {"noise_bounds": (1e-3, 0.2), "start": (1.0, 0.1, 0.1)},
-        {"signal_bounds": (0.05, 0.5), "length_scale_bounds": (0.01, 0.03), "start": (0.3, 0.02, 1.0)},
+        {"gp_signal_bounds": (0.05, 0.5), "gp_start": (0.3, 0.1, 1.0)},
+        {"gp_length_scale_bounds": (0.3, 0.5), "gp_start": (1.0, 0.4, 1.0)},
+        {"gp_noise_bounds": (1e-3, 0.2), "gp_start": (1.0, 0.1, 0.1)},
+        {"gp_signal_bounds": (0.05, 0.5), "gp_length_scale_bounds": (0.01, 0.03), "gp_start": (0.3, 0.02, 1.0)},
     ],
 )
 @pytest.mark.parametrize("weighted", [True, False])
 def test_hyperparameters_stay_inside_the_bounds(bounds, weighted):
-    settings = GPSettings(weighted=weighted, **bounds)
+    settings = GPSettings(gp=KINDS[weighted], **bounds)
     x, fitness, counts = cells(3, 60)
     weights = 1 / counts if weighted else np.ones(60)
     gp = fit(settings, settings.initial_hyperparameters(), to_data(x, fitness, counts, size=64))
-    low, high = np.log(settings.bounds).T
+    low, high = np.log(settings.gp_bounds).T
     assert (logs(gp.hyperparameters) >= low - 1e-5).all()
     assert (logs(gp.hyperparameters) <= high + 1e-5).all()
-    best = best_log_likelihood(settings, x, fitness, weights, [settings.start])
+    best = best_log_likelihood(settings, x, fitness, weights, [settings.gp_start])
     assert gp.log_likelihood > best - 0.05 - 1e-5 * abs(best)
 
 
 def test_the_number_of_evaluations_is_capped():
     data = to_data(*cells(3, 60), size=64)
-    gp = fit(GPSettings(max_steps=3), COLD, data)
+    gp = fit(GPSettings(gp_max_steps=3), COLD, data)
     assert gp.num_evaluations == 3
     assert gp.log_likelihood < fit(GPSettings(), COLD, data).log_likelihood
 
@@ -173,7 +173,7 @@ def test_a_real_row_that_is_not_finite_is_reported_and_gives_the_prior():
 
 
 def test_a_factorisation_beyond_mending_is_reported_and_gives_the_prior():
-    settings = GPSettings(weighted=False, noise_floor=1e-9, max_noise_floor=1e-8)
+    settings = GPSettings(gp="standard", gp_noise_floor=1e-9, gp_max_noise_floor=1e-8)
     gp = condition(settings, Hyperparameters.of(1.0, 10.0, 1e-3), to_data(*cells(0, 200)))
     mean, variance = predict(gp, QUERY)
     assert not gp.ok
@@ -184,7 +184,7 @@ def test_a_factorisation_beyond_mending_is_reported_and_gives_the_prior():
 def test_a_mended_factorisation_is_reported():
     x, fitness, counts = cells(0, 200)
     start = Hyperparameters.of(1.0, 10.0, 1e-3)
-    gp = condition(GPSettings(weighted=False, noise_floor=1e-9), start, to_data(x, fitness, counts))
+    gp = condition(GPSettings(gp="standard", gp_noise_floor=1e-9), start, to_data(x, fitness, counts))
     assert gp.ok
     assert gp.noise_floor > 5e-9
     mean, variance = predict(gp, QUERY)
@@ -244,5 +244,5 @@ def test_equal_settings_do_not_compile_anew():
     for num in (60, 30):
         compiled(GPSettings(), COLD, dataclasses.replace(data, mask=jnp.arange(64) < num))
     assert len(traced) == 1
-    compiled(GPSettings(weighted=False), COLD, data)
+    compiled(GPSettings(gp="standard"), COLD, data)
     assert len(traced) == 2

@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.gp.reference import cells, dense, log_likelihood, standardised, to_data
+from tests.gp.reference import KINDS, cells, dense, log_likelihood, standardised, to_data
 
 from jedax.gp import GPSettings
-from jedax.gp.likelihood import best_density, evaluate, standardise, visit
+from jedax.gp.data import standardise
+from jedax.gp.derivatives import evaluate
+from jedax.gp.likelihood import rescale, solve
 
 HYPERPARAMETERS = [(1.0, 0.1, 1.0), (0.5, 0.3, 3.0), (2.0, 0.05, 0.3)]
 SIGNS = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
@@ -15,15 +17,15 @@ SIGNS = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
 
 @partial(jax.jit, static_argnums=0)
 def evaluate_(settings, theta, data):
-    return evaluate(settings, visit(settings, theta, data), data)
+    return evaluate(settings, solve(settings, theta, data), data)
 
 
 @partial(jax.jit, static_argnums=0)
 def value_(settings, theta, data):
-    return best_density(settings, visit(settings, theta, data), data)[0]
+    return rescale(settings, solve(settings, theta, data), data)[0]
 
 
-visit_ = jax.jit(visit, static_argnums=0)
+solve_ = jax.jit(solve, static_argnums=0)
 
 
 def prepare(settings, *arguments, **keywords):
@@ -37,7 +39,7 @@ def log32(values):
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("values", HYPERPARAMETERS)
 def test_value_gradient_and_hessian_are_those_of_the_float64_likelihood(weighted, values):
-    settings = GPSettings(weighted=weighted)
+    settings = GPSettings(gp=KINDS[weighted])
     x, fitness, counts = cells(0, 50)
     weights = 1 / counts if weighted else np.ones(50)
     found = evaluate_(settings, log32(values), prepare(settings, x, fitness, counts, size=64))
@@ -81,7 +83,7 @@ def test_signal_and_noise_are_rescaled_to_their_best_common_factor(values):
 
 def test_rescaling_stops_at_the_bounds():
     x, fitness, counts = cells(0, 50)
-    settings = GPSettings(signal_bounds=(0.9, 1.1), noise_bounds=(0.5, 1.05))
+    settings = GPSettings(gp_signal_bounds=(0.9, 1.1), gp_noise_bounds=(0.5, 1.05))
     found = evaluate_(settings, log32((1.0, 0.3, 1.0)), prepare(settings, x, fitness, counts))
     np.testing.assert_allclose(np.exp(found.theta), [1.05, 0.3, 1.05], rtol=1e-5)
 
@@ -114,7 +116,7 @@ def test_standardising_gives_mean_0_and_deviation_1_over_the_real_rows():
     assert rows.fitness_mean == pytest.approx(fitness.mean(), rel=1e-6)
     assert rows.fitness_scale == pytest.approx(fitness.std(), rel=1e-5)
     np.testing.assert_allclose(rows.weights[0], np.append(1 / counts, np.zeros(10)), rtol=1e-6)
-    assert prepare(GPSettings(weighted=False), x, fitness, counts, size=40).weights[0].tolist() == 30 * [1] + 10 * [0]
+    assert prepare(GPSettings(gp="standard"), x, fitness, counts, size=40).weights[0].tolist() == 30 * [1] + 10 * [0]
 
 
 def test_equal_fitness_has_deviation_exactly_0_in_spite_of_rounding():
@@ -125,13 +127,13 @@ def test_equal_fitness_has_deviation_exactly_0_in_spite_of_rounding():
     assert rows.fitness_scale == 1
 
 
-def test_a_factorisation_that_fails_is_mended_by_a_higher_floor():
-    settings = GPSettings(weighted=False, noise_floor=1e-9)
+def test_the_floor_rises_until_the_factorisation_succeeds():
+    settings = GPSettings(gp="standard", gp_noise_floor=1e-9)
     x, fitness, counts = cells(0, 200)
-    for points in (x, np.repeat(x[:2], 100, axis=0)):  # nearly linear process, duplicated points
+    for points in (x, np.repeat(x[:2], 100, axis=0)):  # a nearly linear process, and duplicate points
         rows = prepare(settings, points, fitness, counts)
         theta = log32((20.0, 10.0, 1e-3))
-        at = visit_(settings, theta, rows)
+        at = solve_(settings, theta, rows)
         floor = float(at.noise_floor)
         kernel = 400 * np.exp(-np.square(points[:, None] - points[None]).sum(axis=-1) / 200)
         lower = dense(at.factor.lower)[:200, :200]
@@ -141,12 +143,12 @@ def test_a_factorisation_that_fails_is_mended_by_a_higher_floor():
         np.testing.assert_allclose(lower @ lower.T, kernel + 400 * floor * np.eye(200), rtol=2e-5)
 
 
-def test_a_factorisation_beyond_mending_is_said_to_be_so():
-    settings = GPSettings(weighted=False, noise_floor=1e-9, max_noise_floor=1e-8)
+def test_a_factorisation_that_fails_with_the_highest_floor_is_not_ok():
+    settings = GPSettings(gp="standard", gp_noise_floor=1e-9, gp_max_noise_floor=1e-8)
     x, fitness, counts = cells(0, 200)
     rows = prepare(settings, x, fitness, counts)
     theta = log32((20.0, 10.0, 1e-3))
-    at = visit_(settings, theta, rows)
+    at = solve_(settings, theta, rows)
     assert not at.factor.ok
     assert at.noise_floor == pytest.approx(1e-8)
     failed = evaluate_(settings, theta, rows)

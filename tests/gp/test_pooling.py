@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.gp.reference import ReferenceGP, cells, standardised, to_data
+from tests.gp.reference import KINDS, ReferenceGP, cells, standardised, to_data
 
 from jedax.gp import GPSettings, Hyperparameters, condition, fit, predict
-from jedax.gp.likelihood import evaluate, standardise, visit
+from jedax.gp.data import standardise
+from jedax.gp.derivatives import evaluate
+from jedax.gp.likelihood import solve
 from jedax.gp.pooling import pool, tree_leaves
 
-SETTINGS = GPSettings(max_rows=32, noise_floor=1e-5)
+SETTINGS = GPSettings(gp_max_rows=32, gp_noise_floor=1e-5)
 leaves = jax.jit(tree_leaves, static_argnums=2)
 
 
@@ -38,7 +40,7 @@ def dense_log_likelihood(theta, x, y, weights, leaf, floor):
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_likelihood_is_that_of_the_kernel_of_low_rank_over_all_rows(weighted):
-    settings = GPSettings(weighted=weighted, max_rows=32, noise_floor=1e-5)
+    settings = GPSettings(gp=KINDS[weighted], gp_max_rows=32, gp_noise_floor=1e-5)
     x, fitness, counts = cells(3, 100)
     weights = 1 / counts if weighted else np.ones(100)
     y = standardised(fitness)
@@ -47,7 +49,7 @@ def test_likelihood_is_that_of_the_kernel_of_low_rank_over_all_rows(weighted):
     @jax.jit
     def evaluate_(theta, data):
         rows = standardise(settings, data)
-        return evaluate(settings, visit(settings, theta, rows), rows)
+        return evaluate(settings, solve(settings, theta, rows), rows)
 
     found = evaluate_(jnp.log(jnp.array([0.7, 0.2, 2.0])), to_data(x, fitness, counts, size=128))
     theta = np.asarray(found.theta, float)
@@ -89,7 +91,7 @@ def test_error_against_the_exact_process_on_a_smooth_landscape_falls_with_the_ro
     data = to_data(x, fitness, counts)
 
     def at(max_rows):
-        settings = GPSettings(max_rows=max_rows)
+        settings = GPSettings(gp_max_rows=max_rows)
         return predict(fit(settings, settings.initial_hyperparameters(), data), query)
 
     exact = at(600)
@@ -118,7 +120,9 @@ def test_as_many_groups_as_real_rows_change_nothing():
     x, fitness, counts = cells(2, 30)
     data = to_data(x, fitness, counts, size=64)
     query = jnp.asarray(np.random.default_rng(0).random((20, 2)), jnp.float32)
-    exact, pooled = (condition(GPSettings(max_rows=rows), Hyperparameters.of(1.0, 0.1, 1.0), data) for rows in (64, 32))
+    exact, pooled = (
+        condition(GPSettings(gp_max_rows=rows), Hyperparameters.of(1.0, 0.1, 1.0), data) for rows in (64, 32)
+    )
     assert pooled.log_likelihood == pytest.approx(float(exact.log_likelihood), abs=1e-3)
     for a, b in zip(predict(pooled, query), predict(exact, query), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-2)

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tinygp
-from tests.gp.reference import ReferenceGP, cells, standardised, to_data
+from tests.gp.reference import KINDS, ReferenceGP, cells, standardised, to_data
 
 from jedax.gp import GPSettings, Hyperparameters, condition, posterior, predict
 
@@ -16,7 +16,7 @@ def query32(query=QUERY):
 
 
 def conditioned(x, fitness, counts, values, *, weighted=True, size=None):
-    settings = GPSettings(weighted=weighted)
+    settings = GPSettings(gp=KINDS[weighted])
     return condition(settings, Hyperparameters.of(*values), to_data(x, fitness, counts, size=size))
 
 

@@ -218,10 +218,10 @@ class TestGrid:
     @pytest.mark.parametrize(
         ("bounds", "count", "remedy"),
         [
-            (UNIT, 10, "take 9 or 16"),
-            (UNIT, 15, "take 9 or 16"),
-            (((0.0,) * 3, (1.0,) * 3), 9, "take 8 or 27"),
-            (UNIT, 1025, "take 1024 or 1089"),
+            (UNIT, 10, "use 9 or 16"),
+            (UNIT, 15, "use 9 or 16"),
+            (((0.0,) * 3, (1.0,) * 3), 9, "use 8 or 27"),
+            (UNIT, 1025, "use 1024 or 1089"),
         ],
     )
     def test_no_whole_root(self, bounds, count, remedy):

@@ -307,7 +307,7 @@ def test_hyperparameters_are_fitted_where_enough_is_new(small, arm, once, refit,
     learnt, at = jax.jit(method.fit_model)(state)
     assert (learnt.gp.log_length_scale != state.gp.log_length_scale) == fits
     assert learnt.gp_fitted_at == (8 if fits else 10)  # evaluations of the initial batch
-    known = condition(method.gp_settings, learnt.gp, method.gp_data(repertoire))
+    known = condition(method.config, learnt.gp, method.gp_data(repertoire))
     mean = predict(known, method.cells.to_unit_box(centroids)).mean
     np.testing.assert_allclose(at.mean, mean, atol=1e-3)
     assert np.corrcoef(mean, repertoire.fitness)[0, 1] > 0.9
@@ -325,7 +325,7 @@ def test_bucb_expects_what_a_loop_brings(small, arm, gp, share):
     state = dataclasses.replace(state, repertoire=jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), run.repertoire))
     key = jax.random.key(1)
     learnt, at = method.fit_model(state)
-    fitted = condition(method.gp_settings, learnt.gp, method.gp_data(state.repertoire))
+    fitted = condition(method.config, learnt.gp, method.gp_data(state.repertoire))
     targets = method.choose_targets(key, at)
     at = posterior(fitted, method.cells.to_unit_box(jnp.asarray(method.cells.centroids)))
     expected = choose_bucb(key, at, fitted.noise_variance / share, config.pool, beta=config.ucb_beta)

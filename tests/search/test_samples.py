@@ -118,8 +118,8 @@ class TestGP:
             state = method.init(jax.random.key(2), genotypes, evaluation)
             data = method.gp_data(state.repertoire)
             assert int(data.counts[data.mask].sum()) == 8 * samples == int(method.evaluations(state))
-            start = method.gp_settings.initial_hyperparameters()
-            gp = condition(method.gp_settings, start, data)
+            start = method.config.initial_hyperparameters()
+            gp = condition(method.config, start, data)
             predictions[samples] = predict(gp, data.x[:8]), _by_hand(start, data)
         for prediction, (mean, variance) in predictions.values():
             rows = int(data.mask.sum())

@@ -112,7 +112,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("task: [", r"^run/config\.yaml: expected YAML, got a syntax error in line 1; mend the file\.$"),
+            ("task: [", r"^run/config\.yaml: expected YAML, got a syntax error in line 1; correct the file\.$"),
             ("task: !!python/object/apply:os.getcwd []", r"^run/config\.yaml: expected YAML"),
             ("", r"^run/config\.yaml: expected settings with the key 'task'.*got NoneType; start"),
             ("- task", r"^run/config\.yaml: expected settings with the key 'task'.*got list"),

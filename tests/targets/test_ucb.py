@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
-from tests.gp.reference import ReferenceGP, cells, standardised, to_data
+from tests.gp.reference import KINDS, ReferenceGP, cells, standardised, to_data
 
 from jedax.errors import JedaxError
 from jedax.gp import GPSettings, Hyperparameters, condition, posterior
@@ -77,7 +77,7 @@ def test_bucb_chooses_what_refitting_with_hallucinated_observations_chooses(valu
     weights = 1 / counts if weighted else np.ones(30)
     query = np.random.default_rng(5).random((25, 2)).astype(np.float32).astype(float)
     expected = hallucinated(x, standardised(fitness), weights, values, query, 10, evaluations)
-    settings = GPSettings(weighted=weighted)
+    settings = GPSettings(gp=KINDS[weighted])
     gp = condition(settings, Hyperparameters.of(*values), to_data(x, fitness, counts, size=32))
     at = posterior(gp, jnp.asarray(query, jnp.float32))
     assert choose_bucb(KEY, at, gp.noise_variance / evaluations, 10, BETA).tolist() == expected

@@ -17,26 +17,25 @@ from jedax.errors import fail
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 STEP_SIZE_LIMITS = (1e-12, 1e12)
-"""What an adapted step size is clipped to, so that float32 neither loses it nor overflows."""
+"""Bounds of an adapted step size; they prevent underflow and overflow in float32."""
 
 precise_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
-"""`jax.numpy.dot` in full float32; accelerators otherwise round the factors to about 10 bits."""
+"""`jax.numpy.dot` in full float32; by default accelerators round the factors to about 10 bits."""
 
 
 @dataclass(frozen=True)
 class Strategy(abc.ABC):
     """An evolution strategy that maximises a score.
 
-    A strategy is an immutable, hashable description (equal settings are equal objects, so a second one does
-    not compile anew); what changes while it runs is the state it hands out, a pytree of arrays. All methods
-    are pure and can be jitted, scanned and vmapped.
+    A strategy holds settings only: it is immutable and hashable, and equal strategies share compiled programs. Its
+    state is a pytree of arrays. All methods are pure functions and can be jitted, scanned and vmapped.
 
-    A class attribute `name` registers a strategy of the package; the ones of users need none.
+    The class attribute `name` registers a strategy of this package; a strategy from elsewhere needs none.
 
     Attributes:
         population: Solutions per generation, at least 2.
-        step_size: Initial step size (standard deviation of the samples), above 0.
-        elite_ratio: Share of the population that takes part in recombination, in (0, 1].
+        step_size: Standard deviation of the first samples, above 0.
+        elite_ratio: Share of the population that is recombined, in (0, 1].
 
     Raises:
         JedaxError: A setting is out of its range.
@@ -52,7 +51,7 @@ class Strategy(abc.ABC):
                 "population",
                 expected="a whole number of at least 2",
                 received=self.population,
-                remedy="an evolution strategy learns by comparing solutions, so give it two or more",
+                remedy="raise it: an evolution strategy compares solutions",
             )
         if not (math.isfinite(self.step_size) and self.step_size > 0):
             raise fail(
@@ -76,11 +75,11 @@ class Strategy(abc.ABC):
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> Any:
-        """Return a fresh state whose search distribution is centred on `mean`."""
+        """Return the initial state, with a search distribution centred on `mean`."""
 
     @abc.abstractmethod
     def ask(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "population params"], Any]:
-        """Sample one generation; return it and the state that `tell` wants back."""
+        """Sample one generation; return it and the state for `tell`."""
 
     @abc.abstractmethod
     def tell(
@@ -90,12 +89,12 @@ class Strategy(abc.ABC):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> Any:
-        """Return the state after learning the scores of what the last `ask` gave.
+        """Return the state updated with the scores of the last generation.
 
         Args:
-            key: For strategies whose update draws random numbers; others ignore it.
+            key: Random key, for strategies whose update is random.
             state: The state that `ask` returned.
-            genotypes: What `ask` returned.
+            genotypes: The generation that `ask` returned.
             scores: Maximised; a score that is not finite ranks last.
         """
 
@@ -105,21 +104,16 @@ class Strategy(abc.ABC):
 
 
 def rank_best_first(scores: Float[Array, " population"]) -> Int[Array, " population"]:
-    """Return indices that sort `scores` from best to worst; ties keep their order, non-finite come last."""
+    """Return the indices that sort `scores` from best to worst; ties keep their order, scores not finite are last."""
     return jnp.argsort(jnp.where(jnp.isfinite(scores), -scores, jnp.inf), stable=True)
 
 
 def recombination_weights(num_elites: int) -> tuple[Float[np.ndarray, " elites"], float]:
-    """Return the weights of the elites, best first, and how many equal weights they are worth.
+    """Return the recombination weights of the elites, best first, and their effective number `mu_eff`.
 
-    Hansen, The CMA Evolution Strategy: A Tutorial (arXiv:1604.00772): the positive weights of Table 1, with
-    `num_elites` in the place of half the population, and Eq. (8).
-
-    Args:
-        num_elites: Number of recombined solutions, at least 1.
-
-    Returns:
-        Positive weights that fall with the rank and sum to 1, and `mu_eff`, in [1, num_elites].
+    The weights are positive, fall with the rank and sum to 1; `mu_eff` is in [1, num_elites]. Source: Hansen, The CMA
+    Evolution Strategy: A Tutorial (arXiv:1604.00772), Table 1 (positive weights, with `num_elites` instead of half the
+    population) and Eq. (8).
     """
     weights = np.log(num_elites + 0.5) - np.log(np.arange(1, num_elites + 1))
     weights /= weights.sum()

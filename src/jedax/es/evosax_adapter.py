@@ -1,4 +1,4 @@
-"""Every algorithm of evosax as a jedax strategy.
+"""The algorithms of evosax as strategies of jedax.
 
 References:
     [1] R. T. Lange. evosax: JAX-based Evolution Strategies. GECCO Companion, 2023.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +21,10 @@ from jedax.imports import require
 from jedax.types import Array, Float, PRNGKeyArray
 
 WORST = 1e30
-"""What evosax, which minimises, gets for a solution never evaluated, and for a failed one where an algorithm
-compares between generations. It is finite, and small enough for float32 to add up a population of them."""
+"""Fitness for evosax, which minimises, of solutions that were never evaluated, and of failed solutions in algorithms
+that keep a population. It is finite, and the sum over a population is finite in float32."""
 
-# What evosax asserts about the population, or silently needs: a multiple of, and at least.
+# Requirements of evosax on the population, some of which it does not check: a multiple of, and at least.
 _MULTIPLE_OF = {
     "ARS": 2,
     "ASEBO": 2,
@@ -40,41 +40,39 @@ _MULTIPLE_OF = {
 }
 _AT_LEAST = {"DifferentialEvolution": 4, "ESMC": 4, "SV_CMA_ES": 4}
 
-_NUM_POPULATIONS = 2  # of the Stein-variational algorithms, which share the population between them
+_NUM_POPULATIONS = 2  # into which the Stein-variational algorithms split the population
 
 
 def evosax_names() -> tuple[str, ...]:
-    """Return the names of evosax's algorithms, those of its registry and of its classes; imports evosax."""
+    """Return the names of evosax's algorithms, both of its registry and of its classes; imports evosax."""
     return tuple(sorted(_classes()))
 
 
 @dataclass(frozen=True)
 class EvosaxStrategy(Strategy):
-    """An algorithm of evosax, by its name there, such as "SNES" or "LM_MA_ES"; maximises like every strategy.
+    """An algorithm of evosax as a strategy; it maximises, like every strategy.
 
-    Scores are turned round here and nowhere else. One that is not finite becomes just worse than the worst
-    finite one of its generation (`WORST` for algorithms that keep a population); a generation without any
-    finite score changes nothing.
+    A score that is not finite becomes slightly worse than the worst finite score of its generation (`WORST` in
+    algorithms that keep a population). A generation without finite scores does not change the state.
 
-    `step_size` is the standard deviation of the first samples wherever evosax lets it be set, by `std_init`
-    or by a constant `std_schedule`. Where it means something else:
+    `step_size` is the standard deviation of the first samples, if evosax has `std_init` or `std_schedule`. Exceptions:
 
-    - ASEBO, GuidedES: the size of the whole perturbation (GuidedES gets no gradients to be guided by).
-    - GradientlessDescent: the largest of its radii; the smallest is 1/200 of it, as in evosax.
-    - ESMC samples the mean itself twice; the iAMaLGaMs keep part of `step_size` for good.
-    - Population-based ones (DifferentialEvolution, PSO, the GAs ...) start from parents spread by `step_size`
-      about the mean, which are never evaluated; their own mutation comes on top, with the same `step_size`
-      (LGA's network makes its own of it) except in PSO and DifferentialEvolution, which have none.
-      DiffusionEvolution draws towards zero by design and stands still after its 128 generations.
+    - ASEBO, GuidedES: the size of the whole perturbation; GuidedES gets no gradients.
+    - GradientlessDescent: the largest radius; the smallest is 1/200 of it, as in evosax.
+    - ESMC samples the mean twice; the iAMaLGaMs never adapt a part of `step_size`.
+    - Population-based algorithms (DifferentialEvolution, PSO, GAs ...) start from parents that are spread by
+      `step_size` about the mean and never evaluated. Their mutation also has this step size, which the network of LGA
+      modifies; PSO and DifferentialEvolution have no mutation. DiffusionEvolution contracts towards zero by design, and
+      stops moving after its 128 generations.
 
-    `elite_ratio` holds where evosax has one; algorithms that use the whole population, and the learned ones,
-    do without. Other settings, learning rates among them, are evosax's defaults.
+    `elite_ratio` has no effect on algorithms that use the whole population and on learned algorithms. All other
+    settings are the defaults of evosax.
 
     Attributes:
-        name: A name among `evosax_names()`.
+        name: A name in `evosax_names()`, such as "SNES" or "LM_MA_ES".
 
     Raises:
-        JedaxError: The name is unknown, or evosax's algorithm cannot have such a population.
+        JedaxError: The name is unknown, or the algorithm does not support the population.
     """
 
     name: str = field(kw_only=True)
@@ -88,11 +86,11 @@ class EvosaxStrategy(Strategy):
                 "population",
                 expected=f"a multiple of {multiple}, at least {least}, for evosax's {self.name}",
                 received=self.population,
-                remedy=f"take {max(least, -(-self.population // multiple) * multiple)}",
+                remedy=f"use {max(least, -(-self.population // multiple) * multiple)}",
             )
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> Any:
-        """Return a fresh state of evosax's about `mean`."""
+        """Return the initial state of evosax's algorithm, centred on `mean`."""
         mean = jnp.asarray(mean, jnp.float32)
         algorithm, params = _build(self, mean.shape[0])
         if _keeps_population(algorithm):
@@ -123,10 +121,10 @@ class EvosaxStrategy(Strategy):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> Any:
-        """Return the state after one generation, unchanged if no score is finite."""
+        """Return the state updated with one generation, unchanged if no score is finite."""
         algorithm, params = _build(self, state.best_solution.shape[-1])
         finite = jnp.isfinite(scores)
-        fitness = jnp.minimum(-scores, WORST)  # the one place where the sign turns: evosax minimises
+        fitness = jnp.minimum(-scores, WORST)  # evosax minimises
         if _keeps_population(algorithm):
             failed = jnp.asarray(WORST)
         else:
@@ -138,12 +136,12 @@ class EvosaxStrategy(Strategy):
             population = genotypes.reshape(_NUM_POPULATIONS, -1, genotypes.shape[-1])
         told, _ = algorithm.tell(key, population, fitness, state, params)
         if self._is_random_search:
-            told = told.replace(mean=state.mean)  # evosax would call the best solution so far the mean
+            told = told.replace(mean=state.mean)  # evosax sets the mean to the best solution
         learnt = finite.any()
         return jax.tree.map(lambda new, old: jnp.where(learnt, new, old), _like(told, state), state)
 
     def mean(self, state: Any) -> Float[Array, " params"]:
-        """Return the centre of the search distribution, or of the population where there is only that."""
+        """Return the centre of the search distribution, or of the population in algorithms that keep one."""
         algorithm, _ = _build(self, state.best_solution.shape[-1])
         if _keeps_population(algorithm):
             return state.population.mean(axis=0)
@@ -158,13 +156,6 @@ class EvosaxStrategy(Strategy):
         return self.name == "RandomSearch"
 
 
-class _Built(NamedTuple):
-    """evosax's object and its parameters, as NumPy arrays."""
-
-    algorithm: Any
-    params: Any
-
-
 def _classes() -> dict[str, type]:
     algorithms = require("evosax.algorithms", "evosax", "es").algorithms
     return {cls.__name__: cls for cls in algorithms.values()} | algorithms
@@ -177,10 +168,10 @@ def _keeps_population(algorithm: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _build(strategy: EvosaxStrategy, num_params: int) -> _Built:
-    """Make evosax's object; equal strategies share it, since evosax hashes its objects by identity.
+def _build(strategy: EvosaxStrategy, num_params: int) -> tuple[Any, Any]:
+    """Return evosax's algorithm and parameters, one object for equal strategies: evosax hashes objects by identity.
 
-    It may be called while JAX traces: nothing that is kept may then be a tracer.
+    The parameters are computed at compile time, so that no tracer is cached.
     """
     with jax.ensure_compile_time_eval():
         algorithm = _construct(strategy, num_params)
@@ -198,9 +189,9 @@ def _build(strategy: EvosaxStrategy, num_params: int) -> _Built:
             "elite_ratio",
             expected=f"a share at which the weights of evosax's {strategy.name} are defined",
             received=strategy.elite_ratio,
-            remedy="take 0.5",
+            remedy="use 0.5",
         )
-    return _Built(algorithm, params)
+    return algorithm, params
 
 
 def _construct(strategy: EvosaxStrategy, num_params: int) -> Any:
@@ -218,18 +209,18 @@ def _construct(strategy: EvosaxStrategy, num_params: int) -> Any:
     if "sampling_fn" in accepted:
         given["sampling_fn"] = lambda key: own * jax.random.normal(key, (num_params,))
     algorithm = cls(**given)
-    # Those that use everybody keep evosax's 1; LGA's is part of what was learned.
+    # A ratio of 1 in evosax means that the algorithm has no such setting.
     if algorithm.elite_ratio < 1:
         algorithm.elite_ratio = strategy.elite_ratio
     return algorithm
 
 
 def _own_step_size(strategy: EvosaxStrategy) -> float:
-    """Return the value of evosax's own parameter at which the first samples spread by `step_size`."""
+    """Return the value of evosax's step size for which the first samples have the standard deviation `step_size`."""
     step = strategy.step_size
-    if strategy.name == "xNES":  # multiplies std_init with itself: once as std, once in B
+    if strategy.name == "xNES":  # multiplies std_init by itself: as std and in B
         return step**0.5
-    if strategy.name == "iAMaLGaM_Full":  # adds the variances of the schedule and of C, which starts as large
+    if strategy.name == "iAMaLGaM_Full":  # adds the variances of the schedule and of C, which are equal at first
         return step * 0.5**0.5
     if strategy.name == "iAMaLGaM_Univariate":  # adds their standard deviations
         return step * 0.5
@@ -237,5 +228,5 @@ def _own_step_size(strategy: EvosaxStrategy) -> float:
 
 
 def _like(new: Any, old: Any) -> Any:
-    """Give a state's leaves the (strong) types of `old`, so that it is traced once and can be scanned."""
+    """Return `new` with the types of the leaves of `old`, not weak, so that it is traced once and can be scanned."""
     return jax.tree.map(lambda leaf, before: jnp.asarray(leaf, before.dtype), new, old)

@@ -1,4 +1,4 @@
-"""LM-MA-ES: learns a few long directions instead of a covariance matrix, for very many parameters.
+"""LM-MA-ES: an ES for many parameters, which adapts a few directions instead of a covariance matrix.
 
 References:
     [1] I. Loshchilov, T. Glasmachers, H.-G. Beyer. Limited-Memory Matrix Adaptation for Large Scale Black-box
@@ -24,12 +24,12 @@ from jedax.types import Array, Float, Int, PRNGKeyArray
 
 @dataclass(frozen=True)
 class LMMARates:
-    """The learning rates of LM-MA-ES; there are as many `c_d` and `c_c` as directions.
+    """The learning rates of LM-MA-ES; `c_d` and `c_c` have one value per direction.
 
     Attributes:
-        c_sigma: How fast the path of the step size forgets, in (0, 1].
-        c_d: How much each direction stretches a sample, in (0, 1].
-        c_c: How fast each direction forgets, in (0, 1].
+        c_sigma: Learning rate of the evolution path of the step size, in (0, 1].
+        c_d: Weights with which directions transform a sample, in (0, 1].
+        c_c: Learning rates of the directions, in (0, 1].
     """
 
     c_sigma: float
@@ -45,27 +45,26 @@ class _LMMAState:
     p_sigma: Float[Array, " params"]
     directions: Float[Array, "directions params"]
     generation: Int[Array, ""]
-    sample_key: PRNGKeyArray  # what the last `ask` drew its normals from
+    sample_key: PRNGKeyArray  # key of the last `ask`
 
 
 @dataclass(frozen=True)
 class LMMAES(Strategy):
     """LM-MA-ES (Loshchilov, Glasmachers & Beyer, 2017), maximising.
 
-    The state holds m = 4 + floor(3 ln n) directions of n = `params` numbers and no sample: `tell` draws the
-    normals of the elites once more from the key that `ask` was given. So `tell` must get the generation that
-    the last `ask` returned, in its order. Nothing here is as large as params x params. A generation whose
-    scores are all equal, or all not finite, is learnt in the order in which it was sampled, which is a random
+    The state holds m = 4 + floor(3 ln n) directions of n = `params` numbers, and no samples: `tell` draws the normals
+    of the elites again from the key of the last `ask`. So `tell` needs the generation of the last `ask`, in the same
+    order. If all scores of a generation are equal, or none is finite, the ranking is the order of sampling, a random
     selection. `sigma` stays within `STEP_SIZE_LIMITS`.
     """
 
     name: ClassVar[str] = "lm-ma-es"
 
     def learning_rates(self, num_params: int) -> LMMARates:
-        """Return the learning rates for `num_params` parameters, of [1], Algorithm 1.
+        """Return the learning rates of [1], Algorithm 1, for `num_params` parameters.
 
-        The paper takes a population of 4 + floor(3 ln n). With one that is large against n, its `c_sigma` and
-        `c_c` would exceed 1, where the paths are no longer averages: they are capped at 1.
+        The paper uses a population of 4 + floor(3 ln n). For a population that is large compared with n, the published
+        `c_sigma` and `c_c` would exceed 1, so they are capped at 1.
         """
         n = num_params
         order = range(4 + math.floor(3 * math.log(n)))
@@ -76,7 +75,7 @@ class LMMAES(Strategy):
         )
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _LMMAState:
-        """Return the state of a round distribution about `mean`; `key` only fills its place in the state."""
+        """Return the initial state, an isotropic distribution centred on `mean`; `key` is only a placeholder."""
         mean = jnp.asarray(mean, jnp.float32)
         num_params = mean.shape[0]
         num_directions = len(self.learning_rates(num_params).c_d)
@@ -90,27 +89,27 @@ class LMMAES(Strategy):
         )
 
     def ask(self, key: PRNGKeyArray, state: _LMMAState) -> tuple[Float[Array, "population params"], _LMMAState]:
-        """Sample one generation; the state that comes back remembers `key`."""
+        """Sample one generation; the new state holds `key`."""
         num_params = state.mean.shape[0]
         c_d = jnp.asarray(self.learning_rates(num_params).c_d, jnp.float32)
-        # for j <- 1, ..., min(t, m): a direction stretches from its own generation on.
+        # for j <- 1, ..., min(t, m): direction j is used from generation j on.
         used = jnp.where(jnp.arange(c_d.shape[0]) < state.generation, c_d, 0.0)
 
         z = _normals(key, jnp.arange(self.population), num_params)  # z ~ N(0, I)
         m = state.directions
-        # Whatever has stretched it, d is a share of z plus shares of the directions: it is enough to follow these,
-        # so that the long arrays are read once and not once per direction.
+        # After each step d is a linear combination of z and the directions. The loop computes only its coefficients, so
+        # that the long arrays are read once and not once per direction.
 
-        def stretch(shares, direction):
-            of_z, of_m = shares
+        def transform(coefficients, direction):
+            of_z, of_m = coefficients
             c, itself, m_z, m_m = direction
             m_d = of_z * m_z + precise_dot(m_m, of_m)
             # d <- (1 - c_d) d + c_d m (m^T d)
             return ((1 - c) * of_z, (1 - c) * of_m + c * jnp.outer(itself, m_d)), None
 
-        unstretched = jnp.ones(()), jnp.zeros((len(c_d), self.population))
+        identity = jnp.ones(()), jnp.zeros((len(c_d), self.population))
         products = precise_dot(m, z.T), precise_dot(m, m.T)
-        (of_z, of_m), _ = jax.lax.scan(stretch, unstretched, (used, jnp.eye(len(c_d)), *products))
+        (of_z, of_m), _ = jax.lax.scan(transform, identity, (used, jnp.eye(len(c_d)), *products))
         d = of_z * z + precise_dot(of_m.T, m)
         return state.mean + state.sigma * d, dataclasses.replace(state, sample_key=key)  # x = y + sigma d
 
@@ -121,10 +120,7 @@ class LMMAES(Strategy):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> _LMMAState:
-        """Return the state after one generation; `key` is not used.
-
-        `genotypes` must be what the last `ask` returned, in the same order.
-        """
+        """Return the state updated with the generation of the last `ask`, in the same order; `key` is not used."""
         n = state.mean.shape[0]
         rates = self.learning_rates(n)
         c_sigma, c_c = rates.c_sigma, np.asarray(rates.c_c)
@@ -156,7 +152,7 @@ class LMMAES(Strategy):
 
 
 def _normals(key: PRNGKeyArray, members: Int[Array, " members"], num_params: int) -> Float[Array, "members params"]:
-    """Draw the standard normals of the given members of a generation, each from a key of its own."""
+    """Draw the standard normals of the given members of a generation, each member from its own key."""
 
     def draw(member):
         return jax.random.normal(jax.random.fold_in(key, member), (num_params,), jnp.float32)

@@ -1,4 +1,4 @@
-"""Sep-CMA-ES: CMA-ES whose covariance matrix is a diagonal, in linear time and memory.
+"""Sep-CMA-ES: CMA-ES with a diagonal covariance matrix, in linear time and memory.
 
 References:
     [1] R. Ros, N. Hansen. A Simple Modification in CMA-ES Achieving Linear Time and Space Complexity.
@@ -23,7 +23,7 @@ from jedax.es.base import STEP_SIZE_LIMITS, Strategy, precise_dot, rank_best_fir
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 VARIANCE_LIMITS = (1e-12, 1e12)
-"""What every adapted variance is clipped to; with `STEP_SIZE_LIMITS`, no sample leaves float32's range."""
+"""Bounds of an adapted variance; with `STEP_SIZE_LIMITS` they keep samples in the range of float32."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class SepCMARates:
     """The learning rates of Sep-CMA-ES.
 
     Attributes:
-        c_sigma: How fast the path of the step size forgets, in (0, 1].
+        c_sigma: Learning rate of the evolution path of the step size, in (0, 1].
         d_sigma: Damping of the step size, above 0.
-        c_c: How fast the path of the covariance forgets, in (0, 1].
-        c_1: Share of the rank-one update in the new covariance, at least 0.
-        c_mu: Share of the rank-mu update in the new covariance, at least 0; `c_1 + c_mu` is at most 1.
+        c_c: Learning rate of the evolution path of the covariance, in (0, 1].
+        c_1: Weight of the rank-one update, at least 0.
+        c_mu: Weight of the rank-mu update, at least 0; `c_1 + c_mu` is at most 1.
 
     Raises:
         JedaxError: A rate is out of its range.
@@ -73,13 +73,12 @@ class _SepCMAState:
 class SepCMAES(Strategy):
     """Sep-CMA-ES (Ros & Hansen, 2008), maximising.
 
-    One variance per parameter is learnt, at a rate (n + 2) / 3 times that of CMA-ES. The state is O(params).
-    A generation whose scores are all equal, or all not finite, is learnt in the order in which it was
-    sampled, which is a random selection. `sigma` stays within `STEP_SIZE_LIMITS`, each variance within
-    `VARIANCE_LIMITS`.
+    It adapts one variance per parameter, at (n + 2) / 3 times the rate of CMA-ES, with a state of O(params). If all
+    scores of a generation are equal, or none is finite, the ranking is the order of sampling, a random selection.
+    `sigma` stays within `STEP_SIZE_LIMITS`, each variance within `VARIANCE_LIMITS`.
 
     Attributes:
-        rates: Learning rates to use instead of the published ones, which are those of `learning_rates`.
+        rates: Learning rates; None: the published ones, see `learning_rates`.
     """
 
     name: ClassVar[str] = "sep-cma-es"
@@ -89,8 +88,8 @@ class SepCMAES(Strategy):
     def learning_rates(self, num_params: int) -> SepCMARates:
         """Return the published learning rates for `num_params` parameters.
 
-        Those of CMA-ES ([2], Table 1, in the edition of 2016; that of 2023 adds 1/4 to the numerator of
-        c_mu), the two of the covariance times (n + 2) / 3 ([1]) and capped such that `c_1 + c_mu <= 1`.
+        They are those of CMA-ES ([2], Table 1, edition of 2016; the edition of 2023 adds 1/4 to the numerator of c_mu),
+        with c_1 and c_mu multiplied by (n + 2) / 3 ([1]) and capped so that `c_1 + c_mu <= 1`.
         """
         n = num_params
         _, mu_eff = recombination_weights(self.num_elites)
@@ -104,7 +103,7 @@ class SepCMAES(Strategy):
         return SepCMARates(c_sigma, d_sigma, c_c, c_1, max(0.0, min(1 - c_1, faster * c_mu)))
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _SepCMAState:
-        """Return the state of a round distribution about `mean`; `key` is not used."""
+        """Return the initial state, an isotropic distribution centred on `mean`; `key` is not used."""
         mean = jnp.asarray(mean, jnp.float32)
         return _SepCMAState(
             mean=mean,
@@ -116,7 +115,7 @@ class SepCMAES(Strategy):
         )
 
     def ask(self, key: PRNGKeyArray, state: _SepCMAState) -> tuple[Float[Array, "population params"], _SepCMAState]:
-        """Sample one generation; the state comes back as it is."""
+        """Sample one generation; the state is unchanged."""
         shape = (self.population, state.mean.shape[0])
         z = jax.random.normal(key, shape, state.mean.dtype)  # Eq. (38)
         y = jnp.sqrt(state.variances) * z  # Eq. (39)
@@ -129,7 +128,7 @@ class SepCMAES(Strategy):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> _SepCMAState:
-        """Return the state after one generation; `key` is not used."""
+        """Return the state updated with one generation; `key` is not used."""
         n = state.mean.shape[0]
         rates = self.rates or self.learning_rates(n)
         c_sigma, c_c, c_1, c_mu = rates.c_sigma, rates.c_c, rates.c_1, rates.c_mu

@@ -1,7 +1,7 @@
-"""Fitting the hyperparameters: Newton's method with a trust region, on three logarithms inside their bounds.
+"""Fitting the hyperparameters: Newton's method with a trust region, for three logarithms inside their bounds.
 
-Second derivatives cost next to nothing (see `likelihood`) and save most of the steps: a warm start takes three or four
-likelihood evaluations, a cold one about twice as many.
+The second derivatives are cheap (see `jedax.gp.derivatives`) and save most of the steps: a fit from the previous
+hyperparameters takes three or four likelihood evaluations, a first fit about twice as many.
 
 References:
     Nocedal & Wright 2006, "Numerical Optimization", chapters 4 (trust regions) and 16.7 (projection on
@@ -16,61 +16,43 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.linalg import solve
+from jax.scipy.linalg import solve as solve_dense
 
-from jedax.gp.likelihood import (
-    Likelihood,
-    Standardised,
-    Visit,
-    best_density,
-    evaluate,
-    log_bounds,
-    standardise,
-    visit,
-)
-from jedax.gp.model import FittedGP, GPData, GPSettings, Hyperparameters
+from jedax.gp.data import Standardised, standardise
+from jedax.gp.derivatives import Likelihood, evaluate
+from jedax.gp.likelihood import Solved, log_bounds, rescale, solve
+from jedax.gp.model import FittedGP, GPData, Hyperparameters
 from jedax.gp.sequential import one_by_one
+from jedax.gp.settings import GPSettings
 from jedax.types import Array, Bool, Float, Int
 
-_MAX_RADIUS = 1.0  # longest step, in nats of a hyperparameter
-_MIN_RADIUS = 1e-2  # a likelihood that gets worse within one per cent is float32 noise: stop
+_MAX_RADIUS = 1.0  # longest step, as a change of the log of a hyperparameter
+_MIN_RADIUS = 1e-2  # if the likelihood falls within one per cent, the difference is float32 noise: stop
 _MIN_CURVATURE = 1e-3
-_MIN_ROWS = 3  # as many data as hyperparameters
+_MIN_ROWS = 3  # the number of hyperparameters
 
 
 @partial(jax.jit, static_argnums=0)
 def fit(settings: GPSettings, start: Hyperparameters, data: GPData, wanted: Bool[Array, ""] | bool = True) -> FittedGP:
     """Maximise the log marginal likelihood over the hyperparameters, and condition the process on the data.
 
-    With fewer than three data, or all of equal fitness, there is nothing to learn: the hyperparameters stay
-    at `start`. Without data the process is its prior. Under `vmap` the replicas are fitted one after the
-    other, each with the steps it needs (see `jedax.gp.sequential`).
+    With fewer than three data, or equal fitness of all data, the hyperparameters stay at `start`. Without data the
+    process is its prior. Under `vmap` replicas are fitted one after the other, each with as many steps as it needs
+    (see `jedax.gp.sequential`).
 
     Args:
-        settings: Bounds, floors and limits.
-        start: Warm start, from the last fit or `settings.initial_hyperparameters()`; moved into the bounds,
-            and not used where it is not finite.
-        data: Padded to a fixed size.
-        wanted: If not, the process is conditioned with the hyperparameters `start` as they are.
-
-    Returns:
-        The fitted process; see its `ok` and `noise_floor`.
+        settings: Settings of the process.
+        start: The hyperparameters of the previous fit, or `settings.initial_hyperparameters()`. They are clipped to the
+            bounds, and replaced by the initial ones if they are not finite.
+        data: The data, padded to a fixed size.
+        wanted: If False, the hyperparameters are not fitted: the process is conditioned with `start` as it is.
     """
     return one_by_one(partial(_fit, settings))(start, data, jnp.asarray(wanted))
 
 
 @partial(jax.jit, static_argnums=0)
 def condition(settings: GPSettings, hyperparameters: Hyperparameters, data: GPData) -> FittedGP:
-    """Condition the process on the data with the hyperparameters as they are, bounds not enforced.
-
-    Args:
-        settings: `weighted` and the floors are read.
-        hyperparameters: In units of the standardised fitness.
-        data: Padded to a fixed size.
-
-    Returns:
-        The process; see its `ok` and `noise_floor`.
-    """
+    """Return the process with the given hyperparameters, not clipped to the bounds, conditioned on the data."""
     return one_by_one(partial(_condition, settings))(hyperparameters, data)
 
 
@@ -85,7 +67,7 @@ def _fit(settings: GPSettings, start: Hyperparameters, data: GPData, wanted: Boo
     begin = _Search(
         stage=jnp.where(learnable, _COLD, _LAST),
         next=jnp.where(learnable, cold, theta),
-        best=Likelihood.unknown(theta),
+        best=Likelihood.failed(theta),
         radius=_MAX_RADIUS * one,
         promise=jnp.inf * one,
         cold_value=0 * one,
@@ -93,15 +75,15 @@ def _fit(settings: GPSettings, start: Hyperparameters, data: GPData, wanted: Boo
     )
     search, at = lax.while_loop(
         lambda state: state[0].stage != _DONE,
-        lambda state: _turn(settings, rows, state[0]),
-        (begin, Visit.none(theta, rows)),
+        lambda state: _step(settings, rows, state[0]),
+        (begin, Solved.placeholder(theta, rows)),
     )
-    return _process(at, rows, search.num_evaluations)
+    return _fitted(at, rows, search.num_evaluations)
 
 
 def _condition(settings: GPSettings, hyperparameters: Hyperparameters, data: GPData) -> FittedGP:
     rows = standardise(settings, data)
-    return _process(visit(settings, _theta(hyperparameters, rows.y.dtype), rows), rows, jnp.zeros((), jnp.int32))
+    return _fitted(solve(settings, _theta(hyperparameters, rows.y.dtype), rows), rows, jnp.zeros((), jnp.int32))
 
 
 def _theta(hyperparameters: Hyperparameters, dtype: jnp.dtype) -> Float[Array, "3"]:
@@ -109,8 +91,8 @@ def _theta(hyperparameters: Hyperparameters, dtype: jnp.dtype) -> Float[Array, "
     return jnp.stack([h.log_signal, h.log_length_scale, h.log_noise]).astype(dtype)
 
 
-def _process(at: Visit, rows: Standardised, num_evaluations: Int[Array, ""]) -> FittedGP:
-    value = at.log_density(rows)
+def _fitted(at: Solved, rows: Standardised, num_evaluations: Int[Array, ""]) -> FittedGP:
+    value = at.log_likelihood(rows)
     ok = at.factor.ok & jnp.isfinite(value) & jnp.isfinite(rows.fitness_mean)
     return FittedGP(
         hyperparameters=Hyperparameters(at.theta[0], at.theta[1], at.theta[2]),
@@ -127,22 +109,23 @@ def _process(at: Visit, rows: Standardised, num_evaluations: Int[Array, ""]) -> 
     )
 
 
-# What the next visit is for. All go through one loop: a factorisation takes long to compile.
+# The purpose of the next factorisation: value at the initial hyperparameters, step of the climb, final process. All
+# three share one loop, because a factorisation takes long to compile.
 _COLD, _CLIMB, _LAST, _DONE = range(4)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Search:
-    """Where the search stands: the best point so far, and the one to visit next.
+    """State of the maximisation.
 
     Attributes:
-        stage: What the next visit is for.
-        next: The point to visit next.
+        stage: Purpose of the next factorisation.
+        next: `theta` of the next factorisation.
         best: The best point so far.
-        radius: Longest step that is trusted.
-        promise: What the next point should gain over the best one.
-        cold_value: The likelihood at the settings' start.
+        radius: Radius of the trust region.
+        promise: Expected gain of the next point over the best one.
+        cold_value: Log likelihood at the initial hyperparameters.
         num_evaluations: Likelihood evaluations so far.
     """
 
@@ -155,12 +138,12 @@ class _Search:
     num_evaluations: Int[Array, ""]
 
 
-def _turn(settings: GPSettings, rows: Standardised, search: _Search) -> tuple[_Search, Visit]:
-    """Visit the next point, and make of it what it is for."""
-    at = visit(settings, search.next, rows)
+def _step(settings: GPSettings, rows: Standardised, search: _Search) -> tuple[_Search, Solved]:
+    """Factorise at the next point, and use the result for the purpose of the stage."""
+    at = solve(settings, search.next, rows)
 
     def look_at_cold_start() -> _Search:
-        value, _ = best_density(settings, at, rows)
+        value, _ = rescale(settings, at, rows)
         return replace(search, stage=jnp.int32(_CLIMB), next=search.best.theta, cold_value=value,
                        num_evaluations=jnp.int32(1))  # fmt: skip
 
@@ -174,9 +157,9 @@ def _turn(settings: GPSettings, rows: Standardised, search: _Search) -> tuple[_S
 
 
 def _climb(settings: GPSettings, trial: Likelihood, search: _Search) -> _Search:
-    """Keep the better point, adapt the radius, choose the next step. Nocedal & Wright algorithm 4.1.
+    """Keep the better point, adapt the radius, and choose the next step. Nocedal & Wright algorithm 4.1.
 
-    Where the cold start is likelier than the warm one, the first step jumps there.
+    If the initial hyperparameters have a higher likelihood than `start`, the first step goes there.
     """
     gain = trial.value - search.best.value
     length = jnp.max(jnp.abs(search.next - search.best.theta))
@@ -185,13 +168,13 @@ def _climb(settings: GPSettings, trial: Likelihood, search: _Search) -> _Search:
     best = jax.tree.map(lambda new, old: jnp.where(gain > 0, new, old), trial, search.best)
     step, promise = _newton_step(settings, best, radius)
     lead = search.cold_value - best.value
-    jump = (search.num_evaluations == 1) & (lead > settings.tolerance)
+    jump = (search.num_evaluations == 1) & (lead > settings.gp_tolerance)
     cold = _theta(settings.initial_hyperparameters(), step.dtype)
     step, promise = jnp.where(jump, cold - best.theta, step), jnp.where(jump, lead, promise)
     num_evaluations = search.num_evaluations + 1
-    converged = promise < settings.tolerance
-    stops = converged | (radius < _MIN_RADIUS) | (num_evaluations >= settings.max_steps)
-    # The last step is taken unchecked where it is worth less than the tolerance, else not at all.
+    converged = promise < settings.gp_tolerance
+    stops = converged | (radius < _MIN_RADIUS) | (num_evaluations >= settings.gp_max_steps)
+    # At convergence the last step is taken without a check; otherwise it is not taken.
     taken = jnp.where(stops & ~converged, 0.0, step)
     return _Search(jnp.where(stops, _LAST, _CLIMB), best.theta + taken, best, radius, promise, search.cold_value,
                    num_evaluations)  # fmt: skip
@@ -200,10 +183,10 @@ def _climb(settings: GPSettings, trial: Likelihood, search: _Search) -> _Search:
 def _newton_step(
     settings: GPSettings, at: Likelihood, radius: Float[Array, ""]
 ) -> tuple[Float[Array, "3"], Float[Array, ""]]:
-    """Return the next step and the gain that the quadratic model promises, never below 0.
+    """Return the next step, and the gain expected from the quadratic model, at least 0.
 
-    A hyperparameter that the gradient pushes against its bound stays there; directions of wrong curvature are
-    climbed as if it were right, which promises more than it would. Nocedal & Wright section 3.4.
+    A hyperparameter at a bound stays there if the gradient points outside. Along directions of positive curvature the
+    step is that for the opposite curvature, so that it is an ascent. Nocedal & Wright section 3.4.
     """
     low, high = log_bounds(settings, at.theta.dtype)
     edge = 1e-6 * jnp.maximum(1.0, jnp.abs(at.theta))
@@ -213,26 +196,27 @@ def _newton_step(
     eigenvalues, basis = jnp.linalg.eigh(curvature)
     curvature = (basis * jnp.maximum(jnp.abs(eigenvalues), _MIN_CURVATURE)) @ basis.T
     down, up = jnp.maximum(low - at.theta, -radius), jnp.minimum(high - at.theta, radius)
-    step = _climb_in_box(gradient, curvature, down, up, ~stuck)
+    step = _maximise_in_box(gradient, curvature, down, up, ~stuck)
     return step, gradient @ step + 0.5 * step @ (at.hessian @ step)
 
 
-def _climb_in_box(
+def _maximise_in_box(
     gradient: Float[Array, "3"],
     curvature: Float[Array, "3 3"],
     down: Float[Array, "3"],
     up: Float[Array, "3"],
     free: Bool[Array, "3"],
 ) -> Float[Array, "3"]:
-    """Climb `gradient'p - 1/2 p'curvature p` from 0 inside a box: to the top, or to a side and on along it.
+    """Climb `gradient'p - 1/2 p'curvature p` from `p = 0` inside a box, in at most three legs.
 
-    Every leg climbs, since the model is concave. Nocedal & Wright section 16.7.
+    A leg leads to the maximum over the free coordinates, or to the first side of the box, whose coordinate is then
+    fixed. Every leg is an ascent, because the model is concave. Nocedal & Wright section 16.7.
     """
 
     def climb(_: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
         step, free = state
         matrix = jnp.where(free[:, None] & free[None], curvature, jnp.eye(3, dtype=step.dtype))
-        leg = solve(matrix, jnp.where(free, gradient - curvature @ step, 0.0), assume_a="pos")
+        leg = solve_dense(matrix, jnp.where(free, gradient - curvature @ step, 0.0), assume_a="pos")
         side = jnp.where(leg > 0, up, down)
         room = jnp.where(leg == 0, jnp.inf, (side - step) / jnp.where(leg == 0, 1.0, leg))
         share = jnp.clip(jnp.min(room), 0.0, 1.0)

@@ -1,11 +1,11 @@
-"""A low-rank process for many data: neighbours are pooled, and the process is constant among them.
+"""A low-rank process for many data: neighbouring rows are pooled, and the process is constant in each group.
 
-With `P` the matrix that says which row is in which of `m` groups, and `X` the groups' centres, the kernel `k(x, x')`
-of `n` rows becomes `P k(X, X) P'`, of rank `m`. Inference under it is exact and costs `n + m^3`: what a group's rows
-say of it is said by one row with their mean, weighted by evaluations, and by how far they scatter around it, which only
-the noise explains. With as many groups as rows nothing is changed.
+With `P` the `(n, m)` matrix of the group memberships of `n` rows and `X` the centres of `m` groups, the kernel matrix
+becomes `P k(X, X) P'`, of rank `m`. Inference with this kernel is exact and costs `n + m^3`: a group enters as one row,
+the mean of its rows weighted by their inverse noise variance, and the scatter of the rows around this mean only adds to
+the noise term. With as many groups as rows the process is unchanged.
 
-The groups are the leaves of a k-d tree, each a half of its parent across the side it is longest in.
+The groups are the leaves of a k-d tree, in which a node is halved across its longest side.
 
 References:
     Friedman, Bentley & Finkel 1977, "An Algorithm for Finding Best Matches in Logarithmic Expected Time" (the tree).
@@ -26,16 +26,16 @@ from jedax.types import Array, Bool, Float, Int
 
 
 class Pooled(NamedTuple):
-    """Groups of rows, each as one row.
+    """Groups of rows, one row per group.
 
     Attributes:
         x: `(groups, d)`, means of the rows' descriptors, weighted like fitness.
-        y: `(groups,)`, means of the rows' fitness, weighted by the inverse of their noise.
-        weights: `(groups,)`, noise of the means: the inverse of the sum of the rows' inverse weights.
+        y: `(groups,)`, means of the rows' fitness, weighted by the inverse of their noise variance.
+        weights: `(groups,)`, noise variances of the means: the inverse of the sum of the rows' inverse weights.
         mask: `(groups,)`, which groups have rows.
-        num_more: Rows beyond one per group.
-        scatter: Sum of `(y - mean of its group)^2 / weight` over rows.
-        log_weights: Sum of the logarithms of the groups' weights minus that of the rows'.
+        num_more: Number of real rows minus number of groups with rows.
+        scatter: Sum over rows of `(y - mean of the group)^2 / weight`.
+        log_weights: Sum of the logs of the groups' weights minus that of the rows'.
     """
 
     x: Float[Array, "groups d"]
@@ -54,21 +54,21 @@ def pool(
     mask: Bool[Array, " size"],
     max_groups: int,
 ) -> Pooled:
-    """Pool neighbouring rows into at most that many groups; real groups come first.
+    """Pool neighbouring rows into at most `max_groups` groups; groups with rows come first.
 
     Args:
         x: Descriptors.
         y: Fitness.
         weights: Noise variances, up to a common factor; above 0 in real rows.
         mask: Which rows are real.
-        max_groups: At least 1; the number of groups is the power of two at or below it, or the number of rows.
+        max_groups: At least 1. If there are more rows, the number of groups is the largest power of two up to it.
     """
     if len(y) <= max_groups:
         nothing = jnp.zeros((), y.dtype)
         return Pooled(x, y, weights, mask, nothing, nothing, nothing)
     num_groups = 2 ** int(math.log2(max_groups))
     group = tree_leaves(x, mask, num_groups)
-    # Rows that are not real belong to a group that is left out.
+    # Padding rows go to an additional group, which is dropped.
     group = jnp.where(mask, group, num_groups)
 
     def sums(rows: Array) -> Array:
@@ -82,7 +82,7 @@ def pool(
     centre = jnp.stack([sums(precision * coordinate) / total for coordinate in x.T], axis=1)
     away = y - mean[jnp.minimum(group, num_groups - 1)]
     pooled_weights = jnp.where(found, 1.0 / total, 0.0)
-    # Leaves without rows are scattered among the others where rows are few.
+    # With few rows, leaves without rows lie between the others.
     order = jnp.argsort(~found, stable=True)
     return Pooled(
         x=centre[order],
@@ -96,9 +96,9 @@ def pool(
 
 
 def tree_leaves(x: Float[Array, "size d"], mask: Bool[Array, " size"], num_leaves: int) -> Int[Array, " size"]:
-    """Return for each row the leaf of a k-d tree over the real rows, 0 to `num_leaves - 1`, a power of two.
+    """Return the leaf of each row in a k-d tree over the real rows, 0 to `num_leaves - 1`.
 
-    Leaves differ by at most one row in size.
+    `num_leaves` is a power of two. The numbers of real rows in two leaves differ by at most one.
     """
     size = len(x)
 

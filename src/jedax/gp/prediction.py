@@ -1,4 +1,4 @@
-"""Posterior mean, variance and covariance of the fitness itself, that is without evaluation noise.
+"""Posterior mean, variance and covariance of the fitness, without evaluation noise.
 
 References:
     The paper's appendix "Weighted Gaussian Process"; Rasmussen & Williams 2006, algorithm 2.1.
@@ -20,7 +20,7 @@ from jedax.types import Array, Float, Int
 
 
 class Prediction(NamedTuple):
-    """Mean and variance at a set of descriptors, in fitness units.
+    """Posterior mean and variance at a set of descriptors, in units of the fitness.
 
     Attributes:
         mean: `(queries,)`.
@@ -34,17 +34,16 @@ class Prediction(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Posterior:
-    """The posterior at a set of descriptors, in fitness units.
+    """Posterior mean, variance and covariance at a set of descriptors, in units of the fitness.
 
     Attributes:
         mean: `(queries,)`.
         variance: `(queries,)`, at least 0.
-        noise_variance: That of one evaluation.
+        noise_variance: Noise variance of one evaluation.
         x: `(queries, d)`, the descriptors, scaled to the unit box.
-        explained: `(rows, queries)`, whose product with its own transpose is the covariance that data took
-            away.
-        signal: Standard deviation of the prior.
-        length_scale: `l`.
+        explained: `(rows, queries)`, `E`; the posterior covariance is that of the prior minus `E'E`.
+        signal: `s`, the standard deviation of the prior.
+        length_scale: `l`, in units of the unit box.
     """
 
     mean: Float[Array, " queries"]
@@ -56,7 +55,7 @@ class Posterior:
     length_scale: Float[Array, ""]
 
     def covariance(self, index: Int[Array, ""]) -> Float[Array, " queries"]:
-        """Return `(queries,)`, the posterior covariance of query `index` with all queries."""
+        """Return the posterior covariance of query `index` with all queries, `(queries,)`."""
         theta = jnp.log(jnp.stack([self.signal, self.length_scale]))
         prior = kernel_and_distance(theta, list(self.x[index][:, None]), list(self.x.T))[0][0]
         return prior - self.explained[:, index] @ self.explained
@@ -64,16 +63,13 @@ class Posterior:
 
 @jax.jit
 def posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
-    """Return the posterior at `x`, from which also covariances can be had.
+    """Return the posterior at `x`, with covariances; the prior if the process has no data or is not `ok`.
 
-    Under `vmap` the replicas take turns (see `jedax.gp.sequential`).
+    Under `vmap` replicas are computed one after the other (see `jedax.gp.sequential`).
 
     Args:
         gp: The fitted process.
         x: `(queries, d)`, descriptors scaled to the unit box.
-
-    Returns:
-        The posterior; the prior if the process has no data or is not `ok`.
     """
     return one_by_one(_posterior)(gp, x)
 
@@ -105,6 +101,6 @@ def _posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
 
 
 def predict(gp: FittedGP, x: Float[Array, "queries d"]) -> Prediction:
-    """Return the posterior mean and variance at `x`, as `posterior` does."""
+    """Return the posterior mean and variance at `x`; see `posterior`."""
     at = posterior(gp, x)
     return Prediction(at.mean, at.variance)

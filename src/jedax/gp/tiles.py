@@ -1,7 +1,7 @@
-"""Linear algebra with the first rows of a padded symmetric matrix, square tile by square tile.
+"""Linear algebra in square tiles for the first rows of a padded symmetric matrix.
 
-Shapes are those of the padded matrix, but loops run over the tiles in use alone: one compiled program serves any
-number of rows and costs what they cost. Products of tiles are as fast as products of whole matrices.
+Arrays have the shape of the padded matrix, but loops run only over the tiles in use. So one compiled program serves any
+number of rows, at a cost that depends on that number. Products of tiles are as fast as products of whole matrices.
 
 References:
     Golub & Van Loan 2013, "Matrix Computations", section 4.2.9 (Cholesky factorisation by blocks).
@@ -22,10 +22,10 @@ _TILE = 128
 
 
 def cut(rows: Array) -> Array:
-    """Return `(tiles, tile, ...)`: rows cut into tiles, the last one filled up with zeros."""
+    """Return rows cut into tiles, `(tiles, tile, ...)`; the last tile is padded with zeros."""
     tile = max(1, min(_TILE, rows.shape[0]))
-    filled_up = jnp.pad(rows, ((0, -rows.shape[0] % tile), *[(0, 0)] * (rows.ndim - 1)))
-    return filled_up.reshape(-1, tile, *rows.shape[1:])
+    padded = jnp.pad(rows, ((0, -rows.shape[0] % tile), *[(0, 0)] * (rows.ndim - 1)))
+    return padded.reshape(-1, tile, *rows.shape[1:])
 
 
 @jax.tree_util.register_dataclass
@@ -34,10 +34,10 @@ class Factor:
     """The lower Cholesky factor `L` of a matrix.
 
     Attributes:
-        lower: `(tiles, tiles, tile, tile)`; what is above the diagonal or not in use holds anything.
+        lower: `(tiles, tiles, tile, tile)`, the tiles of `L`; those above the diagonal or not in use are meaningless.
         corners: `(tiles, tile, tile)`, inverses of the tiles on the diagonal.
-        num_tiles: Tiles in use, in either direction.
-        log_determinant: Of `L`; not finite where the matrix is not positive definite.
+        num_tiles: Number of rows of tiles in use.
+        log_determinant: Log determinant of `L`; not finite if the matrix is not positive definite.
     """
 
     lower: Float[Array, "tiles tiles tile tile"]
@@ -46,8 +46,8 @@ class Factor:
     log_determinant: Float[Array, ""]
 
     @classmethod
-    def none(cls, like: Float[Array, "tiles tile"]) -> Factor:
-        """Return what stands for a factor that there is not, of so many rows."""
+    def placeholder(cls, like: Float[Array, "tiles tile"]) -> Factor:
+        """Return a failed factor for the rows of `like`, to start a loop with."""
         lower = jnp.zeros((like.shape[0], *like.shape, like.shape[1]), like.dtype)
         return cls(lower, lower[0], jnp.int32(0), jnp.full((), -jnp.inf, like.dtype))
 
@@ -60,7 +60,7 @@ class Factor:
 def build(
     num_tiles: Int[Array, ""], num_all: int, entry: Callable[[Array, Array], Array]
 ) -> Float[Array, "tiles tiles tile tile"]:
-    """Return the matrix whose tile `(i, j)`, on or under the diagonal, is `entry(i, j)`, of `num_all` in a row."""
+    """Return a matrix of `num_all` by `num_all` tiles; tile `(i, j)`, `j <= i < num_tiles`, is `entry(i, j)`."""
     like = jax.eval_shape(entry, jnp.int32(0), jnp.int32(0))
 
     def row(i: Array, matrix: Array) -> Array:
@@ -70,7 +70,7 @@ def build(
 
 
 def factorise(matrix: Float[Array, "tiles tiles tile tile"], num_tiles: Int[Array, ""]) -> Factor:
-    """Factorise a matrix given by its tiles on and under the diagonal; stops where it is not positive definite."""
+    """Factorise a matrix given by its tiles on and below the diagonal; stop if it is not positive definite."""
     identity = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
 
     def column(state: tuple[Array, Factor]) -> tuple[Array, Factor]:
@@ -83,7 +83,7 @@ def factorise(matrix: Float[Array, "tiles tiles tile tile"], num_tiles: Int[Arra
         inverse = lax.linalg.triangular_solve(corner, identity, left_side=True, lower=True)
 
         def below(i: Array, lower: Array) -> Array:
-            # A product with the inverse would be twice as fast, but less exact than float32 can afford here.
+            # A product with the inverse would be twice as fast, but not accurate enough in float32.
             tile = lax.linalg.triangular_solve(corner, rest(i, lower), lower=True, transpose_a=True)
             return put(lower, tile, i, k)
 
@@ -96,7 +96,7 @@ def factorise(matrix: Float[Array, "tiles tiles tile tile"], num_tiles: Int[Arra
 
 
 def invert(factor: Factor) -> Float[Array, "tiles tiles tile tile"]:
-    """Return the tiles of `L^-1` on and under the diagonal."""
+    """Return the tiles of `L^-1` on and below the diagonal."""
 
     def column(j: Array, inverse: Array) -> Array:
         def below(i: Array, inverse: Array) -> Array:
@@ -109,7 +109,7 @@ def invert(factor: Factor) -> Float[Array, "tiles tiles tile tile"]:
 
 
 def solve_lower(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Float[Array, "tiles tile columns"]:
-    """Return `L^-1 right`; rows not in use stay as they are."""
+    """Return `L^-1 right`; rows not in use are unchanged."""
 
     def row(i: Array, rows: Array) -> Array:
         known = add_up(0, i, lambda k: times(get(factor.lower, i, k), get(rows, k)))
@@ -119,7 +119,7 @@ def solve_lower(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Fl
 
 
 def solve_upper(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Float[Array, "tiles tile columns"]:
-    """Return `L'^-1 right`; rows not in use stay as they are."""
+    """Return `L'^-1 right`; rows not in use are unchanged."""
 
     def row(turn: Array, rows: Array) -> Array:
         i = factor.num_tiles - 1 - turn
@@ -130,7 +130,7 @@ def solve_upper(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Fl
 
 
 def get(tiles: Array, *index: Array) -> Array:
-    """Return the tile (or the row of tiles) of that index."""
+    """Return the tile, or the row of tiles, at an index."""
     start = [*index, *[0] * (tiles.ndim - len(index))]
     shape = tiles.shape[len(index) :]
     found = lax.dynamic_slice(tiles, start, (*[1] * len(index), *shape), allow_negative_indices=False)
@@ -138,7 +138,7 @@ def get(tiles: Array, *index: Array) -> Array:
 
 
 def put(tiles: Array, tile: Array, *index: Array) -> Array:
-    """Return the tiles with the one of that index replaced."""
+    """Return `tiles` with the tile at an index replaced."""
     start = [*index, *[0] * (tiles.ndim - len(index))]
     tile = tile.reshape(*[1] * len(index), *tile.shape)
     return lax.dynamic_update_slice(tiles, tile, start, allow_negative_indices=False)
@@ -152,6 +152,6 @@ def add_up(first: Array | int, end: Array | int, term: Callable[[Array], Array])
 
 
 def times(a: Array, b: Array, transposed: str = "nn") -> Array:
-    """Return the product of two tiles, either transposed where it says "t"."""
+    """Return the product of two tiles; "t" in `transposed` transposes the first or the second."""
     axes = int(transposed[0] == "n"), int(transposed[1] == "t")
     return lax.dot_general(a, b, (((axes[0],), (axes[1],)), ((), ())))

@@ -6,7 +6,7 @@ import abc
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import jax.numpy as jnp
 from pydantic import Field, field_validator
@@ -19,9 +19,6 @@ from jedax.settings import Config, Reference, resolve
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
-
-Positive = Annotated[float, Field(gt=0)]
-Range = tuple[Positive, Positive]
 
 
 class MethodConfig(Config):
@@ -356,10 +353,3 @@ def strategy_of(config: WithES, population: int | None = None) -> Strategy:
         step_size=config.step_size,
         elite_ratio=config.elite_ratio,
     )
-
-
-def check_range(name: str, bounds: Range) -> None:
-    """Raise a `JedaxError` unless the first bound is below the second."""
-    low, high = bounds
-    if not low < high:
-        raise fail(name, expected="a low bound below a high one", received=bounds, remedy="swap or widen them")

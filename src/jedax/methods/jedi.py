@@ -22,7 +22,6 @@ from typing import Annotated, Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from pydantic import Field, model_validator
 
 from jedax.errors import fail
@@ -31,12 +30,9 @@ from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction,
 from jedax.methods.base import (
     GLOBAL_TABLE,
     Method,
-    Positive,
     Preset,
-    Range,
     Variant,
     WithPool,
-    check_range,
     cpu_preset,
     strategy_of,
 )
@@ -67,7 +63,7 @@ _CHOICES = {
 }
 
 
-class JediConfig(WithPool):
+class JediConfig(GPSettings, WithPool):
     """Settings of JEDi."""
 
     pool: int = Field(default=4, ge=1, description="Number of ES, each with its own target (n_ES).")
@@ -88,37 +84,6 @@ class JediConfig(WithPool):
     ucb_beta: float = Field(
         default=2.0, ge=0, description="Number of standard deviations in the upper confidence bound."
     )
-    gp: Literal["weighted", "standard"] = Field(
-        default="weighted",
-        description="weighted: the noise of a cell falls with its number of evaluations; standard: all cells alike.",
-    )
-    gp_signal_bounds: Range = Field(
-        default=(0.05, 20.0), description="Range of the GP's signal s (fitness standardised)."
-    )
-    gp_length_scale_bounds: Range = Field(
-        default=(0.01, 10.0), description="Range of the GP's length scale l (descriptors in the unit box)."
-    )
-    gp_noise_bounds: Range = Field(
-        default=(1e-3, 100.0), description="Range of the GP's noise s_n of a single evaluation."
-    )
-    gp_noise_floor: float = Field(
-        default=1e-6,
-        gt=0,
-        le=0.01,
-        description="Lowest noise variance, as a share of s^2; raised where float32 needs more.",
-    )
-    gp_max_noise_floor: float = Field(
-        default=0.01, gt=0, le=1, description="Highest noise floor tried before the GP falls back to its prior."
-    )
-    gp_start: tuple[Positive, Positive, Positive] = Field(
-        default=(1.0, 0.1, 1.0), description="Start of the first fit of s, l and s_n; clipped to their ranges."
-    )
-    gp_max_rows: int = Field(
-        default=1024,
-        ge=1,
-        description="The GP is exact up to this many filled cells; more cells are pooled into this many groups of "
-        "neighbours.",
-    )
     gp_refit: float = Field(
         default=0.05,
         ge=0,
@@ -127,24 +92,9 @@ class JediConfig(WithPool):
         "last fit; "
         "0: at every choice of targets after which something changed.",
     )
-    gp_tolerance: float = Field(
-        default=0.05, gt=0, description="A fit stops when the expected gain in log likelihood is below this (nats)."
-    )
-    gp_max_steps: int = Field(
-        default=25, ge=1, description="Largest number of likelihood evaluations in one fit of the GP."
-    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for name in ("gp_signal_bounds", "gp_length_scale_bounds", "gp_noise_bounds"):
-            check_range(name, getattr(self, name))
-        if self.gp_noise_floor > self.gp_max_noise_floor:
-            raise fail(
-                "gp_max_noise_floor",
-                expected=f"at least gp_noise_floor, {self.gp_noise_floor}",
-                received=self.gp_max_noise_floor,
-                remedy="raise it",
-            )
         if self.pool > self.cells:
             raise fail(
                 "pool",
@@ -215,25 +165,6 @@ class JEDi(Method):
         return self.config.generations
 
     @property
-    def gp_settings(self) -> GPSettings:
-        """Settings of the Gaussian process."""
-        config = self.config
-        bounds = config.gp_signal_bounds, config.gp_length_scale_bounds, config.gp_noise_bounds
-        signal, length_scale, noise = np.clip(config.gp_start, *np.transpose(bounds)).tolist()
-        return GPSettings(
-            weighted=config.gp == "weighted",
-            signal_bounds=config.gp_signal_bounds,
-            length_scale_bounds=config.gp_length_scale_bounds,
-            noise_bounds=config.gp_noise_bounds,
-            start=(signal, length_scale, noise),
-            noise_floor=config.gp_noise_floor,
-            max_noise_floor=config.gp_max_noise_floor,
-            max_rows=config.gp_max_rows,
-            max_steps=config.gp_max_steps,
-            tolerance=config.gp_tolerance,
-        )
-
-    @property
     def model_guides(self) -> bool:
         """Whether the choice of targets uses the Gaussian process."""
         return self.config.targets != "uniform"
@@ -249,7 +180,7 @@ class JEDi(Method):
             targets=targets,
             alpha=alpha_at(config, jnp.float32(0)),
             generation=jnp.int32(0),
-            gp=self.gp_settings.initial_hyperparameters(),
+            gp=config.initial_hyperparameters(),
             gp_noise_floor=jnp.float32(config.gp_noise_floor),
             gp_fitted_at=jnp.int32(-1),
         )
@@ -303,7 +234,7 @@ class JEDi(Method):
         def learn(
             start: Hyperparameters, data: GPData, wanted: Bool[Array, ""]
         ) -> tuple[tuple[Hyperparameters, Float[Array, ""]], Prediction | Posterior]:
-            gp = fit(self.gp_settings, start, data, wanted)
+            gp = fit(self.config, start, data, wanted)
             at = (posterior if self.config.targets == "gp-bucb" else predict)(gp, self._unit_centroids)
             return (gp.hyperparameters, gp.noise_floor), at
 

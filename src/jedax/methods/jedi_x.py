@@ -25,8 +25,9 @@ from pydantic import Field, model_validator
 
 from jedax.errors import fail
 from jedax.es.pool import ESPool
-from jedax.methods.base import Method, Preset, Range, WithPool, check_range, cpu_preset, strategy_of
+from jedax.methods.base import Method, Preset, WithPool, cpu_preset, strategy_of
 from jedax.repertoire import Repertoire
+from jedax.settings import Positive, Range
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line, log_uniform
 
@@ -77,7 +78,7 @@ class JediXConfig(WithPool):
         le=1,
         description="Share of recombined elites with a separate step per parameter; the rest step along the line.",
     )
-    line: Range = Field(
+    line: tuple[Positive, Positive] = Field(
         default=(0.01, 0.5),
         description="Standard deviations of recombination: of the isotropic noise, in units of the spread of random "
         "genotypes, and of "
@@ -92,7 +93,6 @@ class JediXConfig(WithPool):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        check_range("variation", self.variation)
         each, rest = divmod(self.batch, self.scouts)
         if each < 2 or rest:
             raise fail(

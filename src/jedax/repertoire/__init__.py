@@ -1,6 +1,7 @@
-"""The repertoire: what each behaviour achieved, cell by cell."""
+"""The repertoire: the best solution of each cell of the descriptor space."""
 
+from jedax.repertoire.acceptance import HARD, Acceptance
 from jedax.repertoire.cells import Cells
-from jedax.repertoire.repertoire import HARD, Acceptance, Repertoire
+from jedax.repertoire.repertoire import Repertoire
 
 __all__ = ["HARD", "Acceptance", "Cells", "Repertoire"]

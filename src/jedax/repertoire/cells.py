@@ -1,7 +1,8 @@
-"""How the descriptor space is cut into cells: a centroidal Voronoi tessellation (CVT) or a grid.
+"""The cells of the descriptor space: a centroidal Voronoi tessellation (CVT) or a grid.
 
-CVT: Vassiliades, Chatzilygeroudis & Mouret 2018, "Using centroidal Voronoi tessellations to scale up the
-multidimensional archive of phenotypic elites algorithm".
+References:
+    Vassiliades, Chatzilygeroudis & Mouret 2018, "Using centroidal Voronoi tessellations to scale up the
+    multidimensional archive of phenotypic elites algorithm" (CVT).
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from jedax.types import Array, Float, Int
 
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
 
-_CVT_SEED = 0  # the tessellation is the same for every seed of a search
+_CVT_SEED = 0  # the same tessellation for every seed of a search
 _LARGEST_CVT = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of a descriptor space, the same for all replicas; equal contents are equal objects.
+    """The cells of a descriptor space, the same for all replicas; cells with equal contents are equal.
 
     Attributes:
         centroids: `(cells, d)`, in the units of the descriptors.
@@ -43,7 +44,7 @@ class Cells:
         return isinstance(other, Cells) and self._identity == other._identity
 
     def __hash__(self) -> int:
-        """Hash of the contents."""
+        """Return a hash of the contents."""
         return hash(self._identity)
 
     @functools.cached_property
@@ -56,10 +57,10 @@ class Cells:
         return len(self.centroids)
 
     def assign(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
-        """Return the index of the nearest cell; a descriptor outside the bounds gets the nearest one too.
+        """Return the index of the cell of each descriptor; outside the bounds, that of the nearest cell.
 
-        A CVT's cell is that of the nearest centroid (the lowest index where several are equally near); a grid's
-        is found by arithmetic. Descriptors that are not finite get some cell or other.
+        In a CVT it is the cell of the nearest centroid, and the lowest index of several equally near ones. For a
+        descriptor that is not finite the index is arbitrary.
         """
         descriptors = self.within_reach(descriptors)
         if self.shape is not None:
@@ -67,7 +68,7 @@ class Cells:
         tiles = self._tiles
         if tiles is None:
             return nearest_of_all(self.centroids, descriptors)
-        # Accelerators look at all centroids in less time than it takes to see whether a descriptor is outside.
+        # On an accelerator, comparing with all centroids is faster than a check whether a descriptor is outside.
         on_cpu = self._assign_natively if native.KERNEL.available else self._assign_by_tiles
         return choose(descriptors, on_cpu=on_cpu, elsewhere=lambda d: nearest_of_all(self.centroids, d))
 
@@ -94,21 +95,21 @@ class Cells:
         return index
 
     def within_reach(self, descriptors: Float[Array, "*batch descriptor"]) -> Float[Array, "*batch descriptor"]:
-        """Return descriptors with those that lie farther than ten box widths outside moved to there.
+        """Return the descriptors clipped to ten box widths around the bounds.
 
-        Farther away float32 could not tell centroids apart by their distance.
+        Beyond that, float32 cannot distinguish the distances to the centroids.
         """
         lows, highs = (np.asarray(bound) for bound in self.bounds)
         margin = 10 * (highs - lows)
         return jnp.clip(descriptors, lows - margin, highs + margin)
 
     def is_outside(self, descriptors: Float[Array, "*batch descriptor"]) -> Array:
-        """Return `(*batch)`, whether a descriptor lies outside the bounds."""
+        """Return whether each descriptor is outside the bounds, `(*batch)`."""
         lows, highs = jnp.array(self.bounds[0]), jnp.array(self.bounds[1])
         return ((descriptors < lows) | (descriptors > highs)).any(axis=-1)
 
     def to_unit_box(self, descriptors: Float[Array, "*batch descriptor"]) -> Float[Array, "*batch descriptor"]:
-        """Return descriptors scaled so that the bounds are 0 and 1."""
+        """Return the descriptors scaled to bounds 0 and 1."""
         lows, highs = jnp.array(self.bounds[0]), jnp.array(self.bounds[1])
         return (descriptors - lows) / (highs - lows)
 
@@ -116,17 +117,17 @@ class Cells:
 def make_cells(
     bounds: Bounds, num_cells: int, layout: str = "auto", samples: int | None = None, iterations: int = 20
 ) -> Cells:
-    """Cut a descriptor box into cells.
+    """Divide a descriptor box into cells.
 
     Args:
-        bounds: `(lows, highs)`, finite, each low under its high.
-        num_cells: How many cells; for a grid a number with a whole root (1,024 is 32 x 32).
-        layout: "cvt", "grid", or "auto": a CVT of up to 10,000 cells, above them a grid.
-        samples: Points that k-means gets for a CVT; None: the larger of 5,000 and 10 times the cells.
-        iterations: Steps of k-means.
+        bounds: `(lows, highs)`, finite, each low below its high.
+        num_cells: Number of cells; for a grid in d dimensions the d-th power of a whole number.
+        layout: "cvt", "grid", or "auto": a CVT up to 10,000 cells, else a grid.
+        samples: Points of the k-means of a CVT; None: 5,000, or 10 per cell if that is more.
+        iterations: Iterations of the k-means of a CVT.
 
     Raises:
-        JedaxError: Bounds that are no box, or a grid whose number of cells has no whole root.
+        JedaxError: The bounds are not a box, or the number of cells does not fit a grid.
     """
     check_choice("cell_layout", layout, ("auto", "cvt", "grid"))
     if num_cells < 1:
@@ -153,7 +154,7 @@ def make_cells(
 def _no_box(bounds: object) -> JedaxError:
     return fail(
         "descriptor_bounds",
-        expected="(lows, highs), finite, each low under its high",
+        expected="(lows, highs), finite, each low below its high",
         received=bounds,
         remedy="change them",
     )
@@ -168,7 +169,7 @@ def _grid(bounds: Bounds, num_cells: int) -> Cells:
             "cells",
             expected=f"a whole number to the power of {dimensions} for a grid",
             received=num_cells,
-            remedy=f"take {below**dimensions} or {(below + 1) ** dimensions}",
+            remedy=f"use {below**dimensions} or {(below + 1) ** dimensions}",
         )
     axes = [low + (np.arange(side) + 0.5) * (high - low) / side for low, high in zip(*bounds, strict=True)]
     centroids = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimensions)
@@ -177,24 +178,24 @@ def _grid(bounds: Bounds, num_cells: int) -> Cells:
 
 @functools.lru_cache(maxsize=16)
 def _cvt(bounds: Bounds, num_cells: int, samples: int, iterations: int) -> Cells:
-    """Lloyd's k-means, started by k-means++, over uniform samples of the box."""
+    """Return the cells of Lloyd's k-means over uniform samples of the box, initialised by k-means++."""
     from scipy.spatial import KDTree
 
     lows, highs = (np.asarray(b) for b in bounds)
     random = np.random.default_rng(_CVT_SEED)
     points = random.uniform(lows, highs, (max(samples, num_cells), len(lows)))
-    centroids = _spread_out(random, points, num_cells)
+    centroids = _initial_centroids(random, points, num_cells)
     for _ in range(iterations):
         owner = KDTree(centroids).query(points)[1]
         size = np.bincount(owner, minlength=num_cells)
         sums = [np.bincount(owner, weights=axis, minlength=num_cells) for axis in points.T]
-        # A cell that owns no point stays where it is.
+        # A cell without points keeps its centroid.
         centroids = np.where(size[:, None] > 0, np.stack(sums, axis=1) / np.maximum(size, 1)[:, None], centroids)
     return Cells(centroids.astype(np.float32), bounds)
 
 
-def _spread_out(random: np.random.Generator, points: np.ndarray, num_cells: int) -> np.ndarray:
-    """Pick starts by k-means++ (Arthur & Vassilvitskii 2007): each in proportion to its squared distance."""
+def _initial_centroids(random: np.random.Generator, points: np.ndarray, num_cells: int) -> np.ndarray:
+    """Draw centroids by k-means++ (Arthur & Vassilvitskii 2007): with probability in proportion to squared distance."""
     from scipy.spatial import KDTree
 
     tree = KDTree(points)
@@ -203,7 +204,7 @@ def _spread_out(random: np.random.Generator, points: np.ndarray, num_cells: int)
     while len(chosen) < num_cells:
         cumulative = np.cumsum(squared)
         pick = points[np.searchsorted(cumulative, random.uniform(0, cumulative[-1]), side="right")]
-        # No point farther away than the one worst off can get nearer.
+        # Only points within the largest distance so far can get nearer.
         near = tree.query_ball_point(pick, np.sqrt(squared.max()))
         squared[near] = np.minimum(squared[near], ((points[near] - pick) ** 2).sum(axis=1))
         chosen.append(pick)

@@ -1,7 +1,7 @@
-"""Exact search for the nearest centroid that looks at a handful of candidates instead of all.
+"""Exact search for the nearest centroid among a few candidates.
 
-The box of descriptors is cut into small tiles; for each, the centroids that are nearest to some point of it are listed
-once, on the host. Which of them is nearest is then decided by the same arithmetic as among all.
+The descriptor box is divided into small tiles. For each tile the centroids that can be nearest to one of its points are
+listed once, on the host. The nearest of these candidates is found with the same arithmetic as among all centroids.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ import numpy as np
 
 from jedax.types import Array, Bool, Float, Int
 
-# Eight tiles per centroid leave 2 to 3 candidates on average and about 8 at most in two dimensions.
+# Eight tiles per centroid give 2 to 3 candidates on average, and about 8 at most, in two dimensions.
 _TILES_PER_CENTROID = 8
-# Beyond three dimensions a tile touches too many cells; below this number of centroids looking at all is as fast.
+# Above three dimensions a tile touches too many cells; for fewer centroids, comparing with all is as fast.
 _MOST_DIMENSIONS = 3
 _FEWEST_CENTROIDS = 32
-# Tiles are taken this much too large, against the rounding of float32 when a point looks for its own.
+# Tiles are enlarged by this share, because of the rounding of float32 when the tile of a point is computed.
 _MARGIN = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Which centroids can be nearest to a point, by where it lies.
+    """The centroids that can be nearest to a point, by tile.
 
     Attributes:
         shape: Tiles along each dimension of the box.
-        candidates: `(tiles, slots)`, indices of centroids, ascending in a row; the last one repeated where a tile has
-            fewer.
+        candidates: `(tiles, slots)`, indices of centroids, ascending in each row and padded with the last one.
     """
 
     shape: tuple[int, ...]
@@ -40,7 +39,7 @@ class Tiles:
 def make_tiles(
     centroids: Float[np.ndarray, "cells d"], lows: Float[np.ndarray, " d"], highs: Float[np.ndarray, " d"]
 ) -> Tiles | None:
-    """List the candidates of every tile of a box; None where looking at all centroids is no slower, or safer."""
+    """Return the tiles of a box; None if comparing with all centroids is as fast, or float32 is too coarse."""
     from scipy.spatial import KDTree
 
     num_cells, dimensions = centroids.shape
@@ -51,14 +50,14 @@ def make_tiles(
     edge = (np.prod(widths) / most) ** (1 / dimensions)
     shape = np.clip(np.ceil(widths / edge), 1, most).astype(int)
     size = widths / shape
-    # Far from the origin float32 could not tell the tiles apart.
+    # Far from the origin float32 cannot distinguish the tiles.
     if np.any(np.maximum(abs(lows), abs(highs)) * np.finfo(np.float32).eps > _MARGIN / 10 * size):
         return None
     axes = [low + (np.arange(n) + 0.5) * step for low, n, step in zip(lows, shape, size, strict=True)]
     middles = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimensions)
     tree = KDTree(centroids)
-    # A point is at most half a diagonal from the middle of its tile. So what is nearest to it is at most a whole one
-    # farther from the middle than what is nearest to the middle.
+    # A point is at most half a diagonal away from the middle of its tile. So its nearest centroid is at most a whole
+    # diagonal farther from the middle than the centroid nearest to the middle.
     reach = tree.query(middles)[0] + (1 + _MARGIN) * np.linalg.norm(size)
     found = tree.query_ball_point(middles, reach, return_sorted=True)
     slots = max(map(len, found))
@@ -69,7 +68,7 @@ def make_tiles(
 
 
 def nearest_of_all(centroids: Float[np.ndarray, "cells d"], points: Float[Array, "*batch d"]) -> Int[Array, "*batch"]:
-    """Return the index of the centroid nearest to each point, the lowest of several equally near."""
+    """Return the index of the nearest centroid of each point, the lowest of several equally near ones."""
     squared = sum((points[..., i, None] - jnp.asarray(axis)) ** 2 for i, axis in enumerate(centroids.T))
     return jnp.argmin(jnp.asarray(squared), axis=-1).astype(jnp.int32)
 
@@ -81,14 +80,14 @@ def nearest_of_tile(
     unit: Float[Array, "*batch d"],
     outside: Bool[Array, "*batch"],
 ) -> Int[Array, "*batch"]:
-    """Return what `nearest_of_all` does.
+    """Return the index of the nearest centroid of each point, as `nearest_of_all` does.
 
     Args:
         centroids: `(cells, d)`.
-        tiles: Made of them.
-        points: Where to search.
-        unit: The points scaled so that the box is 0 to 1.
-        outside: Whether a point lies outside the box: all centroids are looked at, if there is such a point.
+        tiles: The tiles made from these centroids.
+        points: The points.
+        unit: The points scaled to the unit box.
+        outside: Whether a point is outside the box; if any is, all points outside are compared with all centroids.
     """
     place = jnp.clip((unit * jnp.array(tiles.shape)).astype(jnp.int32), 0, jnp.array(tiles.shape) - 1)
     tile = place[..., 0]
@@ -103,7 +102,7 @@ def nearest_of_tile(
         )
         nearest = jnp.where(squared < least, index, nearest)
         least = jnp.minimum(squared, least)
-    # A loop of no or one turn, for under vmap a cond would always do both.
+    # A loop of at most one turn, because a cond under vmap computes both branches.
     return jax.lax.while_loop(
         lambda state: state[0],
         lambda state: (jnp.bool_(False), jnp.where(outside, nearest_of_all(centroids, points), state[1])),

@@ -1,8 +1,7 @@
-"""The best solution of every cell, and how often each was tried (paper, section 3.1; as in MAP-Elites).
+"""The repertoire: the best solution and the number of evaluations of each cell (paper, section 3.1; MAP-Elites).
 
 References:
-    [1] J.-B. Mouret, J. Clune. Illuminating search spaces by mapping elites. arXiv:1504.04909, 2015.
-    [2] M. Fontaine, S. Nikolaidis. Covariance Matrix Adaptation MAP-Annealing. GECCO 2023, arXiv:2205.10752.
+    J.-B. Mouret, J. Clune. Illuminating search spaces by mapping elites. arXiv:1504.04909, 2015.
 """
 
 from __future__ import annotations
@@ -13,95 +12,33 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 
-from jedax.errors import fail
 from jedax.native import choose
 from jedax.native import repertoire as native
+from jedax.repertoire.acceptance import HARD, Acceptance
 from jedax.repertoire.cells import Cells
 from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
-
-
-@dataclass(frozen=True)
-class Acceptance:
-    """The rule by which a cell accepts solutions: those whose fitness is above its threshold.
-
-    A hard repertoire keeps the best solution of each cell: the threshold is its fitness. In a soft one ([2]) the
-    threshold moves from `start` towards the accepted fitness, so a solution may be replaced by a worse one. Another
-    rule is a subclass that overrides `move`, a frozen dataclass.
-
-    Attributes:
-        learning_rate: Share by which a threshold moves, 0 (not at all) to 1.
-        start: Threshold of empty cells; -inf makes the repertoire hard.
-
-    Raises:
-        JedaxError: A learning rate out of its range, or below 1 without a finite start.
-    """
-
-    learning_rate: float = 1.0
-    start: float = -math.inf
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.learning_rate <= 1:
-            raise fail(
-                "learning_rate", expected="a number from 0 to 1", received=self.learning_rate, remedy="change it"
-            )
-        if not (math.isfinite(self.start) or (self.start == -math.inf and self.learning_rate == 1)):
-            raise fail(
-                "start",
-                expected="a finite threshold of empty cells where the learning rate is below 1",
-                received=self.start,
-                remedy="give a lower bound of the fitness",
-            )
-
-    @property
-    def is_hard(self) -> bool:
-        """Whether the threshold of a cell is the fitness of its solution."""
-        return self.start == -math.inf and type(self).move is Acceptance.move
-
-    def move(
-        self,
-        thresholds: Float[Array, " cells"],
-        number: Float[Array, " cells"],
-        total: Float[Array, " cells"],
-        best: Float[Array, " cells"],
-    ) -> Float[Array, " cells"]:
-        """Return the thresholds after a batch; only those of cells with `number` > 0 are used ([2], section 5).
-
-        k accepted solutions move a threshold t to (1 - lr)^k t + (1 - (1 - lr)^k) times their mean fitness.
-
-        Args:
-            thresholds: Before the batch.
-            number: Accepted solutions of each cell.
-            total: Sum of their fitness.
-            best: Their highest fitness; -inf where there are none.
-        """
-        kept = (1 - self.learning_rate) ** number
-        return kept * thresholds + (1 - kept) * total / jnp.maximum(number, 1)
-
-
-HARD = Acceptance()
-"""A cell keeps the best that landed in it."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Repertoire:
-    """What each cell holds, and the best solution ever seen.
+    """The solutions of all cells, and the best solution of the search.
 
-    Empty cells have fitness -inf and count 0; their genotype and descriptor are zeros without meaning.
+    Empty cells have fitness -inf and count 0; their genotype and descriptor are meaningless zeros.
 
     Attributes:
-        genotypes: `(cells, params)`, the best solution of each cell, rounded where they are kept in bfloat16.
-        fitness: `(cells,)`, its fitness.
-        thresholds: `(cells,)`, what fitness must be above to be taken; in a hard repertoire equal to `fitness`.
-        descriptors: `(cells, d)`, its own descriptor, not the cell's centre.
-        counts: `(cells,)`, evaluations that landed in the cell, rejected ones included: the paper's budget n_i. All
-            samples of a solution land where their mean or median lies (see `jedax.sampling`).
-        improved_at: `(cells,)`, the run's evaluations when the cell last took a solution; -1: never.
+        genotypes: `(cells, params)`, the stored solutions, rounded if stored in bfloat16.
+        fitness: `(cells,)`, their fitness.
+        thresholds: `(cells,)`, a cell accepts a fitness above its threshold; equal to `fitness` in a hard repertoire.
+        descriptors: `(cells, d)`, the descriptors of the stored solutions, not the centroids.
+        counts: `(cells,)`, evaluations in the cell, rejected solutions included: the paper's budget n_i. All samples of
+            a solution count in the cell of their mean or median descriptor (see `jedax.sampling`).
+        improved_at: `(cells,)`, evaluations of the run when the cell last stored a solution; -1: never.
         best_genotype: `(params,)`, the best solution ever evaluated.
-        best_fitness: Its fitness; -inf before there is one.
+        best_fitness: Its fitness; -inf before the first valid evaluation.
         best_descriptor: `(d,)`, its descriptor.
-        num_failed: Evaluations of solutions whose fitness or descriptor was not finite; they are never stored.
-        num_outside: Evaluations whose descriptor lay outside the bounds; they go to the nearest cell.
+        num_failed: Evaluations whose fitness or descriptor was not finite; these solutions are never stored.
+        num_outside: Evaluations with a descriptor outside the bounds, which is assigned to the nearest cell.
     """
 
     genotypes: Float[Array, "cells params"]
@@ -124,9 +61,13 @@ class Repertoire:
         acceptance: Acceptance = HARD,
         dtype: str | None = None,
     ) -> Repertoire:
-        """Return a repertoire without solutions; `genotype` stands in for a best one until there is one.
+        """Return a repertoire without solutions.
 
-        `dtype` is that of the cells' genotypes, such as "bfloat16"; None: that of `genotype`.
+        Args:
+            cells: The cells.
+            genotype: Placeholder for the best solution.
+            acceptance: The rule by which a cell accepts solutions.
+            dtype: Type of the stored genotypes, such as "bfloat16"; None: that of `genotype`.
         """
         num_cells, num_descriptors = cells.centroids.shape
         return cls(
@@ -157,20 +98,20 @@ class Repertoire:
         acceptance: Acceptance = HARD,
         samples: int = 1,
     ) -> tuple[Repertoire, Insertion]:
-        """Add a batch: a cell takes the best of those that landed in it with a fitness above its threshold.
+        """Add a batch: a cell stores the best of its new solutions with a fitness above its threshold.
 
-        The solution that is there wins ties, then the lowest index in the batch.
+        Ties are won by the stored solution, then by the lowest index in the batch.
 
         Args:
-            cells: How the descriptor space is cut.
+            cells: The cells.
             genotypes: The batch.
-            evaluation: Its fitness and descriptors; failed members are counted and left out.
+            evaluation: Fitness and descriptors of the batch; failed members are counted and not stored.
             when: Evaluations of the run so far, this batch included.
-            acceptance: The same as for `empty`.
-            samples: Evaluations that each member's fitness and descriptor summarise; counters count them all.
+            acceptance: The rule by which a cell accepts solutions, the same as for `empty`.
+            samples: Evaluations per member, all of which are counted.
 
         Returns:
-            The new repertoire, and what became of the batch.
+            The new repertoire, and the outcome for each member of the batch.
         """
         added, insertion = self._add_once(cells, genotypes, evaluation, when, acceptance)
         if samples == 1:
@@ -213,23 +154,23 @@ class Repertoire:
         when: Int[Array, ""],
         acceptance: Acceptance = HARD,
     ) -> tuple[Repertoire, Insertion]:
-        """Do what `add` does with one sample, the same bits, on every platform and without native code."""
+        """Add a batch as `add` does with one sample, with the same bits, on any platform and without native code."""
         num_cells = cells.num_cells
         valid = evaluation.valid
         fitness = jnp.where(valid, evaluation.fitness, -jnp.inf)
-        # Members without a valid result go to a cell past the end, which every update below drops.
+        # Failed members go to a cell past the end, which all updates below drop.
         cell = jnp.where(valid, cells.assign(evaluation.descriptor), num_cells)
         accepted = valid & (fitness > self.thresholds[cell])
-        insertion = self._judge(cell, fitness, accepted, acceptance)
+        insertion = self._insertion(cell, fitness, accepted, acceptance)
         place = jnp.where(insertion.stored, cell, num_cells)
-        # The first of the best; XLA's argmax on a CPU takes several times as long as a maximum and a minimum.
+        # Index of the first best member; XLA's argmax on a CPU is several times slower than a maximum and a minimum.
         best = jnp.where(fitness == fitness.max(), jnp.arange(fitness.shape[0]), fitness.shape[0]).min()
         is_best = fitness[best] > self.best_fitness
         new = replace(
             self,
             genotypes=_put(self.genotypes, place, genotypes.astype(self.genotypes.dtype)),
             fitness=self.fitness.at[place].set(fitness, mode="drop"),
-            thresholds=self._moved(cell, fitness, accepted, place, acceptance),
+            thresholds=self._new_thresholds(cell, fitness, accepted, place, acceptance),
             descriptors=self.descriptors.at[place].set(evaluation.descriptor, mode="drop"),
             counts=self.counts.at[cell].add(1, mode="drop"),
             improved_at=self.improved_at.at[place].set(when, mode="drop"),
@@ -241,7 +182,7 @@ class Repertoire:
         )
         return new, insertion
 
-    def _judge(
+    def _insertion(
         self,
         cell: Int[Array, " batch"],
         fitness: Float[Array, " batch"],
@@ -261,7 +202,7 @@ class Repertoire:
             improvement=fitness - base,
         )
 
-    def _moved(
+    def _new_thresholds(
         self,
         cell: Int[Array, " batch"],
         fitness: Float[Array, " batch"],
@@ -279,32 +220,32 @@ class Repertoire:
         return jnp.where(number > 0, acceptance.move(self.thresholds, number, total, best), self.thresholds)
 
     def sample(self, key: PRNGKeyArray, number: int) -> Float[Array, "number params"]:
-        """Draw genotypes from the filled cells, each alike, with replacement; of an empty repertoire its stand-in."""
+        """Draw stored genotypes uniformly with replacement; an empty repertoire gives its placeholder."""
         num_filled = self.filled.sum()
         which = jax.random.randint(key, (number,), 0, jnp.maximum(num_filled, 1))
         index = jnp.searchsorted(jnp.cumsum(self.filled), which + 1)
         return jnp.where(num_filled > 0, self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
 
     def nearest(self, descriptor: Float[Array, " descriptor"]) -> Float[Array, " params"]:
-        """Return the genotype whose stored descriptor is nearest; of an empty repertoire its stand-in."""
+        """Return the genotype with the nearest stored descriptor; an empty repertoire gives its placeholder."""
         squared = ((self.descriptors - descriptor) ** 2).sum(axis=-1)
-        squared = jnp.minimum(squared, jnp.finfo(squared.dtype).max)  # the square of a far one overflows
+        squared = jnp.minimum(squared, jnp.finfo(squared.dtype).max)  # squares can overflow
         index = jnp.argmin(jnp.where(self.filled, squared, jnp.inf))
         return jnp.where(self.filled.any(), self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
 
     def coverage(self) -> Float[Array, ""]:
-        """Return the share of cells that hold a solution, 0 to 1."""
+        """Return the share of filled cells, 0 to 1."""
         return self.filled.mean()
 
     def qd_score(self, offset: float) -> Float[Array, ""]:
-        """Return the sum over filled cells of fitness above `offset`."""
+        """Return the sum over filled cells of fitness minus `offset`."""
         return jnp.where(self.filled, self.fitness - offset, 0).sum()
 
 
 def _put(rows: Float[Array, "cells params"], place: Int[Array, " batch"], new: Array) -> Float[Array, "cells params"]:
-    """Put new rows in their places; what has a place past the end is dropped."""
+    """Return `rows` with new rows at their places; a place past the end is dropped."""
     if rows.dtype != jnp.bfloat16:
         return rows.at[place].set(new, mode="drop")
-    # As integers: for numbers of this type XLA on a CPU would convert all rows to float32 and back.
+    # As integers, because XLA on a CPU would convert all bfloat16 rows to float32 and back.
     rows, new = (jax.lax.bitcast_convert_type(part, jnp.uint16) for part in (rows, new))
     return jax.lax.bitcast_convert_type(rows.at[place].set(new, mode="drop"), jnp.bfloat16)

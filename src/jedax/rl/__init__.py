@@ -1,4 +1,4 @@
-"""Reinforcement learning: what policy gradients need, in pure JAX."""
+"""Reinforcement learning for policy gradients, in pure JAX."""
 
 from jedax.rl.networks import TwinCritic
 from jedax.rl.replay import ReplayBuffer

@@ -1,6 +1,6 @@
-"""A replay buffer: the latest steps that were seen, whoever made them.
+"""A replay buffer of the latest steps of all episodes.
 
-flashbax 0.1 adds batches whole, so it cannot leave out steps that do not count; and it needs flax and tensorstore.
+flashbax 0.1 is no replacement: it cannot leave out single steps of a batch, and it needs flax and tensorstore.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jedax.types import Array, Float, Int, PRNGKeyArray, Transitions
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ReplayBuffer:
-    """A ring of steps: once it is full, each new step replaces the oldest.
+    """A ring buffer: when it is full, each new step replaces the oldest.
 
     Attributes:
-        rows: `(capacity, width)`, a step per row: observation, next observation, action, reward, terminal (0, 1).
-        position: The row that the next step goes to.
-        count: Rows that hold a step.
+        rows: `(capacity, width)`, one step per row: observation, next observation, action, reward, terminal (0 or 1).
+        position: Row of the next step.
+        count: Number of stored steps.
         action_size: Numbers in one action.
     """
 
@@ -32,19 +32,19 @@ class ReplayBuffer:
 
     @classmethod
     def empty(cls, capacity: int, observation_size: int, action_size: int) -> ReplayBuffer:
-        """Return a buffer that holds nothing, with room for `capacity` steps."""
+        """Return an empty buffer for `capacity` steps."""
         width = 2 * observation_size + action_size + 2
         return cls(jnp.zeros((capacity, width)), jnp.int32(0), jnp.int32(0), action_size)
 
     @property
     def capacity(self) -> int:
-        """Most steps it can hold."""
+        """Largest number of stored steps."""
         return self.rows.shape[0]
 
     def add(self, transitions: Transitions) -> ReplayBuffer:
-        """Add all valid steps, in the order of the batch; of more than it can hold, the last.
+        """Return the buffer with all valid steps added in the order of the batch, or the last ones if they do not fit.
 
-        A step with a number that is not finite counts as not valid.
+        A step with a number that is not finite is not added.
         """
         columns = (
             transitions.observations,
@@ -58,7 +58,7 @@ class ReplayBuffer:
         rank = jnp.cumsum(valid) - 1
         number = rank[-1] + 1
         kept = valid & (rank >= number - self.capacity)
-        # What is left out goes to a row past the end, which the update drops.
+        # Steps that are not kept go to a row past the end, which the update drops.
         place = jnp.where(kept, (self.position + rank) % self.capacity, self.capacity)
         return replace(
             self,
@@ -68,7 +68,7 @@ class ReplayBuffer:
         )
 
     def sample(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Transitions:
-        """Draw steps, each held one alike, with replacement; of an empty buffer zeros without meaning."""
+        """Draw stored steps uniformly with replacement; an empty buffer gives meaningless zeros that are not valid."""
         index = jax.random.randint(key, shape, 0, jnp.maximum(self.count, 1))
         size = (self.rows.shape[1] - self.action_size - 2) // 2
         ends = (size, 2 * size, 2 * size + self.action_size, 2 * size + self.action_size + 1)

@@ -1,4 +1,4 @@
-"""TD3, twin delayed deep deterministic policy gradients: what a critic learns from steps, and what it teaches.
+"""TD3, twin delayed deep deterministic policy gradients: a critic, a greedy actor, and the variation by gradients.
 
 References:
     [1] S. Fujimoto, H. van Hoof, D. Meger. Addressing Function Approximation Error in Actor-Critic Methods.
@@ -21,28 +21,28 @@ from jedax.types import Array, Float, PRNGKeyArray, Transitions
 
 
 class Policy(Protocol):
-    """What makes a policy of a genotype, such as a task; hashable."""
+    """The policy network of a genotype, such as a task has; hashable."""
 
     def actions(
         self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
     ) -> Float[Array, "batch action"]:
-        """Return what ONE policy does, each number in [-1, 1], for many observations; differentiable."""
+        """Return the actions of ONE policy for many observations, each number in [-1, 1]; differentiable."""
         ...
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TD3State:
-    """Critic and greedy actor between two updates.
+    """State of the learner between two updates.
 
     Attributes:
         critic: `(2, critic params)`, see `TwinCritic`.
         actor: `(params,)`, the greedy actor, a genotype.
-        target_critic: What follows the critic slowly.
-        target_actor: What follows the actor slowly.
-        critic_optimizer: Adam's moments.
-        actor_optimizer: The same, of the actor.
-        loss: The critic's last loss.
+        target_critic: The target network of the critic.
+        target_actor: The target network of the actor.
+        critic_optimizer: Adam's moments for the critic.
+        actor_optimizer: Adam's moments for the actor.
+        loss: Last loss of the critic.
     """
 
     critic: Float[Array, "2 critic"]
@@ -56,19 +56,19 @@ class TD3State:
 
 @dataclass(frozen=True)
 class TD3:
-    """The learner as pure functions of a `TD3State`; defaults are those of [1], with the batch of [2].
+    """TD3 as pure functions of a `TD3State`; the defaults are those of [1], with the batch of [2].
 
     Attributes:
-        policy: What makes a policy of a genotype.
-        critic: The networks.
-        discount: Worth of a reward one step later, 0 to 1.
-        soft_update: Share of the way that the targets go after each update of the actor (tau).
-        critic_rate: Adam's learning rate for the critic.
-        actor_rate: Adam's learning rate for the greedy actor.
-        target_noise: Standard deviation of the noise on the target actor's actions.
-        target_noise_clip: What that noise is clipped to.
-        policy_delay: Updates of the critic for one of actor and targets.
-        batch: Steps in one minibatch.
+        policy: The policy network.
+        critic: The critic networks.
+        discount: Discount factor gamma, 0 to 1.
+        soft_update: Rate tau of the soft updates of the target networks, 0 to 1.
+        critic_rate: Learning rate of the critic.
+        actor_rate: Learning rate of the greedy actor.
+        target_noise: Standard deviation of the noise added to the actions of the target actor.
+        target_noise_clip: Largest absolute value of this noise.
+        policy_delay: Number of critic updates per update of the actor and the target networks.
+        batch: Number of steps in a minibatch.
     """
 
     policy: Policy
@@ -83,7 +83,7 @@ class TD3:
     batch: int = 256
 
     def init(self, key: PRNGKeyArray, actor: Float[Array, " params"]) -> TD3State:
-        """Return a learner with a random critic and the given greedy actor."""
+        """Return the initial state, with a random critic and the given greedy actor."""
         critic = self.critic.init(key)
         return TD3State(
             critic=critic,
@@ -96,9 +96,9 @@ class TD3:
         )
 
     def train(self, key: PRNGKeyArray, state: TD3State, buffer: ReplayBuffer, steps: int) -> TD3State:
-        """Return the learner after `steps` updates of the critic, a multiple of `policy_delay`.
+        """Return the state after `steps` updates of the critic, a multiple of `policy_delay`.
 
-        Minibatches and noise of all updates are drawn at once. An empty buffer teaches nothing.
+        The minibatches and the noise of all updates are drawn at once. With an empty buffer the state is unchanged.
         """
         batch_key, noise_key = jax.random.split(key)
         shape = (steps // self.policy_delay, self.policy_delay, self.batch)
@@ -109,14 +109,14 @@ class TD3:
         return jax.tree.map(lambda new, old: jnp.where(buffer.count > 0, new, old), learnt, state)
 
     def update(self, state: TD3State, batches: Transitions, noise: Float[Array, "delay batch action"]) -> TD3State:
-        """Return the learner after one update of the critic per minibatch, then one of actor and targets ([1], Alg. 1).
+        """Update the critic once per minibatch, then the actor and the target networks ([1], Algorithm 1).
 
         Args:
-            state: The learner before.
-            batches: `policy_delay` minibatches, shapes `(delay, batch, ...)`; the actor learns from the last.
-            noise: Smoothing of the target actor's actions.
+            state: The state before.
+            batches: `policy_delay` minibatches, shapes `(delay, batch, ...)`; the actor is updated with the last one.
+            noise: Noise added to the actions of the target actor.
         """
-        # The target networks stand still until the end of this update.
+        # The target networks change only at the end of this update.
         target_values = self.target_values(state, batches, noise)
         critic, critic_optimizer, loss = state.critic, state.critic_optimizer, state.loss
         for number in range(self.policy_delay):
@@ -138,7 +138,7 @@ class TD3:
     def target_values(
         self, state: TD3State, batches: Transitions, noise: Float[Array, "*batch action"]
     ) -> Float[Array, "*batch"]:
-        """Return what Q should be: the reward and the lower of the two target values of the next step ([1], Eq. 14)."""
+        """Return the targets of Q: reward plus discounted lower value of the two target critics ([1], Eq. 14)."""
         following = batches.next_observations.reshape(-1, self.critic.observation_size)
         actions = self.policy.actions(state.target_actor, following) + noise.reshape(-1, self.critic.action_size)
         values = self.critic.values(state.target_critic, following, jnp.clip(actions, -1, 1)).min(axis=0)
@@ -147,7 +147,7 @@ class TD3:
     def critic_loss(
         self, critic: Float[Array, "2 critic"], batch: Transitions, target_values: Float[Array, " batch"]
     ) -> Float[Array, ""]:
-        """Return the mean squared errors of the two networks, added up."""
+        """Return the sum of the mean squared errors of the two networks."""
         values = self.critic.values(critic, batch.observations, batch.actions)
         return jnp.square(values - target_values).mean(axis=1).sum()
 
@@ -157,7 +157,7 @@ class TD3:
         critic: Float[Array, "2 critic"],
         observations: Float[Array, "batch observation"],
     ) -> Float[Array, ""]:
-        """Return minus the first network's mean value of what a policy does."""
+        """Return minus the mean value of a policy's actions, according to the first network."""
         return -self.critic.values(critic[:1], observations, self.policy.actions(actor, observations)).mean()
 
     def improve(
@@ -169,17 +169,17 @@ class TD3:
         steps: int,
         learning_rate: float,
     ) -> Float[Array, "batch params"]:
-        """Return parents led up the critic's first network: the policy gradient variation ([2], Alg. 3).
+        """Return the parents after gradient ascent on the critic's first network: PG variation ([2], Algorithm 3).
 
-        As in the authors' program, each step has a new minibatch, the same for all parents, and Adam starts fresh.
+        As in the authors' program, each step has a new minibatch, shared by all parents, and Adam starts anew.
 
         Args:
-            key: Drawn from for the minibatches.
-            state: The learner; only its critic matters.
-            buffer: Where the observations come from.
+            key: Random key of the minibatches.
+            state: State of the learner, of which only the critic is used.
+            buffer: Source of the observations.
             parents: Genotypes.
-            steps: Adam's steps.
-            learning_rate: Adam's.
+            steps: Number of steps of Adam.
+            learning_rate: Learning rate of Adam.
         """
         observations = buffer.sample(key, (steps, self.batch)).observations
         slopes = jax.vmap(jax.grad(self.actor_loss), in_axes=(0, None, None))
@@ -194,7 +194,7 @@ class TD3:
 def _descend(
     learning_rate: float, slope: Float[Array, "*shape"], point: Float[Array, "*shape"], moments: Any
 ) -> tuple[Float[Array, "*shape"], Any]:
-    """Return the point after one of Adam's steps downhill, and Adam's moments."""
+    """Return the point after one descent step of Adam, and the new moments."""
     step, moments = _adam(learning_rate).update(slope, moments)
     return point + jnp.asarray(step), moments
 

@@ -18,7 +18,7 @@ from jedax.imports import CUSTOM
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_named
 from jedax.search import engines, host
-from jedax.search.devices import own_copy
+from jedax.search.devices import describe, local_copy, summary
 from jedax.search.engines import Engine, LocalEngine
 from jedax.search.failures import ALL_FAILED
 from jedax.search.interrupts import Interrupted
@@ -26,7 +26,7 @@ from jedax.search.loop import Callback, Search
 from jedax.search.progress import Progress, Silent
 from jedax.search.tracking import About, Tracker, Tracking
 from jedax.search.tracking import make as make_tracking
-from jedax.store import files
+from jedax.store import environment, files
 from jedax.store import run as results
 from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
 from jedax.store.directory import RunDirectory
@@ -178,7 +178,7 @@ def start(
                 directory.write_start_genotypes(start_genotypes)
             directory.write_config(config)
             _write_environment(search)
-            directory.log(f"Started {config.method} on {config.task}{search.on_devices}.")
+            directory.log(f"Started {config.method} on {config.task}{summary(search.programs.mesh)}.")
         for hint in made.hints(search.generations):
             search.note(hint)
         return _carry_out(search, tracking, draw)
@@ -232,7 +232,7 @@ def resume(
     given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
     made = method_of(config, task, method, origin=_origin(directory, "method"))
     search = _search(config, made, task, given, directory, progress, callbacks, began, engine)
-    search.max_seconds, search.digest = max_seconds, stored_config.digest()
+    search.max_seconds, search.checkpoints.digest = max_seconds, stored_config.digest()
     try:
         if search.leads:
             directory.lock()
@@ -244,7 +244,7 @@ def resume(
                     remedy="give the command again to continue the run that is there now",
                 )
             _write_environment(search)
-            directory.log(f"Resumed{search.on_devices}.")
+            directory.log(f"Resumed{summary(search.programs.mesh)}.")
         return _carry_out(search, tracking, draw)
     finally:
         directory.release()
@@ -264,7 +264,7 @@ def _search(
     now = time.perf_counter()
     search = Search(config, method, task, given, directory, progress or Silent(), engine, callbacks,
                     began=now if began is None else began)  # fmt: skip
-    search.charge("import", now - search.began)
+    search.phase.add("import", now - search.began)
     return search
 
 
@@ -276,7 +276,7 @@ def _write_environment(search: Search) -> None:
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # a run that was killed early, or a damaged file
-        known = {**search.environment(), **here, **_code(search)}
+        known = {**environment.describe(), "devices_used": describe(search.programs.mesh), **here, **_code(search)}
     places = [known, *known.get("resumed_on", [])]
     if any(places[-1].get(name) != value for name, value in here.items()):
         known["resumed_on"] = [*places[1:], here]
@@ -337,7 +337,7 @@ def _finish(search: Search, draw: Draw | None) -> Run:
         with search.phase("gp"), one_blas_thread():
             search.state, prediction = search.programs.fit_model(search.state)
             mean, std = np.asarray(prediction.mean), np.sqrt(np.asarray(prediction.variance))
-    state = jax.device_get(own_copy(search.state, search.programs.mesh))
+    state = jax.device_get(local_copy(search.state, search.programs.mesh))
     directory = search.directory
     found = Run(
         config=search.config, task=search.task, cells=search.method.cells, repertoire=state.repertoire,
@@ -371,9 +371,8 @@ def _summarise(search: Search) -> dict[str, Any]:
 
     goal = search.task.goal_fitness
     reached = None if goal is None else [row["max_fitness"] >= goal for row in rows]
-    worked = sum(search.phases.get(name, 0) for name in ("simulate+es", "gp", "io"))
-    wall = search.seconds
-    phases = {**search.phases, "other": max(0.0, wall - sum(search.phases.values()))}
+    wall, spent = search.seconds, search.phase.seconds
+    phases = {**spent, "other": max(0.0, wall - sum(spent.values()))}
     return {
         "task": search.config.task,
         "method": search.config.method,
@@ -390,7 +389,7 @@ def _summarise(search: Search) -> dict[str, Any]:
         "failures": {kind: per_replica(f"failed_{kind}") for kind in search.programs.failure_kinds},
         "num_outside": per_replica("num_outside"),
         "wall_seconds": round(wall, 3),
-        "evaluations_per_second": round(search.evaluations * search.config.run.replicas / worked, 1),
+        "evaluations_per_second": round(search.evaluations * search.config.run.replicas / search.phase.working, 1),
         "phase_seconds": {name: round(seconds, 3) for name, seconds in phases.items()},
     }
 

@@ -1,12 +1,12 @@
-"""Over which devices a run is spread: its replicas first, then the population of each.
+"""Distribution of a run over devices: first its replicas, then the population of each replica.
 
-The devices form a grid with the axes `replicas` and `population`. Each device holds its own replicas and searches for
-them as if it were alone; devices along `population` hold the same replicas, evaluate a part of each generation apiece
-and tell each other what came of it. All else of a generation, cheap beside a simulation, each of them does for itself:
-so the only thing that travels is evaluations.
+The devices form a mesh with the axes `replicas` and `population`. Devices at different places along `replicas` hold
+different replicas and exchange nothing. Devices along `population` hold the same replicas: each of them evaluates a
+part of every generation and receives the evaluations of the others. The rest of a generation is cheap compared with a
+simulation, and every device computes all of it, so that only evaluations are exchanged.
 
-Several processes (`jax.distributed`, one per host) all run the same program. Their devices share the population alone,
-so that each process has the whole state; the first of them decides what depends on clocks, and writes files.
+Several processes (`jax.distributed`, one per host) run the same program. Their devices share the population only, so
+that each process has the whole state. The first process makes all decisions that depend on clocks, and writes files.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ REPLICAS, POPULATION = "replicas", "population"
 
 
 def mesh_for(devices: int | Literal["all"], replicas: int) -> Mesh | None:
-    """Return the grid of devices for a run; None: one device, and programs that know nothing of others.
+    """Return the mesh of devices for a run; None for one device.
 
-    The replicas are cut into as many equal parts as divide both them and the devices; the rest of the devices shares
-    the population of each part. Devices of several processes share the population alone.
+    The size of the axis `replicas` is the greatest common divisor of the numbers of replicas and devices, or 1 with
+    several processes.
 
     Args:
-        devices: How many of JAX's devices; "all": every one.
-        replicas: Of the run.
+        devices: Number of devices; "all": all devices of JAX.
+        replicas: Number of replicas.
 
     Raises:
-        JedaxError: JAX has not as many devices, or several processes are to share some of theirs.
+        JedaxError: JAX has fewer devices, or several processes are to use some of their devices.
     """
     known = jax.devices()
     number = len(known) if devices == "all" else devices
@@ -66,30 +66,38 @@ def mesh_for(devices: int | Literal["all"], replicas: int) -> Mesh | None:
 
 
 def describe(mesh: Mesh | None) -> dict[str, int]:
-    """Return how many devices share the replicas, and how many the population of each."""
+    """Return the numbers of devices along the axes `replicas` and `population`."""
     return {REPLICAS: 1, POPULATION: 1} if mesh is None else dict(mesh.shape)
 
 
+def summary(mesh: Mesh | None) -> str:
+    """Return words for a log, such as " on 8 devices, 4 for replicas by 2 for the population"; empty for one device."""
+    if mesh is None:
+        return ""
+    replicas, population = mesh.shape[REPLICAS], mesh.shape[POPULATION]
+    return f" on {mesh.size} devices, {replicas} for replicas by {population} for the population"
+
+
 def leads(mesh: Mesh | None) -> bool:
-    """Return whether this process decides and writes: it alone searches here, or it is the first of those that do."""
+    """Return whether this process decides and writes: it searches alone, or it is the first of several processes."""
     return not _several_processes(mesh) or jax.process_index() == 0
 
 
-def as_leader_says(mesh: Mesh | None, number: int) -> int:
-    """Return what the process that leads passes here; all of them must ask."""
+def from_leader(mesh: Mesh | None, number: int) -> int:
+    """Return the number that the first process passes; all processes must call this function."""
     if not _several_processes(mesh):
         return number
     return int(multihost_utils.broadcast_one_to_all(np.int32(number)))
 
 
 def wait_for_all(mesh: Mesh | None, what: str) -> None:
-    """Return once all processes have got here."""
+    """Return when all processes have called this function."""
     if _several_processes(mesh):
         multihost_utils.sync_global_devices(what)
 
 
-def own_copy(tree: Any, mesh: Mesh | None) -> Any:
-    """Return a state as arrays that are this process's own: any work may be done on them, by this process alone."""
+def local_copy(tree: Any, mesh: Mesh | None) -> Any:
+    """Return a state as arrays of this process, which it can use without the other processes."""
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), tree) if _several_processes(mesh) else tree
 
 
@@ -97,20 +105,20 @@ def spread(function: Callable, mesh: Mesh | None, num_args: int, shared: tuple[i
     """Return `function` such that each device calls it with its own replicas.
 
     Args:
-        function: Arguments and results are trees of arrays with a leading replica axis.
-        mesh: The grid of devices; None: `function` is returned as it is.
-        num_args: How many arguments it takes.
-        shared: Places of the arguments that have no replica axis, but are the same for all.
+        function: A function of pytrees of arrays with a leading replica axis, which returns such a pytree.
+        mesh: The mesh of devices; None: `function` is returned unchanged.
+        num_args: Number of arguments.
+        shared: Positions of the arguments without a replica axis.
     """
     if mesh is None:
         return function
     specs = _specs(num_args, shared)
-    # What is the same along the population is so by construction; JAX cannot tell from calls into native code.
+    # JAX cannot check that results are equal along the population, because of calls of native code.
     return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=P(REPLICAS), check_vma=False)
 
 
 def place(args: tuple, mesh: Mesh | None, shared: tuple[int, ...] = ()) -> tuple:
-    """Return the arguments of a function that was spread, on the devices where it wants them."""
+    """Return the arguments of a function from `spread`, placed on the devices that use them."""
     if mesh is None:
         return args
     shardings = [NamedSharding(mesh, spec) for spec in _specs(len(args), shared)]
@@ -126,18 +134,15 @@ def evaluate_in_shares(
     key: PRNGKeyArray,
     genotypes: Float[Array, "batch params"],
 ) -> Evaluation:
-    """Evaluate a batch that is the same on all devices along the population, each of them an equal share.
+    """Return the evaluation of a whole batch, of which each device along the population evaluates an equal share.
 
-    Where they do not divide the batch, the last ones evaluate its last member again, to no effect.
+    If the number of devices does not divide the batch, the last member is evaluated several times.
 
     Args:
-        evaluate: Takes keys, one per member, and genotypes.
-        num_shares: Devices along the population.
-        key: Split for the members as `Task.evaluate_batch` does.
-        genotypes: The whole batch.
-
-    Returns:
-        The evaluation of the whole batch, on every device.
+        evaluate: A function of keys, one per member, and genotypes.
+        num_shares: Number of devices along the population.
+        key: Split into keys of the members as in `Task.evaluate_batch`.
+        genotypes: The whole batch, the same on all of these devices.
     """
     batch = genotypes.shape[0]
     size = -(-batch // num_shares)
@@ -151,12 +156,12 @@ def _several_processes(mesh: Mesh | None) -> bool:
 
 
 def _placed(leaf: Any, sharding: NamedSharding) -> Array:
-    """Return an array, in a program of several processes one that all of them have, on the devices of a sharding."""
+    """Return an array, which all processes have, on the devices of a sharding."""
     if sharding.is_fully_addressable:
         return jax.device_put(leaf, sharding)
     if getattr(leaf, "sharding", None) == sharding:
         return leaf
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):  # JAX sends these nowhere but to devices of the process
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):  # JAX places typed keys on devices of its own process only
         words = jax.device_put(jax.random.key_data(leaf), sharding)
         return jax.random.wrap_key_data(words, impl=jax.random.key_impl(leaf))
     return jax.device_put(leaf, sharding)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.arrays import numbers
+from jedax.arrays import as_float32
 from jedax.errors import JedaxError, fail
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
@@ -32,7 +32,7 @@ from jedax.types import Evaluation
 
 _KIND = "jedax optimizer "
 _FORMAT = f"{_KIND}2"
-_REMEDIES = ("give one entry per genotype of the batch", "give one entry per genotype of the batch, in its order")
+_REMEDY = "give one entry per genotype, in the order of the batch"
 
 
 @dataclass(frozen=True)
@@ -210,8 +210,8 @@ class Optimizer:
             raise fail("tell", expected="a batch from ask() first", received="none", remedy="call ask(), then tell()")
         samples = self._method.samples
         shape = (len(self._pending),) if samples == 1 else (len(self._pending), samples)
-        fitness = numbers("fitness", fitness, shape, *_REMEDIES)
-        descriptors = numbers("descriptors", descriptors, (*shape, self._task.num_descriptors), *_REMEDIES)
+        fitness = as_float32("fitness", fitness, shape, _REMEDY)
+        descriptors = as_float32("descriptors", descriptors, (*shape, self._task.num_descriptors), _REMEDY)
         evaluation = Evaluation(jnp.asarray(-fitness if self.minimise else fitness), jnp.asarray(descriptors))
         if samples > 1:
             evaluation = self._programs.aggregate(jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), evaluation))

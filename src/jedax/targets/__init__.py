@@ -1,4 +1,4 @@
-"""Choosing target cells from what a model predicts for all of them."""
+"""The choice of target cells, from a model's prediction for all cells or uniformly."""
 
 from jedax.targets.pareto import choose_pareto, pareto_rank
 from jedax.targets.ucb import choose_bucb, choose_ucb

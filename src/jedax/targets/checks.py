@@ -1,14 +1,10 @@
-"""The one check that all choices of targets share."""
+"""A check that all choices of targets share."""
 
 from jedax.errors import fail
 
 
 def check_num_targets(num_targets: int, num_cells: int) -> None:
-    """Check that so many distinct cells can be chosen.
-
-    Raises:
-        JedaxError: They cannot.
-    """
+    """Raise a `JedaxError` unless `num_targets` is from 1 to `num_cells`."""
     if not 1 <= num_targets <= num_cells:
         raise fail(
             "num_targets",

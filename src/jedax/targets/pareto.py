@@ -1,8 +1,8 @@
-"""Targets from the Pareto fronts of predicted mean and variance: the paper's choice.
+"""Targets from the Pareto fronts of predicted mean and variance, as in the paper.
 
 References:
     The paper, section "Target selection". Kung, Luccio & Preparata 1975, "On finding the maxima of a set of
-    vectors": two objectives take one sort and one running maximum.
+    vectors": with two objectives a front takes one sort and one running maximum.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 def pareto_rank(
     mean: Float[Array, " cells"], variance: Float[Array, " cells"], num_needed: int
 ) -> Int[Array, " cells"]:
-    """Number the Pareto fronts that maximise mean and variance, until enough cells are on one.
+    """Return the Pareto rank of each cell, maximising mean and variance; 0 is the non-dominated front.
 
-    A cell is dominated if another is at least as good in both and better in one; equal cells do not dominate
-    each other. Front 0 is dominated by nobody, front `r + 1` by nobody once fronts 0 to `r` are taken away.
+    A cell is dominated if another is at least as good in both objectives and better in one; equal cells do not dominate
+    each other. Rank `r + 1` is the non-dominated front after removing ranks 0 to `r`.
 
     Args:
-        mean: `(cells,)`. A cell whose mean or variance is NaN comes after all others.
+        mean: `(cells,)`. A cell whose mean or variance is NaN ranks after all others.
         variance: `(cells,)`.
-        num_needed: Fronts are numbered until they hold this many cells, from 0 to `cells`.
+        num_needed: Ranks are computed until this many cells have one, 0 to `cells`.
 
     Returns:
-        `(cells,)`, the number of the front, or `cells` where it was not needed. Costs one sort, and a running
-        maximum for each front.
+        `(cells,)`, the rank, or `cells` for ranks that are not computed.
     """
     num_cells = mean.shape[0]
     failed = jnp.isnan(mean) | jnp.isnan(variance)
@@ -38,7 +37,7 @@ def pareto_rank(
     mean, variance = (jnp.where(failed, lowest, jnp.maximum(v, lowest)) for v in (mean, variance))
     order = jnp.argsort(-mean)
     falling, variance = -mean[order], variance[order]
-    # Cells of equal mean are one block of the order: where it begins, and where it ends.
+    # First and last position of each block of cells with equal mean.
     begin = jnp.searchsorted(falling, falling, side="left")
     end = jnp.searchsorted(falling, falling, side="right") - 1
 
@@ -61,18 +60,13 @@ def pareto_rank(
 def choose_pareto(
     key: PRNGKeyArray, mean: Float[Array, " cells"], variance: Float[Array, " cells"], num_targets: int
 ) -> Int[Array, " num_targets"]:
-    """Draw cells uniformly without replacement from the first Pareto front.
-
-    A front smaller than what is still wanted is taken whole, and the draw goes on with the next.
+    """Return distinct indices of the `num_targets` cells of lowest Pareto rank, in order of rank; ties are random.
 
     Args:
         key: Random key.
         mean: `(cells,)`, predicted mean.
         variance: `(cells,)`, predicted variance.
-        num_targets: At most `cells`.
-
-    Returns:
-        `(num_targets,)`, distinct indices of cells, in order of their fronts.
+        num_targets: 1 to `cells`.
 
     Raises:
         JedaxError: `num_targets` is below 1 or above the number of cells.

@@ -1,4 +1,4 @@
-"""Targets of highest upper confidence bound (UCB), all at once or one after the other.
+"""Targets of highest upper confidence bound (UCB), chosen independently or as a batch.
 
 References:
     Srinivas et al. 2012, "Information-Theoretic Regret Bounds for Gaussian Process Optimization in the Bandit
@@ -19,7 +19,7 @@ from jedax.types import Array, Float, Int, PRNGKeyArray
 
 
 class JointPrediction(Protocol):
-    """A Gaussian prediction for all cells, such as `jedax.gp.Posterior`."""
+    """A joint Gaussian prediction for all cells, such as `jedax.gp.Posterior`."""
 
     @property
     def mean(self) -> Float[Array, " cells"]:
@@ -32,7 +32,7 @@ class JointPrediction(Protocol):
         ...
 
     def covariance(self, index: Int[Array, ""]) -> Float[Array, " cells"]:
-        """Return `(cells,)`, the covariance of cell `index` with all cells."""
+        """Return the covariance of cell `index` with all cells, `(cells,)`."""
         ...
 
 
@@ -43,17 +43,14 @@ def choose_ucb(
     num_targets: int,
     beta: float | Float[Array, ""] = 2.0,
 ) -> Int[Array, " num_targets"]:
-    """Return the cells of highest `mean + beta * sqrt(variance)`.
+    """Return the distinct indices of the cells with the highest `mean + beta * sqrt(variance)`, best first.
 
     Args:
-        key: Random key; it orders cells of equal bound.
-        mean: `(cells,)`, predicted mean. A bound that is NaN comes last.
+        key: Random key, for the order of cells with equal bounds.
+        mean: `(cells,)`, predicted mean. A bound that is NaN ranks last.
         variance: `(cells,)`, predicted variance, at least 0.
-        num_targets: At most `cells`.
+        num_targets: 1 to `cells`.
         beta: Weight of the standard deviation, at least 0; `sqrt(beta_t)` in Srinivas et al. 2012, eq. (6).
-
-    Returns:
-        `(num_targets,)`, distinct indices of cells, best first.
 
     Raises:
         JedaxError: `num_targets` is below 1 or above the number of cells.
@@ -71,22 +68,19 @@ def choose_bucb(
     num_targets: int,
     beta: float | Float[Array, ""] = 2.0,
 ) -> Int[Array, " num_targets"]:
-    """Return the cells of highest upper confidence bound, one after the other.
+    """Return the indices of cells with the highest upper confidence bound, chosen one after the other.
 
-    After each, the variance becomes what it would be had that cell been observed, while the mean stays, as if
-    the observation had been what was predicted: the hallucinated observations of Desautels et al. 2014.
+    After each choice the variances are updated as if the cell had been observed, while the means stay the same: the
+    hallucinated observations of Desautels et al. 2014. As in the source, a cell can be chosen again if its bound is
+    still the highest.
 
     Args:
-        key: Random key; it orders cells of equal bound.
-        predicted: Mean, variance and covariance of the cells. A bound that is NaN comes last.
-        noise_variance: Of the observation each choice will bring, in squared units of the mean, at least 0:
-            that of one evaluation over the number of evaluations that will be spent there.
-        num_targets: At most `cells`.
+        key: Random key, for the order of cells with equal bounds.
+        predicted: Mean, variance and covariance of the cells. A bound that is NaN ranks last.
+        noise_variance: Noise variance of the hallucinated observation, in squared units of the mean, at least 0: that
+            of one evaluation divided by the number of evaluations at a target.
+        num_targets: 1 to `cells`.
         beta: Weight of the standard deviation, at least 0.
-
-    Returns:
-        `(num_targets,)`, indices of cells, best first. As in the source, a cell can be chosen again where it
-        stays the best after being observed.
 
     Raises:
         JedaxError: `num_targets` is below 1 or above the number of cells.
@@ -100,7 +94,7 @@ def choose_bucb(
     ) -> tuple[tuple[Array, Array], Int[Array, ""]]:
         variance, updates = state
         chosen = shuffled[jnp.argmax(_bound(mean, variance, beta)[shuffled])]
-        # Every observation takes a matrix of rank one, update' update, from the covariance.
+        # Each observation subtracts the matrix update' update, of rank one, from the covariance.
         with_chosen = predicted.covariance(chosen) - updates[:, chosen] @ updates
         observed = jnp.maximum(with_chosen[chosen], 0.0) + noise_variance
         update = jnp.where(observed > 0, with_chosen / jnp.sqrt(jnp.where(observed > 0, observed, 1.0)), 0.0)

@@ -1,4 +1,4 @@
-"""Targets drawn from all cells alike."""
+"""Targets drawn uniformly from all cells."""
 
 from __future__ import annotations
 
@@ -9,17 +9,9 @@ from jedax.types import Array, Int, PRNGKeyArray
 
 
 def choose_uniform(key: PRNGKeyArray, num_cells: int, num_targets: int) -> Int[Array, " num_targets"]:
-    """Draw cells uniformly without replacement, empty ones included.
+    """Return distinct indices of cells, drawn uniformly from all cells, empty or not.
 
-    The paper's ablation "uniform sampling" (section "Ablation studies").
-
-    Args:
-        key: Random key.
-        num_cells: Number of cells.
-        num_targets: At most `num_cells`.
-
-    Returns:
-        `(num_targets,)`, distinct indices of cells.
+    Source: the paper's ablation "uniform sampling" (section "Ablation studies").
 
     Raises:
         JedaxError: `num_targets` is below 1 or above the number of cells.

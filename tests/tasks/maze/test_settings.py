@@ -202,7 +202,7 @@ class TestFiles:
             ),
             (
                 "walls: []\ntarget: [",
-                ("mine.yaml: expected YAML, got a syntax error in line", "; mend the file."),
+                ("mine.yaml: expected YAML, got a syntax error in line", "; correct the file."),
             ),
             ("walls: []\nsteps: 0", ("mine.yaml: steps: expected greater", "got 0; leave it out")),
             (
