@@ -147,7 +147,7 @@ def originals(tmp_path_factory, small, arm, without_figures):
         "config.yaml", "metrics.csv", "history.jsonl", "summary.json", "repertoire.safetensors", "start_genotypes.npy",
         "optimizer.safetensors",
     )}  # fmt: skip
-    made["maze.yaml"] = (Path(jedax.__file__).parent / "config" / "layouts" / "maze-c.yaml").read_bytes()
+    made["maze.yaml"] = (Path(jedax.__file__).parent / "tasks" / "maze" / "layouts" / "maze-c.yaml").read_bytes()
     made["results.csv"] = (
         b"method,task,seed,evaluations,max_fitness,coverage\n"
         b"PGA-ME,maze-a,0,64,-320.5,0.01\nPGA-ME,maze-a,0,2e4,-291.2,0.22\nes,mine,3,7,1,\n"
