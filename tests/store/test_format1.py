@@ -84,7 +84,8 @@ def test_compare(tmp_path):
     assert [(record.label, record.seed) for record in records] == [
         (label, seed) for label in ("es-restart cells=16", "map-elites cells=16") for seed in (0, 1)
     ]
-    assert [record.curve.max_fitness.iloc[-1] for record in records] == pytest.approx([-91.55903, -90.16266, -85.61673, -72.17041])
+    final = [record.curve.max_fitness.iloc[-1] for record in records]
+    assert final == pytest.approx([-91.55903, -90.16266, -85.61673, -72.17041])
     jedax.compare(OLD / "bench", out=tmp_path / "compare")
     assert "map-elites" in (tmp_path / "compare" / "table.md").read_text()
     assert len(runs_below(OLD)) == 5
