@@ -103,6 +103,18 @@ def above(floor):
     return {module: tree for module, tree in modules().items() if floor < FLOOR_OF[part_of(module)] < len(FLOORS) - 1}
 
 
+def named(tree):
+    """Yield the names that a module uses or imports, with their nodes; those from other packages do not count."""
+    others = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("jedax"):
+            others |= {alias.name for alias in node.names}
+    for node in ast.walk(tree):
+        name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", None)
+        if name not in others:
+            yield name, node
+
+
 class TestMethods:
     """Whoever runs, stores, compares or describes methods knows none of them."""
 
@@ -123,8 +135,49 @@ class TestMethods:
         found = [
             f"{module}:{node.lineno} names {name}"
             for module, tree in above(FLOOR_OF["methods"]).items()
-            for node in ast.walk(tree)
-            for name in [getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", None)]
+            for name, node in named(tree)
             if name in names
         ]
         assert found == []
+
+
+class TestTasks:
+    """Whoever runs, stores, compares, draws or describes tasks knows none of them."""
+
+    FAMILIES = tuple(f"jedax.tasks.{path.parent.name}" for path in sorted((SRC / "jedax/tasks").glob("*/__init__.py")))
+
+    def test_no_module_of_a_family_is_imported(self):
+        assert "jedax.tasks.maze" in self.FAMILIES
+        found = [
+            f"{importer}:{line} imports {module}"
+            for importer, module, line in imports()
+            if importer in above(FLOOR_OF["tasks"]) and module.startswith(self.FAMILIES)
+        ]
+        assert found == []
+
+    def test_no_class_of_a_task_is_named(self):
+        classes = {
+            node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+            for module, tree in modules().items()
+            for node in tree.body
+            if isinstance(node, ast.ClassDef) and module.startswith(self.FAMILIES)
+        }
+        names = {name for name, bases in classes.items() if any(base.endswith("Task") for base in bases)}
+        names |= {name for name, bases in classes.items() if bases & names}
+        assert {"Maze", "AntMaze", "Locomotion", "Sphere", "PlanarArm", "Gym", "Playground"} <= names
+        found = [
+            f"{module}:{node.lineno} names {name}"
+            for module, tree in above(FLOOR_OF["tasks"]).items()
+            for name, node in named(tree)
+            if name in names
+        ]
+        assert found == []
+
+    def test_only_drawings_import_matplotlib(self):
+        importing = {
+            name
+            for name, tree in modules().items()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom | ast.Import) and "matplotlib" in ast.unparse(node)
+        }
+        assert {name for name in importing if part_of(name) == "tasks" and not name.endswith("drawing")} == set()

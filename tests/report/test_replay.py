@@ -11,9 +11,9 @@ import jedax
 from jedax import cli
 from jedax.errors import JedaxError
 from jedax.report import plots
-from jedax.report.films import every
 from jedax.report.replay import in_cell, replay
 from jedax.tasks import Maze
+from jedax.tasks.drawing import every
 
 
 @pytest.fixture(scope="module")
@@ -84,15 +84,16 @@ class TestChoice:
         with pytest.raises(JedaxError, match=r"^seed: expected one of this run's, 4 to 5, got 6; change it"):
             replay(run, seed=6)
 
-    def test_tasks_without_anything_to_watch(self):
-        found = jedax.run("jedi", "arm", evaluations=16, population=4, pool=2, generations=1, cells=16)
+    def test_tasks_that_are_a_picture_or_nothing(self, tmp_path):
+        arm, sphere = (
+            jedax.run("jedi", name, evaluations=16, population=4, pool=2, generations=1, cells=16)
+            for name in ("arm", "sphere")
+        )
         with pytest.raises(JedaxError, match=r"^out: expected a folder, got none for a run without a directory"):
-            replay(found)
-        with pytest.raises(
-            JedaxError,
-            match=r"^replay: expected a run on a maze, a robot or another .*, or .*, got one on arm",
-        ):
-            replay(found, out=".")
+            replay(arm)
+        assert [path.name for path in replay(arm, out=tmp_path).files] == ["best.png"]
+        with pytest.raises(JedaxError, match=r"^replay: expected a task that draws its solutions, .*, got sphere; "):
+            replay(sphere, out=tmp_path)
 
 
 DRAWN = """
@@ -140,19 +141,19 @@ class TestTasksThatDraw:
         monkeypatch.setattr(type(drawn.task), "draw", fail)
         figure, ax = plt.subplots()
         plots.best(ax, drawn)
-        assert "Drawn.draw raised\nZeroDivisionError: no picture" in ax.texts[0].get_text()
+        assert "drawing raised\nZeroDivisionError: no picture\n(test_replay.py, line " in ax.texts[0].get_text()
         plt.close(figure)
 
 
 def test_command(run, tmp_path, capsys):
     cli.main(["replay", str(run.path), "--out", str(tmp_path)])
     out = capsys.readouterr().out
-    assert f"fitness {run.best().fitness:.2f}, recorded descriptor" in out
+    assert f"fitness {run.best().fitness:.5g}, recorded descriptor" in out
     assert str(tmp_path / "best.gif") in out
     for arguments, message in [
-        ([], "jedax replay: expected a run's directory, got none"),
-        ([str(run.path), "--cell", "0.5", "x"], "cell: expected a number, got 'x'"),
-        ([str(run.path), "--seed", "1.5"], "seed: expected a whole number, got '1.5'"),
+        ([], "jedax replay: expected one directory, got none"),
+        ([str(run.path), "--cell", "0.5"], "cell: expected 2 numbers"),
+        ([str(run.path), "--seed", "6"], "seed: expected one of this run's"),
         (["nowhere"], "run directory: expected a directory with a config.yaml"),
     ]:
         with pytest.raises(SystemExit, match="2"):

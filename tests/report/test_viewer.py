@@ -125,7 +125,22 @@ def recorded(path):
 def test_a_real_run_is_killed_and_resumed(browser, started, serving, tmp_path, monkeypatch, view):
     """The page goes on with it, and is never loaded anew."""
     path = tmp_path / "run"
-    small = ("--cells", 16, "--population", 4, "--pool", 2, "--generations", 5, "--hidden", 2, "--gp-max-steps", 2)
+    small = (
+        "--method",
+        "jedi",
+        "--cells",
+        16,
+        "--population",
+        4,
+        "--pool",
+        2,
+        "--generations",
+        5,
+        "--hidden",
+        2,
+        "--gp-max-steps",
+        2,
+    )
     running = started("run", "maze-a", *small, "--evaluations", 200_000_000, "--report-every", 200,
                       "--checkpoint-seconds", 0.5, "--out", path)  # fmt: skip
     wait_for((path / "checkpoint").is_dir, running)
@@ -255,9 +270,11 @@ def test_the_commands(copy):
     assert (wrong.returncode, wrong.stderr) == (
         2, "jedax: jedax report: expected one directory, got none; try: jedax report runs/maze-a-jedi-x-seed0.\n"
     )  # fmt: skip
-    wrong = subprocess.run([*command, "view", str(copy), "--port", "x"], capture_output=True, text=True, timeout=100)
+    wrong = subprocess.run(
+        [*command, "view", str(copy), "--port", "99999"], capture_output=True, text=True, timeout=100
+    )
     assert (wrong.returncode, wrong.stderr) == (
-        2, "jedax: port: expected a number from 0 to 65535, got 'x'; change it.\n"
+        2, "jedax: port: expected a number from 0 to 65535, got 99999; change it.\n"
     )  # fmt: skip
     # A shell's background jobs ignore the signal.
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import jedax.cli as c; c.main()"
@@ -265,7 +282,7 @@ def test_the_commands(copy):
     try:
         line = process.stdout.readline()
         address = re.search(r"http://127\.0\.0\.1:\d+/", line).group()
-        assert b"<title>maze-a, jedi-paper, seed 4</title>" in ask(address)[1]
+        assert b"<title>maze-a, jedi, seed 4</title>" in ask(address)[1]
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60)[0] == "stopped\n"
     finally:

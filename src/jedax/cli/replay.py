@@ -30,6 +30,6 @@ def replay(arguments: list[str]) -> None:
         keep_compiled_programs()
     found = show(directory, cell=values["cell"] or None, seed=values["seed"], out=values["out"])
     descriptor = " ".join(f"{number:.4g}" for number in found.solution.descriptor)
-    print(f"fitness {found.fitness:.2f}, recorded descriptor {descriptor}")
+    print(f"fitness {found.fitness:.5g}, recorded descriptor {descriptor}")
     for line in (*found.remarks, *found.files):
         print(line)

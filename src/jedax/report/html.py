@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from jedax._version import __version__
-from jedax.errors import fail
+from jedax.imports import require
 
 FILE = "report.html"
 PLOTLY = "plotly.min.js"
@@ -23,8 +21,8 @@ def render(
     """Return a page; all texts are escaped.
 
     Args:
-        template: Its file.
-        title: Of the page.
+        template: File of the template.
+        title: Title of the page.
         data: JSON values for its scripts.
         scripts: Files of scripts, in order.
         plotly_path: Where the page finds the library that draws charts; None: inside itself.
@@ -32,32 +30,31 @@ def render(
     """
     from markupsafe import Markup
 
+    def static(name: str) -> Any:
+        return Markup((Path(__file__).parent / "static" / name).read_text(encoding="utf-8"))
+
     # Neither the end of a script nor a comment can stand in JSON written so.
     packed = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return templates().get_template(template).render(
         title=title,
         version=__version__,
-        style=Markup(_static("style.css")),
+        style=static("style.css"),
         data=Markup(packed),
-        scripts=[Markup(_static(name)) for name in scripts],
+        scripts=[static(name) for name in scripts],
         plotly=Markup("" if plotly_path else plotly_source().replace("</script", "<\\/script")),
         plotly_path=plotly_path,
         **{"live": False, **texts},
     )  # fmt: skip
 
 
-def _static(name: str) -> str:
-    return resources.files("jedax.report").joinpath("static", name).read_text(encoding="utf-8")
-
-
 @functools.cache
 def templates() -> Any:
-    """Return the templates; what they show is escaped.
+    """Return the templates; they escape what they show.
 
     Raises:
         JedaxError: The extra `report` is not installed.
     """
-    jinja2 = _needed("jinja2")
+    jinja2: Any = require("jinja2", "report", "report")
     return jinja2.Environment(
         loader=jinja2.PackageLoader("jedax.report", "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
@@ -71,19 +68,7 @@ def plotly_source() -> str:
     Raises:
         JedaxError: The extra `report` is not installed.
     """
-    _needed("jinja2")
-    # The file alone: importing the package takes a second.
-    folder = Path(_needed("plotly").__file__).parent
+    require("jinja2", "report", "report")
+    package: Any = require("plotly", "report", "report")
+    folder = Path(package.__file__).parent
     return (folder / "package_data" / PLOTLY).read_text(encoding="utf-8")
-
-
-def _needed(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise fail(
-            "report",
-            expected="the packages of the extra 'report'",
-            received=f"no {name}",
-            remedy='install them with: pip install "jedax[report]"',
-        ) from None

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from jedax.errors import JedaxError, fail
-from jedax.report.html import FILE, PLOTLY, plotly_source, render, templates
-from jedax.store.directory import runs_below
+from jedax.report.head import head_of, how_it_searched, how_to_read, words
+from jedax.report.html import FILE, PLOTLY, plotly_source, render
+from jedax.report.run_data import run_data
 from jedax.store.files import write_atomic
+from jedax.store.run import load
 from jedax.tasks.base import Task
 
 TRACE_SECONDS = 60.0
@@ -22,7 +24,7 @@ def write_report(
     directory: str | Path, *, out: str | Path | None = None, task: Task | None = None, share: bool = False,
     runs: bool = False, trace_seconds: float = TRACE_SECONDS, say: Callable[[str], None] | None = None,
 ) -> Path:  # fmt: skip
-    """Write a run, or all runs below a directory, as one HTML page; nothing is searched.
+    """Write a run, or all runs below a directory, as one HTML page, and return its path; nothing is searched.
 
     Example:
         `jedax.write_report("runs/maze-b-jedi-x-seed0")`
@@ -30,51 +32,46 @@ def write_report(
     Args:
         directory: Of a run, finished or not, or a directory of runs such as a bench.
         out: The page; None: report.html in the directory.
-        task: The task, where it is an object of one's own that the directory cannot name.
+        task: The task, where it is an object of your own that the directory cannot name.
         share: Put the library that draws charts beside the page, for all pages of the directory, and not into it.
         runs: Of a directory of runs: write the page of each run as well; they share the library.
-        trace_seconds: Of a run on a control task, an environment of gymnasium or of Playground: how long policies may
-            act again, compilation included, so that the page can show their episodes: the best first, then the best
-            of each region. At least one batch of them does; 0: none.
-        say: What shows how far they are, a line now and then.
-
-    Returns:
-        The page.
+        trace_seconds: Of a run whose solutions are policies: how long they may act again, compilation included, so that
+            the page can show their episodes: the best first, then the best of each region. At least one batch acts;
+            0: none.
+        say: What shows progress, a line now and then.
 
     Raises:
         JedaxError: No run there, none that has ended in a directory of runs, settings of a newer format, the extra
             `report` is not installed, or the page cannot be written.
     """
     folder = Path(directory)
+    page = Path(out) if out is not None else folder / FILE
     plotly_source()
-    tracing = {"trace_seconds": trace_seconds, "say": say}
+
+    def shared(page: Path) -> str:
+        return Path(os.path.relpath(folder / PLOTLY, page.parent)).as_posix()
+
     if (folder / "config.yaml").is_file():
-        page = Path(out) if out is not None else folder / FILE
-        path = _plotly_path(page, folder) if share else None
-        return _write(page, run_page(folder, task, path, **tracing), folder, share)
-    if not folder.is_dir() or not (below := runs_below(folder)):
+        text = run_page(folder, task, shared(page) if share else None, trace_seconds=trace_seconds, say=say)
+        return _write(page, text, folder, share)
+    configs = sorted(folder.rglob("config.yaml")) if folder.is_dir() else []
+    if not configs:
         raise fail(
             "report",
             expected="the directory of a run or of several",
             received=f"no run in {folder}",
             remedy="check the path, or make one with: jedax run maze-a",
         )
-    page = Path(out) if out is not None else folder / FILE
     share = share or runs
-    if runs:
-        for run in below:
-            own = run / FILE
-            try:
-                _write(own, run_page(run, None, _plotly_path(own, folder), **tracing), folder, share)
-            except JedaxError as error:
-                raise JedaxError(f"{run}: {error}") from None
+    for config in configs if runs else ():
+        own = config.parent / FILE
+        try:
+            _write(own, run_page(config.parent, None, shared(own), trace_seconds=trace_seconds, say=say), folder, share)
+        except JedaxError as error:
+            raise JedaxError(f"{config.parent}: {error}") from None
     from jedax.report.comparison_page import comparison_page
 
-    return _write(page, comparison_page(folder, page, _plotly_path(page, folder) if share else None), folder, share)
-
-
-def _plotly_path(page: Path, folder: Path) -> str:
-    return Path(os.path.relpath(folder / PLOTLY, page.parent)).as_posix()
+    return _write(page, comparison_page(folder, page, shared(page) if share else None), folder, share)
 
 
 def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
@@ -84,12 +81,8 @@ def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
             write_atomic(folder / PLOTLY, plotly_source())
         write_atomic(page, text)
     except OSError as error:
-        raise fail(
-            "out",
-            expected="a file that can be written",
-            received=f"{page} ({error.strerror or error})",
-            remedy="give another with --out",
-        ) from None
+        received = f"{page} ({error.strerror or error})"
+        raise fail("out", expected="a file that can be written", received=received, remedy="give --out") from None
     return page
 
 
@@ -97,23 +90,16 @@ def run_page(
     directory: Path, task: Task | None = None, plotly_path: str | None = None, live: Mapping[str, Any] | None = None,
     trace_seconds: float = 0.0, say: Callable[[str], None] | None = None,
 ) -> str:  # fmt: skip
-    """Return the page of a run.
+    """Return the page of a run; arguments and errors as in `write_report`.
 
     Args:
         directory: Of the run.
-        task: As in `write_report`.
+        task: The task.
         plotly_path: Where the page finds the library that draws charts; None: inside itself.
         live: What a page needs that follows a run; None: it follows none.
-        trace_seconds: As in `write_report`.
-        say: As there.
-
-    Raises:
-        JedaxError: As in `write_report`.
+        trace_seconds: How long policies may act again.
+        say: What shows progress.
     """
-    from jedax.report.head import head_of, how_it_searched, how_to_read, words
-    from jedax.report.run_data import run_data
-    from jedax.store.run import load
-
     found = load(directory, task, partial=True)
     head = head_of(found)
     return render(
@@ -130,25 +116,3 @@ def run_page(
         settings=found.config.dump(),
         environment=json.dumps(found.environment, indent=2, ensure_ascii=False) if found.environment else "",
     )
-
-
-def run_episode(directory: Path, replica: int, cell: int) -> dict[str, Any]:
-    """Let the solution of a cell act, and return what a page shows of it.
-
-    Raises:
-        JedaxError: There is no such solution, or no way to let it act.
-    """
-    from jedax.report.episode_data import episode
-    from jedax.store.run import load
-
-    return episode(load(directory, partial=True), replica, cell)
-
-
-def run_update(directory: Path, task: Task | None = None) -> dict[str, Any]:
-    """Return what a page that follows a run shows anew: its top as HTML, and its data."""
-    from jedax.report.head import head_of
-    from jedax.report.run_data import run_data
-    from jedax.store.run import load
-
-    found = load(directory, task, partial=True)
-    return {"head": templates().get_template("head.html").render(head=head_of(found)), "data": run_data(found)}

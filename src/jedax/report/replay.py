@@ -1,25 +1,37 @@
-"""What one solution of a run does, as pictures, films and numbers."""
+"""What one solution of a run does, as a picture, a film and numbers."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 
 from jedax.errors import fail
-from jedax.report import plots
-from jedax.report.films import Replay
-from jedax.report.pictures import write_picture
+from jedax.report.pictures import write_arrays, write_film, write_picture
 from jedax.store.run import Run, Solution, load
-from jedax.tasks import Maze, Task
-from jedax.tasks.control.base import ControlTask
-from jedax.tasks.gym.task import Gym
-from jedax.tasks.playground.task import Playground
+from jedax.tasks.drawing import drawing_of
 
 FOLDER = "replay"
-"""Where in a run's directory pictures go."""
+"""Folder of a run's directory for the files of its replays."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The outcome of a replay.
+
+    Attributes:
+        solution: The solution, as the run recorded it.
+        fitness: Its fitness in the replay.
+        files: Files that were written: picture, film, numbers, as far as the task gives them.
+        remarks: Sentences for the user, such as why there is no film.
+    """
+
+    solution: Solution
+    fitness: float
+    files: tuple[Path, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def replay(
@@ -34,11 +46,11 @@ def replay(
     Args:
         run: A run, or its directory.
         cell: A descriptor; the solution of the cell it lies in; None: the best solution.
-        seed: That of the replica to take it from; None: the replica that found the best solution.
-        out: Folder for what is written; None: `replay/` in the run's directory.
+        seed: Seed of the replica to take it from; None: the replica that found the best solution.
+        out: Folder for the files; None: `replay/` in the run's directory.
 
     Raises:
-        JedaxError: No such run, replica or cell, a task whose solutions cannot be watched, or no folder to write to.
+        JedaxError: No such run, replica or cell, a task that draws no solutions, or no folder to write to.
     """
     run = run if isinstance(run, Run) else load(run)
     replica = _replica(run, seed)
@@ -46,34 +58,27 @@ def replay(
     name = "best" if cell is None else "cell-" + "-".join(f"{number:g}" for number in cell)
     name += "" if seed is None else f"-seed{seed}"
     folder = _folder(run, out)
-    if isinstance(run.task, ControlTask):
-        from jedax.report.replay_control import show
-
-        return show(run.task, solution, folder, name)
-    if isinstance(run.task, Gym | Playground):
-        from jedax.report.replay_environment import show as show_episode
-
-        return show_episode(run.task, solution, folder, name)
-    if isinstance(run.task, Maze):
-        from jedax.report.replay_maze import show as show_maze
-
-        return show_maze(run.task, solution, run.config.run.seed + replica, folder, name)
-    if hasattr(run.task, "draw"):
-        return _drawn(run.task, solution, folder, name)
-    raise fail(
-        "replay",
-        expected="a run on a maze, a robot or another environment, or a task with a method draw(ax, genotype)",
-        received=f"one on {run.task.name}",
-        remedy="give its class that method, or see figures/best.png in its directory",
-    )
-
-
-def _drawn(task: Task, solution: Solution, folder: Path, name: str) -> Replay:
-    """Write what the task itself draws of a solution, as PNG."""
-    figure, ax = plt.subplots(figsize=(4.6, 4.6), layout="constrained")
-    plots.drawn_by_task(ax, task, solution.genotype)
-    ax.set_title(f"{task.name}: fitness {solution.fitness:.2f}", fontsize=10)
-    return Replay(solution, solution.fitness, (write_picture(folder / f"{name}.png", figure),))
+    drawing = drawing_of(run.task)
+    recording = drawing.replay(solution.genotype, solution.fitness, run.config.run.seed + replica)
+    if recording is None:
+        raise fail(
+            "replay",
+            expected="a task that draws its solutions, such as a maze, a robot or a class with draw(ax, genotype)",
+            received=run.task.name,
+            remedy="give its class that method, or see figures/best.png in the run's directory",
+        )
+    film, numbers = folder / f"{name}.gif", folder / f"{name}.npz"
+    for stale in (film, numbers):
+        stale.unlink(missing_ok=True)
+    files = [write_picture(folder / f"{name}.png", recording.figure)]
+    if recording.frames:
+        files.append(write_film(film, recording.frames, recording.seconds))
+    if recording.arrays:
+        files.append(write_arrays(numbers, recording.arrays))
+    remarks = recording.remarks
+    if not np.isclose(recording.fitness, solution.fitness, rtol=1e-3, atol=1e-2):
+        remarks += (f"the run recorded fitness {solution.fitness:.1f}: {drawing.why_different}",)
+    return Replay(solution, recording.fitness, tuple(files), remarks)
 
 
 def _replica(run: Run, seed: int | None) -> int:
@@ -96,11 +101,12 @@ def in_cell(run: Run, replica: int, descriptor: tuple[float, ...]) -> Solution:
     Raises:
         JedaxError: The cell is empty, or the descriptor has another length than the task's.
     """
+    given = " ".join(f"{number:g}" for number in descriptor)
     if len(descriptor) != run.task.num_descriptors:
         raise fail(
             "cell",
             expected=f"{run.task.num_descriptors} numbers, a descriptor of {run.task.name}",
-            received=" ".join(f"{number:g}" for number in descriptor),
+            received=given,
             remedy="give one number for each axis of figures/repertoire.png",
         )
     stored = run.repertoire
@@ -112,7 +118,7 @@ def in_cell(run: Run, replica: int, descriptor: tuple[float, ...]) -> Solution:
         raise fail(
             "cell",
             expected="a cell that holds a solution",
-            received=f"an empty one at {' '.join(f'{number:g}' for number in descriptor)}",
+            received=f"an empty one at {given}",
             remedy=f"the nearest solution is at {' '.join(f'{number:.4g}' for number in nearest)}",
         )
     genotype = np.asarray(stored.genotypes[replica, index], np.float32)

@@ -17,8 +17,9 @@ from jedax.errors import fail
 from jedax.report.numbers import evaluations_text
 from jedax.store import history
 from jedax.store.files import write_atomic
-from jedax.store.history import History
+from jedax.store.history import History, Loop
 from jedax.store.run import Run
+from jedax.tasks.drawing import legend_below
 
 COLUMN = 3.33
 """Width of a column of the paper, in inches."""
@@ -41,14 +42,11 @@ def paper_style() -> Iterator[None]:
 
 
 def save(figure: Figure, path: str | Path) -> list[Path]:
-    """Write a figure as PDF and as PNG of 300 dots per inch.
+    """Write a figure as PDF and as PNG of 300 dots per inch, and return the two paths.
 
     Args:
-        figure: What to write.
-        path: Where to, without an ending.
-
-    Returns:
-        The two files.
+        figure: The figure.
+        path: Path of the files, without an ending.
     """
     paths = []
     for kind in ("pdf", "png"):
@@ -58,13 +56,6 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
         paths.append(Path(f"{path}.{kind}"))
         write_atomic(paths[-1], buffer.getvalue())
     return paths
-
-
-def legend_below(ax: Axes) -> None:
-    """Explain the marks, below the axes and their labels."""
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.4, ncol=4, frameon=False, fontsize=8,
-                  columnspacing=1.2, handletextpad=0.4)  # fmt: skip
 
 
 def history_of(run: Run) -> History:
@@ -84,28 +75,30 @@ def history_of(run: Run) -> History:
     return found
 
 
-def _loops(run: Run) -> tuple[history.Loop, ...]:
+def _loops(run: Run, replica: int | None) -> tuple[tuple[Loop, ...], int]:
+    """Return the loops of a run, at least one, and a replica: the given one, else the one with the best solution."""
     found = history_of(run).loops
     if not found:
-        raise fail("run", expected="loops of JEDi", received=f"{run.config.method}, which has none", remedy="leave it")
-    return found
+        received = f"{run.config.method}, which has none"
+        raise fail("run", expected="a method with loops", received=received, remedy="draw a run of JEDi")
+    return found, run.best_replica if replica is None else replica
 
 
 def replay(ax: Axes, run: Run, loop: int = -1, replica: int | None = None) -> None:
     """Draw one loop over a map of cells: from where to where each ES went, and its target.
 
-    A ring is where an ES started, a dot where it got to, a cross its target; the two first descriptors are shown.
+    A ring is where an ES started, a dot where it got to, a cross its target; the first two descriptors are shown.
 
     Args:
         ax: Where to draw, such as after `jedax.report.plots.layer`.
         run: A run of JEDi.
-        loop: Which of the loops that were kept, from 0; -1 is the last.
+        loop: Which of the recorded loops, from 0; -1 is the last.
         replica: None: the one that found the best solution.
 
     Raises:
         JedaxError: No history, no loops, or not so many.
     """
-    loops, which = _loops(run), run.best_replica if replica is None else replica
+    loops, which = _loops(run, replica)
     if not -len(loops) <= loop < len(loops):
         raise fail("loop", expected=f"one of the {len(loops)} that were kept", received=loop, remedy="change it")
     chosen = loops[loop]
@@ -124,7 +117,9 @@ def replay(ax: Axes, run: Run, loop: int = -1, replica: int | None = None) -> No
         if chosen.ends is not None:
             ax.plot(*end, "o", color=colour, markersize=5.5, label=names[2], **outline)
     legend_below(ax)
-    ax.set_title(f"loop at {evaluations_text(chosen.evaluations)} evaluations, alpha {chosen.alpha[which]:.2f}")
+    alpha = chosen.alpha[which]
+    weight = f", alpha {alpha:.2f}" if np.isfinite(alpha) else ""
+    ax.set_title(f"loop at {evaluations_text(chosen.evaluations)} evaluations{weight}")
 
 
 def _flat(descriptor: np.ndarray) -> tuple[float, float]:
@@ -137,18 +132,17 @@ def distances(ax: Axes, run: Run, replica: int | None = None) -> None:
     Raises:
         JedaxError: No history, or no loops.
     """
-    loops, which = _loops(run), run.best_replica if replica is None else replica
-    ended = [loop for loop in loops if loop.ends is not None]
-    for label, style, chosen, of in (
-        ("start of a loop", ":", loops, lambda loop: loop.starts), ("its end", "-", ended, lambda loop: loop.ends)
+    loops, which = _loops(run, replica)
+    for name, label, style, colour in (
+        ("starts", "start of a loop", ":", _COLOURS[1]), ("ends", "its end", "-", _COLOURS[0])
     ):  # fmt: skip
-        far = [np.linalg.norm(of(loop)[which] - loop.targets[which], axis=-1) for loop in chosen]
+        chosen = [loop for loop in loops if getattr(loop, name) is not None]
+        far = [np.linalg.norm(getattr(loop, name)[which] - loop.targets[which], axis=-1) for loop in chosen]
         means = [np.nanmean(values) if np.isfinite(values).any() else np.nan for values in far]
-        colour = _COLOURS[0 if style == "-" else 1]
         ax.plot([loop.evaluations for loop in chosen], means, style, color=colour, label=label)
     ax.set_ylabel("mean distance to the targets")
     ax.set_ylim(bottom=0)
-    _evaluations(ax)
+    _evaluations_axis(ax)
 
 
 def gp_parameters(ax: Axes, run: Run, replica: int | None = None) -> None:
@@ -157,20 +151,20 @@ def gp_parameters(ax: Axes, run: Run, replica: int | None = None) -> None:
     Raises:
         JedaxError: No history, or a run whose targets no Gaussian process guided.
     """
-    loops, which = _loops(run), run.best_replica if replica is None else replica
+    loops, which = _loops(run, replica)
     names = [name for name in loops[0].gp if name != "noise_floor"]
     if not names:
         expected = "one whose targets a Gaussian process guided"
-        raise fail("run", expected=expected, received=run.config.method, remedy="try --method jedi-paper")
+        raise fail("run", expected=expected, received=run.config.method, remedy="run JEDi with --targets pareto")
     for name, line, colour in zip(names, ("-", "--", ":"), _COLOURS, strict=False):
         values = [loop.gp[name][which] for loop in loops]
         ax.plot([loop.evaluations for loop in loops], values, line, color=colour, label=name.replace("_", " "))
     ax.set_yscale("log")
     ax.set_ylabel("parameters of the GP")
-    _evaluations(ax)
+    _evaluations_axis(ax)
 
 
-def _evaluations(ax: Axes) -> None:
+def _evaluations_axis(ax: Axes) -> None:
     ax.set_xlabel("evaluations")
     ax.xaxis.set_major_formatter(lambda x, _: evaluations_text(x))
     ax.locator_params(axis="x", nbins=5)

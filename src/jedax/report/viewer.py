@@ -12,34 +12,34 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from jedax.errors import JedaxError, fail
-from jedax.report import html, pages
+from jedax.report import html
+from jedax.report.episodes import episode
+from jedax.report.head import head_of
+from jedax.report.pages import run_page
+from jedax.report.run_data import run_data
 from jedax.store.directory import RunDirectory
 from jedax.store.history import FILE as HISTORY
+from jedax.store.run import load
 
 HOST = "127.0.0.1"
 
-_PAUSE = 2.0  # seconds between two looks of the page
-_IDLE = 3  # between two readings of the run lie so many times what the last one took
+_PAUSE = 2.0  # seconds between two questions of the page
+_IDLE = 3  # the run is read anew only after so many times what the last reading took
 _TRIES = 4
 _WATCHED = ("config.yaml", "metrics.csv", HISTORY, "summary.json", "repertoire.safetensors", "environment.json")
 
 
 class View:
-    """What is shown of a run, read anew when its directory changes.
-
-    Attributes:
-        directory: Of the run.
-    """
+    """What is shown of a run, read anew when its directory changes."""
 
     def __init__(self, directory: str | Path):
         self.directory = RunDirectory.open(directory).path
         self._lock, self._acting = threading.Lock(), threading.Lock()
-        self._stamp = ""
+        self._stamp, self._next = "", 0.0
         self._update: dict[str, Any] = {}
-        self._next = 0.0
 
     def stamp(self) -> str:
-        """Return what changes whenever the run has written something."""
+        """Return a text that changes whenever the run has written something."""
         parts = []
         for path in (*(self.directory / name for name in _WATCHED), *RunDirectory(self.directory).checkpoints()[:1]):
             try:
@@ -52,37 +52,35 @@ class View:
     def page(self) -> str:
         """Return the page as the run stands now."""
         with self._lock:
-            stamp = self.stamp()
-            return pages.run_page(self.directory, live={"stamp": stamp, "pause": round(1000 * _PAUSE)})
+            return run_page(self.directory, live={"stamp": self.stamp(), "pause": round(1000 * _PAUSE)})
 
     def update(self, known: str) -> dict[str, Any] | None:
-        """Return what is new for a page that knows the run as of a stamp; None: nothing is, or not for long enough."""
+        """Return what is new for a page that knows the run as of a stamp; None: nothing is, or it was just read."""
         with self._lock:
             stamp = self.stamp()
             if stamp == known or (stamp != self._stamp and time.monotonic() < self._next):
                 return None
             if stamp != self._stamp:
                 began = time.monotonic()
-                self._update = self._read()
-                self._stamp = stamp
+                self._update, self._stamp = self._read(), stamp
                 self._next = time.monotonic() + _IDLE * (time.monotonic() - began)
             return {"stamp": self._stamp, **self._update}
 
     def episode(self, replica: int, cell: int) -> dict[str, Any]:
-        """Return the episode of a cell's solution, which acts now; one at a time, beside what follows the run."""
+        """Return the episode of a cell's solution, which acts now; one solution at a time acts."""
         with self._acting:
-            return pages.run_episode(self.directory, replica, cell)
+            return episode(load(self.directory, partial=True), replica, cell)
 
     def _read(self) -> dict[str, Any]:
         """Read the run; files can vanish meanwhile, when a checkpoint takes the place of another."""
-        before = self._update.get("data", {}).get("space")
-        found: dict[str, Any] = {}
-        for _ in range(_TRIES):
-            found = pages.run_update(self.directory)
-            if before is None or found["data"]["space"] is not None:
+        had_cells = self._update.get("data", {}).get("space") is not None
+        for attempt in range(_TRIES):
+            found = load(self.directory, partial=True)
+            if found.cells is not None or not had_cells or attempt == _TRIES - 1:
                 break
             time.sleep(0.2)
-        return found
+        head = html.templates().get_template("head.html").render(head=head_of(found))
+        return {"head": head, "data": run_data(found)}
 
 
 class _Server(ThreadingHTTPServer):
@@ -100,35 +98,35 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60.0  # seconds that a connection may be silent
 
     def do_GET(self) -> None:
-        """Answer with the page, or with what is new."""
+        """Answer with the page, with what is new, or with an episode."""
         # A page from elsewhere could name this machine as its own host.
         if (self.headers.get("Host") or "").rpartition(":")[0] not in (HOST, "localhost"):
             self._answer(403, "text/plain", "only for this machine\n")
             return
         try:
-            address = urlsplit(self.path)
-        except ValueError:
-            self._answer(400, "text/plain", "no address\n")
-            return
-        try:
-            if address.path in ("/", f"/{html.FILE}"):
-                self._answer(200, "text/html; charset=utf-8", self.server.view.page())
-            elif address.path == "/data.json":
-                found = self.server.view.update(parse_qs(address.query).get("known", [""])[0])
-                if found is None:
-                    self._answer(204, "application/json", "")
-                else:
-                    self._answer(200, "application/json", json.dumps(found, allow_nan=False))
-            elif address.path == "/episode.json":
-                wanted = parse_qs(address.query)
-                replica, cell = (int(wanted.get(name, ["-1"])[0]) for name in ("replica", "cell"))
-                self._answer(200, "application/json", json.dumps(self.server.view.episode(replica, cell)))
-            else:
-                self._answer(404, "text/plain", "not here\n")
+            self._answer(*self._found())
         except JedaxError as error:
             self._answer(503, "text/plain; charset=utf-8", f"{error}\n")
         except ValueError:
             self._answer(404, "text/plain", "not here\n")
+
+    def _found(self) -> tuple[int, str, str]:
+        """Return status, kind and text of the answer.
+
+        Raises:
+            ValueError: There is nothing at the address.
+        """
+        address, view = urlsplit(self.path), self.server.view
+        wanted = {name: values[0] for name, values in parse_qs(address.query).items()}
+        if address.path in ("/", f"/{html.FILE}"):
+            return 200, "text/html; charset=utf-8", view.page()
+        if address.path == "/data.json":
+            found = view.update(wanted.get("known", ""))
+            return (204, "application/json", "") if found is None else (200, "application/json", _json(found))
+        if address.path == "/episode.json":
+            replica, cell = (int(wanted.get(name, "-1")) for name in ("replica", "cell"))
+            return 200, "application/json", _json(view.episode(replica, cell))
+        raise ValueError(self.path)
 
     def _answer(self, status: int, kind: str, text: str) -> None:
         data = text.encode()
@@ -142,7 +140,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing of each request."""
+        """Print nothing for a request."""
+
+
+def _json(values: dict[str, Any]) -> str:
+    return json.dumps(values, allow_nan=False)
 
 
 def server(directory: str | Path, port: int = 0) -> _Server:
@@ -165,13 +167,7 @@ def server(directory: str | Path, port: int = 0) -> _Server:
 
 
 def serve(directory: str | Path, *, port: int = 0, browser: bool = False, say: Callable[[str], None]) -> None:
-    """Serve the page of a run until Ctrl-C.
-
-    Args:
-        directory: Of the run, which may still go on, or be killed and resumed meanwhile.
-        port: As in `server`.
-        browser: Open a browser.
-        say: What shows where the page is.
+    """Serve the page of a run, which may still go on, until Ctrl-C; `browser` opens a browser.
 
     Raises:
         JedaxError: As in `server`.

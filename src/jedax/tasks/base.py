@@ -5,13 +5,17 @@ from __future__ import annotations
 import abc
 import traceback
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 
 from jedax import settings as base_settings
 from jedax.errors import JedaxError, fail
+from jedax.imports import load_object
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
+
+if TYPE_CHECKING:
+    from jedax.tasks.drawing import TaskDrawing
 
 # Errors of JAX about code that needs the values of what it traces.
 _NEEDS_VALUES = (
@@ -42,6 +46,7 @@ class Task(abc.ABC):
             None for all other tasks.
         action_size: Length of an action of such a policy.
         is_noisy: Whether two evaluations of one genotype can differ by more than rounding; True if unknown.
+        drawing_class: Subclass of `jedax.tasks.drawing.TaskDrawing`, or its name as `module:class`.
     """
 
     name: str
@@ -54,6 +59,13 @@ class Task(abc.ABC):
     observation_size: int | None = None
     action_size: int | None = None
     is_noisy: bool = True
+    drawing_class: ClassVar[type[TaskDrawing] | str] = "jedax.tasks.drawing:TaskDrawing"
+
+    @property
+    def drawing(self) -> TaskDrawing:
+        """How the behaviour space and the solutions are drawn, replayed and described."""
+        kind: Any = self.drawing_class
+        return (load_object(kind, "drawing_class") if isinstance(kind, str) else kind)(self)
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:

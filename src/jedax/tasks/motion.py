@@ -67,6 +67,7 @@ class Motion:
         postures: The robot after each step; None: the environment is not one of MuJoCo's.
         frames: Pictures by the environment itself, `(height, width, 3)` bytes each; only without postures.
         lacking: Why the environment drew nothing.
+        more: Further values of each step, by name.
     """
 
     rewards: Float[np.ndarray, " steps"]
@@ -77,3 +78,4 @@ class Motion:
     postures: Postures | None = None
     frames: list[np.ndarray] = field(default_factory=list)
     lacking: str = ""
+    more: dict[str, np.ndarray] = field(default_factory=dict)

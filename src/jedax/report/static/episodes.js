@@ -23,10 +23,10 @@ jedax.episodes = (packed, { feet, most_points: most }) => {
 };
 
 // An episode in words.
-jedax.episodeText = (episode, { feet }, fitness) => {
+jedax.episodeText = (episode, { feet, why }, fitness) => {
   const parts = [`Return ${jedax.number(episode.returns.at(-1))} after ${jedax.number(episode.length)} steps`];
   feet.forEach((foot, place) => parts.push(`${foot} on the floor in ${Math.round(100 * episode.shares[place])} % of them`));
-  const departs = episode.departs ? ` The run recorded fitness ${jedax.number(fitness)}: robots magnify the rounding of another program.` : "";
+  const departs = episode.departs ? ` The run recorded fitness ${jedax.number(fitness)}: ${why}.` : "";
   return `${parts.join(", ")}.${departs}`;
 };
 

@@ -206,12 +206,12 @@ jedax.Explorer = class {
     const cut = limits[2] < limits[0] ? ` Colours are cut off below ${jedax.number(limits[0])}; the lowest value is ${jedax.number(limits[2])}.` : "";
     document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says}${cut} ${note}`;
     document.getElementById("map-legend").hidden = this.loop !== null;
-    document.querySelectorAll("#map-legend .of-maze").forEach((item) => (item.hidden = !this.data.task));
+    for (const name of ["start", "target"]) document.getElementById(`${name}-legend`).hidden = !this.data.scene?.[name];
     const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0);
     this.map.setAttribute("aria-label", `Map of the behaviour space, coloured by ${title}: ${filled} of ${values.length} cells have a value, from ${jedax.number(limits[2])} to ${jedax.number(limits[1])}. Arrow keys move from cell to cell.`);
   }
 
-  // The cells of the space, and the maze over them.
+  // The cells of the space, and the scene over them.
   drawSpace(view, values, limits, layer) {
     const { pen, to } = view, [lows, highs] = this.box();
     const [a, b] = [to([lows[0], highs[1]]), to([highs[0], lows[1]])];
@@ -219,13 +219,13 @@ jedax.Explorer = class {
     pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
     if (this.outlines) this.drawCells(view, values, limits, layer);
     else this.drawDots(view, values, limits, layer);
-    if (!this.data.task) return;
+    if (!this.data.scene) return;
     // Thick walls reach beyond the box, where the labels of the axes stand.
     pen.save();
     pen.beginPath();
     pen.rect(a[0] - 3, a[1] - 3, b[0] - a[0] + 6, b[1] - a[1] + 6);
     pen.clip();
-    this.drawMaze(view, 2.2, false);
+    this.drawWalls(view, 2.2, false);
     pen.restore();
   }
 
@@ -259,8 +259,8 @@ jedax.Explorer = class {
     }
   }
 
-  drawMaze({ pen, to }, thin, filled) {
-    const { walls, wall_width: thick, start, target, target_radius: radius } = this.data.task;
+  drawWalls({ pen, to }, thin, filled) {
+    const { walls, wall_width: thick, start, target, target_radius: radius } = this.data.scene;
     const width = Math.max(thin, to([thick, 0])[0] - to([0, 0])[0]);
     pen.lineCap = "round";
     pen.beginPath();
@@ -273,14 +273,16 @@ jedax.Explorer = class {
     pen.strokeStyle = jedax.colour("wall");
     pen.lineWidth = width;
     pen.stroke();
-    const [x, y] = to(target), edge = to([target[0] + radius, target[1]]);
-    pen.beginPath();
-    pen.arc(x, y, Math.max(5, edge[0] - x), 0, 2 * Math.PI);
-    pen.strokeStyle = pen.fillStyle = jedax.colour("goal");
-    pen.lineWidth = 2;
-    if (filled) pen.fill();
-    pen.stroke();
-    this.dot(pen, to(start.slice(0, 2)), 5, jedax.colour("path"));
+    if (target) {
+      const [x, y] = to(target), edge = to([target[0] + radius, target[1]]);
+      pen.beginPath();
+      pen.arc(x, y, Math.max(5, edge[0] - x), 0, 2 * Math.PI);
+      pen.strokeStyle = pen.fillStyle = jedax.colour("goal");
+      pen.lineWidth = 2;
+      if (filled) pen.fill();
+      pen.stroke();
+    }
+    if (start) this.dot(pen, to(start), 5, jedax.colour("path"));
   }
 
   dot(pen, [x, y], radius, colour, hollow = false) {
@@ -449,16 +451,17 @@ jedax.Explorer = class {
     return this.cache.get(key);
   }
 
-  // The line of a cell's solution, and how it ended.
+  // The line of a cell's solution: one point in `every` was kept.
   trace(cell) {
-    const asked = this.asked.get(this.solution(cell))?.traces;
-    if (asked) return { points: this.split(asked)[0], end: "", whole: true };
-    const { traces } = this.now;
+    const asked = this.asked.get(this.solution(cell))?.traces, traces = asked || this.now.traces;
     const place = traces ? traces.cells.indexOf(cell) : -1;
     if (place < 0) return null;
     const key = `traces ${this.replica}`;
-    if (!this.cache.has(key)) this.cache.set(key, this.split(traces));
-    return { points: this.cache.get(key)[place], end: traces.ends[place] || "", whole: traces.every === 1 || cell === traces.whole };
+    if (!asked && !this.cache.has(key)) this.cache.set(key, this.split(traces));
+    const points = (asked ? this.split(asked) : this.cache.get(key))[place];
+    const episode = this.data.episodes?.kind === "way" && this.episode(cell);
+    const every = episode ? Math.ceil(episode.length / episode.steps.length) : cell === traces.whole ? 1 : traces.every;
+    return { points, every, joints: traces.joints, ...traces.endings[traces.ends[place]] };
   }
 
   // The episode of a cell's solution.
@@ -507,7 +510,7 @@ jedax.Explorer = class {
     csv.hidden = !trace && !episode;
     csv.textContent = `CSV of this ${episode ? "episode" : "path"}`;
     this.drawEpisode(cell, episode);
-    if (drawable) this.drawScene(cell, trace, episode);
+    if (drawable) this.drawScene(cell, trace);
     this.writeCommand(cell);
   }
 
@@ -542,24 +545,23 @@ jedax.Explorer = class {
     document.getElementById("replay-command").textContent = replay + place + seed;
   }
 
-  // The box that a scene shows: all of a maze, or of the descriptors and of the line.
+  // The box that is drawn around a line: that of the scene, or of the descriptors and of the line.
   sceneBox(trace) {
-    if (this.data.task) return this.data.task.limits;
+    if (this.data.scene) return this.data.scene.limits;
     const [lows, highs] = this.box();
-    if (!trace || this.now.traces?.kind === "links") return [lows, highs];
+    if (!trace) return [lows, highs];
     return [lows.map((low, axis) => Math.min(low, ...trace.points.map((point) => point[axis]))), highs.map((high, axis) => Math.max(high, ...trace.points.map((point) => point[axis])))];
   }
 
-  drawScene(cell, trace, episode) {
-    const { task } = this.data;
-    const [lows, highs] = this.sceneBox(trace), kind = this.data.episodes ? "way" : this.now.traces.kind, names = kind === "way" ? this.data.space.names : ["x", "y"];
+  drawScene(cell, trace) {
+    const { scene } = this.data, [lows, highs] = this.sceneBox(trace), names = this.data.episodes ? this.data.space.names : ["x", "y"];
+    const fitness = this.values("fitness")[cell];
     const view = (this.sceneView = this.frame(this.scene, lows, highs));
     const { pen, to } = view;
     this.axis(view, lows, highs, names);
-    if (task) this.drawMaze(view, 2.5, true);
-    const says = { arrived: "reaches the goal", collided: "ends at a wall", "time out": "runs out of time" };
+    if (scene) this.drawWalls(view, 2.5, true);
     let label = "This cell is empty: no solution behaved so.";
-    if (!trace && Number.isFinite(this.values("fitness")[cell])) label = this.data.episodes ? "not shown" : "The path of this cell was left out, to keep the page small.";
+    if (!trace && Number.isFinite(fitness)) label = this.data.episodes ? "not shown" : "The path of this cell was left out, to keep the page small.";
     if (trace) {
       pen.lineJoin = pen.lineCap = "round";
       pen.strokeStyle = jedax.colour("path");
@@ -568,12 +570,9 @@ jedax.Explorer = class {
       trace.points.forEach((point, place) => (place ? pen.lineTo(...to(point)) : pen.moveTo(...to(point))));
       pen.stroke();
       const last = to(trace.points.at(-1));
-      if (kind === "links") trace.points.forEach((point) => this.dot(pen, to(point), 3.5, jedax.colour("path")));
-      if (trace.end === "arrived") this.star(pen, last, 9, jedax.colour("stop"));
-      else if (trace.end === "collided") this.cross(pen, last, 5, jedax.colour("stop"));
-      else this.dot(pen, last, 5, jedax.colour("stop"));
-      if (episode) label = `The way of the robot${episode.steps.length < episode.length ? `, drawn from every ${episode.steps[0]}th step` : ""}.`;
-      else label = task ? `A robot that ${says[trace.end]}${trace.end === "arrived" ? ` in ${jedax.number(-this.values("fitness")[cell])} steps` : ""}${trace.whole ? "" : ` (drawn from every ${this.now.traces.every}th step)`}, fitness ${jedax.number(this.values("fitness")[cell])}.` : "The arm of this cell, from its shoulder to its tip.";
+      if (trace.joints) trace.points.forEach((point) => this.dot(pen, to(point), 3.5, jedax.colour("path")));
+      this[trace.mark](pen, last, { star: 9, cross: 5, dot: 5 }[trace.mark], jedax.colour("stop"));
+      label = `${trace.caption.replace("{cost}", jedax.number(-fitness))}${trace.every > 1 ? ` (one point in ${trace.every} is drawn)` : ""}, fitness ${jedax.number(fitness)}.`;
     } else {
       pen.fillStyle = jedax.colour("soft");
       pen.textAlign = "center";
@@ -582,18 +581,16 @@ jedax.Explorer = class {
     this.scene.setAttribute("aria-label", label);
     const legend = document.getElementById("scene-legend");
     legend.replaceChildren(jedax.element("li", label));
-    if (!task) return;
-    const marks = { arrived: "★", collided: "✕" };
-    const entries = [["●", "path", "start"], ["●", "goal", "goal"]];
-    if (trace) entries.push([marks[trace.end] || "●", "stop", "end"]);
-    for (const [mark, colour, text] of entries) {
+    if (!scene) return;
+    const entries = [["●", "path", "start", scene.start], ["●", "goal", "goal", scene.target], [{ star: "★", cross: "✕", dot: "●" }[trace?.mark], "stop", "end", trace]];
+    for (const [mark, colour, text] of entries.filter(([, , , there]) => there)) {
       const item = jedax.element("li", ` ${text}`);
       const sign = jedax.element("b", mark, { class: "mark" });
       sign.style.color = jedax.colour(colour);
       item.prepend(sign);
       legend.append(item);
     }
-    if (task.noisy) legend.append(jedax.element("li", "One of many possible paths: this maze has noise."));
+    if (scene.note) legend.append(jedax.element("li", scene.note));
   }
 
   drawReplay() {
@@ -619,7 +616,7 @@ jedax.Explorer = class {
     }
     const gp = Object.entries(loops.gp).map(([name, values]) => `GP ${name.replaceAll("_", " ")} ${jedax.number(values[this.loop], 3)}`);
     const number = this.loop * loops.every + 1;
-    const text = [`Loop ${jedax.number(number)}`, `${jedax.number(loops.evaluations[this.loop])} to ${jedax.number(loops.until[this.loop])} evaluations`, `alpha ${jedax.number(loops.alpha[this.loop], 2)}`, ...gp].join(" · ");
+    const text = [`Loop ${jedax.number(number)}`, `${jedax.number(loops.evaluations[this.loop])} to ${jedax.number(loops.until[this.loop])} evaluations`, ...(loops.alpha[this.loop] === null ? [] : [`alpha ${jedax.number(loops.alpha[this.loop], 2)}`]), ...gp].join(" · ");
     output.textContent = text;
     slider.setAttribute("aria-valuetext", text);
     const head = table.tHead, body = table.tBodies[0];

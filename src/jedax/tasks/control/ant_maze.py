@@ -25,6 +25,7 @@ class AntMaze(ControlTask):
 
     config: AntMazeConfig
     Config = AntMazeConfig
+    drawing_class = "jedax.tasks.control.drawing:AntMazeDrawing"
     name = "ant-maze"
     robot = "ant-maze"
     descriptor_names = ("x", "y")

@@ -55,6 +55,7 @@ class ControlTask(PolicyTask):
 
     config: Any
     part: ClassVar[int] = 32
+    drawing_class = "jedax.tasks.control.drawing:ControlDrawing"
     robot: str
     sums_behaviour: ClassVar[bool]
 

@@ -44,6 +44,7 @@ class Locomotion(ControlTask):
 
     config: LocomotionConfig
     Config = LocomotionConfig
+    drawing_class = "jedax.tasks.control.drawing:LocomotionDrawing"
     sums_behaviour = True
 
     @property

@@ -142,6 +142,7 @@ class PlanarArm(ConfiguredTask):
 
     config: ArmConfig
     Config = ArmConfig
+    drawing_class = "jedax.tasks.functions.drawing:ArmDrawing"
     name = "arm"
     goal_fitness = -0.01
     is_noisy = False

@@ -52,6 +52,7 @@ class Gym(EnvironmentTask, HostTask):
 
     config: GymConfig
     Config = GymConfig
+    drawing_class = "jedax.tasks.gym.drawing:GymDrawing"
 
     def __init__(self, config: AnyConfig | None = None, /, **settings: Any):
         super().__init__(config, **settings)

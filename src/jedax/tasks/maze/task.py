@@ -49,6 +49,7 @@ class Maze(PolicyTask):
 
     config: MazeConfig
     Config = MazeConfig
+    drawing_class = "jedax.tasks.maze.drawing:MazeDrawing"
     descriptor_names = ("x", "y")
     action_size = 2
 

@@ -51,6 +51,7 @@ class Playground(EnvironmentTask):
 
     config: PlaygroundConfig
     Config = PlaygroundConfig
+    drawing_class = "jedax.tasks.playground.drawing:PlaygroundDrawing"
     is_noisy = False
 
     def __init__(self, config: AnyConfig | None = None, /, **settings: Any):

@@ -1,14 +1,16 @@
-"""Replays in environments of others, beside the environment stepped by hand."""
+"""Replays of policies, beside the environment stepped by hand."""
+
+import dataclasses
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import jedax
-from jedax.report import replay_control, replay_environment
+from jedax.report.pictures import write_film
 from jedax.report.replay import replay
-from jedax.store.run import Solution
-from jedax.tasks import make
+from jedax.tasks import episode_drawing, make, mujoco_film
+from jedax.tasks.gym import drawing as gym_drawing
 
 pytest.importorskip("mujoco", reason="needs the extra [gym]")
 gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
@@ -16,7 +18,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
 
 @pytest.fixture
 def no_opengl(monkeypatch):
-    monkeypatch.setattr(replay_control, "render", lambda *arguments: "no OpenGL at all")
+    monkeypatch.setattr(episode_drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
 
 
 def by_hand(task, genotype):
@@ -32,15 +34,20 @@ def by_hand(task, genotype):
     return np.array(rewards), np.array(q)
 
 
-def test_a_run_in_mujoco(tmp_path, no_opengl):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
     task = make("gym:Hopper-v5", steps=9, hidden=(4,), episode_seed=3)
-    run = jedax.run("map-elites", task, evaluations=8, offspring=4, cells=16, workers=1, out=tmp_path / "run")
+    out = tmp_path_factory.mktemp("hopper") / "run"
+    return jedax.run("map-elites", task, evaluations=8, offspring=4, cells=16, workers=1, out=out)
+
+
+def test_numbers_and_a_picture_without_opengl(run, no_opengl):
     shown = replay(run)
-    assert [path.name for path in shown.files] == ["best.png", "best.gif", "best.npz"]
-    assert shown.remarks == ("drawn by matplotlib, for MuJoCo cannot render here (no OpenGL at all)",)
+    assert [path.name for path in shown.files] == ["best.png", "best.npz"]
+    assert shown.remarks == ("no film: no OpenGL at all",)
     assert shown.fitness == pytest.approx(run.best().fitness, abs=1e-4)
-    numbers = np.load(shown.files[2])
-    rewards, q = by_hand(task, run.best().genotype)
+    numbers = np.load(shown.files[1])
+    rewards, q = by_hand(run.task, run.best().genotype)
     np.testing.assert_allclose(numbers["rewards"], rewards, atol=1e-4)
     np.testing.assert_allclose(numbers["q"], q, atol=1e-4)
     assert numbers["actions"].shape == (9, 3)
@@ -48,11 +55,26 @@ def test_a_run_in_mujoco(tmp_path, no_opengl):
     assert numbers["seen"].mean(axis=0) == pytest.approx(run.best().descriptor)
     np.testing.assert_allclose(numbers["positions"][:, 0, 2], q[:, 1], atol=1e-2)  # torso and its slide upwards
     assert numbers["dt"] == pytest.approx(0.008)
-    film = Image.open(shown.files[1])
-    assert film.n_frames == 9
-    frame = np.asarray(film.convert("RGB")).astype(int)
-    assert 0.01 < (frame[..., 2] - frame[..., 0] > 100).mean() < 0.2  # the robot
     assert Image.open(shown.files[0]).width > 600
+
+
+def test_a_film_by_mujoco(run):
+    shown = replay(run)
+    if shown.remarks:
+        pytest.skip(shown.remarks[0])
+    film = Image.open(next(path for path in shown.files if path.suffix == ".gif"))
+    assert film.size == (480, 360)
+    assert film.n_frames == 9
+    assert np.asarray(film.convert("RGB")).std() > 20  # neither one colour nor empty
+
+
+def test_an_opengl_that_is_not_there(run, monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "osmesa")
+    monkeypatch.setenv("PYOPENGL_PLATFORM", "nothing")
+    model = gymnasium.make("Hopper-v5").unwrapped.model
+    frames, reason = mujoco_film.render(model, np.zeros((1, model.nq)))
+    assert frames == []
+    assert reason.startswith("MuJoCo finds no OpenGL here (MUJOCO_GL=osmesa)")
 
 
 class Drawing(gymnasium.Env):
@@ -87,29 +109,27 @@ class Blind(Drawing):
 @pytest.mark.parametrize(("kind", "steps", "frames"), [(Drawing, 7, 7), (Drawing, 100, 60), (Blind, 7, 0)])
 def test_environments_that_draw_themselves_or_not(kind, steps, frames, tmp_path, monkeypatch):
     gymnasium.register("Drawn-v0", kind)
-    monkeypatch.setattr(replay_environment, "_MOST_FRAMES", 60)
+    monkeypatch.setattr(gym_drawing, "MOST_FRAMES", 60)
     try:
         task = make("gym:Drawn-v0", steps=steps, hidden=(), descriptor="tests.search.workers.work:lengths")
         always_right = np.float32([0, 0, 0, 1])
         fitness = steps * (steps + 1) / 2
-        shown = replay_environment.show(task, Solution(always_right, fitness, np.float32([0, 0])), tmp_path, "best")
+        shown = task.drawing.replay(always_right, fitness, 0)
     finally:
         del gymnasium.registry["Drawn-v0"]
     assert shown.fitness == fitness
-    numbers = np.load(tmp_path / "best.npz")
+    numbers = shown.arrays
     np.testing.assert_array_equal(numbers["rewards"], np.arange(1, steps + 1))
     np.testing.assert_array_equal(numbers["observations"], np.arange(steps)[:, None])
     np.testing.assert_array_equal(numbers["actions"], 1)
     assert numbers["dt"] == pytest.approx(0.1)
     assert "q" not in numbers
     if not frames:
-        assert shown.remarks == (
-            "no film, for the environment draws nothing here (DependencyNotInstalled: paint is not installed)",
-        )
-        assert [path.name for path in shown.files] == ["best.png", "best.npz"]
+        assert shown.remarks == ("no film: DependencyNotInstalled: paint is not installed.",)
+        assert not shown.frames
         return
     assert shown.remarks == ()
-    film = Image.open(tmp_path / "best.gif")
+    film = Image.open(write_film(tmp_path / "best.gif", shown.frames, shown.seconds))
     assert film.n_frames == frames
     for number, place in ((0, 1), (frames - 1, steps)):
         film.seek(number)
@@ -118,9 +138,8 @@ def test_environments_that_draw_themselves_or_not(kind, steps, frames, tmp_path,
     assert film.info["duration"] * frames == pytest.approx(100 * steps, rel=0.1)
 
 
-def test_another_fitness_than_the_run_recorded_is_said(tmp_path, no_opengl):
-    task = make("gym:Hopper-v5", steps=3, hidden=())
-    stand = Solution(np.zeros(task.num_params, np.float32), 77.0, np.float32([1]))
-    shown = replay_environment.show(task, stand, tmp_path, "best")
+def test_another_fitness_than_the_run_recorded_is_said(run, no_opengl):
+    best = dataclasses.replace(run.repertoire, best_fitness=np.float32([77]))
+    shown = replay(dataclasses.replace(run, repertoire=best))
     assert shown.remarks[1].startswith("the run recorded fitness 77.0: a mean over several episodes, or ")
-    assert shown.fitness == pytest.approx(3, abs=0.1)
+    assert shown.fitness == pytest.approx(run.best().fitness, abs=0.01)

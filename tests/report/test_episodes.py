@@ -1,6 +1,7 @@
 """Episodes acted again: which come first, what stops them, and what they saw, against scripts and step by step."""
 
 import base64
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jedax.report import rollouts as module
-from jedax.report.episode_data import _packed, _ways, kept
-from jedax.report.rollouts import FEET, RETURN, WAY, Rollout, kind_of, rollouts, spread
+from jedax.report import episodes as module
+from jedax.report.episodes import Rollout, kept, packed, rollouts, spread
 from jedax.store.packing import unpack
 from jedax.tasks import AntMaze, Locomotion, make
+from jedax.tasks.drawing import FEET, RETURN, WAY, Episodes
 
 BOX = ((0.0, 0.0), (1.0, 1.0))
 
@@ -38,11 +39,11 @@ class TestSpread:
         assert spread(np.full((5, 2), 0.5), np.arange(5.0), BOX).tolist() == [4, 3, 2, 1, 0]
 
 
-@pytest.mark.parametrize(("task", "kind"), [
-    (Locomotion(name="hopper"), FEET), (AntMaze(), WAY), (make("maze-a"), None), (None, None),
-])  # fmt: skip
-def test_kinds(task, kind):
-    assert kind_of(task) == kind
+def test_kinds():
+    hopper = Locomotion(name="hopper").drawing.episodes()
+    assert (hopper.kind, hopper.feet, hopper.batch) == (FEET, ("foot",), 32)
+    assert AntMaze().drawing.episodes().kind == WAY
+    assert make("maze-a").drawing.episodes() is None
 
 
 @pytest.mark.parametrize("length", [1, 2, 119, 120, 121, 1000])
@@ -66,19 +67,20 @@ class TestRobots:
 
     def test_feet(self, walker):
         genotypes = np.zeros((1, 7, walker.num_params), np.float32)
-        (found,) = rollouts(walker, genotypes, [np.array([6, 2])], seconds=1e9, most_bytes=1e9)
+        acting = walker.drawing.episodes()
+        (found,) = rollouts(acting, genotypes, [np.array([6, 2])], seconds=1e9, most_bytes=1e9)
         assert [one.cell for one in found] == [6, 2]
         for one in found:
             assert one.rewards.tolist() == [1, 2, 4, 8]  # the fourth step ends it
             assert one.seen.astype(int).tolist() == [[1, 0], [0, 1], [1, 1], [1, 0]]
         fitness = np.full(7, 15.0)
         fitness[2] = 15.5
-        packed = _packed(found, FEET, fitness)
-        assert packed["cells"] == [6, 2]
-        assert packed["lengths"] == [4, 4]
-        assert packed["departs"] == [2]
-        np.testing.assert_allclose(unpack(packed["returns"]), [1, 3, 7, 15] * 2, atol=1e-3)
-        assert base64.b64decode(packed["contacts"]) == bytes([0b01111001] * 2)
+        shown = packed(acting, found, fitness)["episodes"]
+        assert shown["cells"] == [6, 2]
+        assert shown["lengths"] == [4, 4]
+        assert shown["departs"] == [2]
+        np.testing.assert_allclose(unpack(shown["returns"]), [1, 3, 7, 15] * 2, atol=1e-3)
+        assert base64.b64decode(shown["contacts"]) == bytes([0b01111001] * 2)
 
     def test_ways(self):
         pytest.importorskip("brax")
@@ -88,23 +90,24 @@ class TestRobots:
         positions = np.concatenate([places, np.full((4, 1), 0.5)], axis=1)[:, None]
         task = ant(Script(positions, [-9, -8, -7, -6], [0, 0, 1, 0]), early_death="paper")
         genotypes = np.zeros((1, 1, task.num_params), np.float32)
-        (found,) = rollouts(task, genotypes, [np.array([0])], seconds=1e9, most_bytes=1e9)
+        acting = task.drawing.episodes()
+        (found,) = rollouts(acting, genotypes, [np.array([0])], seconds=1e9, most_bytes=1e9)
         assert found[0].rewards.tolist() == [-9, -8, -7]
         np.testing.assert_allclose(found[0].seen, places[:3])
-        way = _ways(found, (0.0, 0.0))
+        way = packed(acting, found, np.zeros(1))["traces"]
         assert way["sizes"] == [4]
         np.testing.assert_allclose(unpack(way["x"]), [0, 1, 2, 3], atol=1e-4)
         np.testing.assert_allclose(unpack(way["y"]), [0, 0, 1, 1], atol=1e-4)
 
-    def test_replicas_take_turns_until_time_or_room_is_over(self, walker, monkeypatch):
-        monkeypatch.setattr(type(walker), "part", 2)
+    def test_replicas_take_turns_until_time_or_room_is_over(self, walker):
+        acting = dataclasses.replace(walker.drawing.episodes(), batch=2)
         genotypes = np.zeros((2, 5, walker.num_params), np.float32)
         orders = [np.array([4, 3, 2, 1, 0]), np.array([1])]
 
         def cells(**limits):
             said = []
             found = rollouts(
-                walker, genotypes, orders, **{"seconds": 1e9, "most_bytes": 1e9, **limits}, say=said.append
+                acting, genotypes, orders, **{"seconds": 1e9, "most_bytes": 1e9, **limits}, say=said.append
             )
             return [[one.cell for one in mine] for mine in found], said[-1]
 
@@ -124,9 +127,10 @@ class TestRobots:
 def test_a_hopper_of_brax_acts_as_in_the_search():
     pytest.importorskip("brax")
     task = make("hopper", steps=9, hidden=(4,))
-    genotypes = np.array(3 * jax.vmap(task.init)(jax.random.split(jax.random.key(1), task.part)))
+    acting = task.drawing.episodes()
+    genotypes = np.array(3 * jax.vmap(task.init)(jax.random.split(jax.random.key(1), acting.batch)))
     expected = jax.jit(task.evaluate_batch)(jax.random.key(0), jnp.asarray(genotypes))
-    (found,) = rollouts(task, genotypes[None], [np.arange(task.part)], seconds=0, most_bytes=1e9)
+    (found,) = rollouts(acting, genotypes[None], [np.arange(acting.batch)], seconds=0, most_bytes=1e9)
     sums = [one.rewards.sum(dtype=np.float64) for one in found]
     np.testing.assert_allclose(sums, expected.fitness, rtol=1e-3, atol=1e-2)
     np.testing.assert_allclose([one.seen.mean(axis=0) for one in found], expected.descriptor, atol=1e-6)
@@ -157,9 +161,10 @@ class TestGym:
         pytest.importorskip("gymnasium")
         bounds = {} if kind == FEET else {"descriptor_lows": (-9, -9), "descriptor_highs": (9, 9)}
         task = make(name, **{"steps": 9, "hidden": (3,), "chunk": 2, **bounds, **settings})
-        assert kind_of(task) == kind
+        acting = task.drawing.episodes()
+        assert (acting.kind, acting.batch) == (kind, 2)
         genotypes = np.array(jax.vmap(task.init)(jax.random.split(jax.random.key(3), 3)))
-        (found,) = rollouts(task, genotypes[None], [np.arange(3)], seconds=1e9, most_bytes=1e9)
+        (found,) = rollouts(acting, genotypes[None], [np.arange(3)], seconds=1e9, most_bytes=1e9)
         for one, genotype in zip(found, genotypes, strict=True):
             rewards, places = self.played(task, genotype)
             np.testing.assert_allclose(one.rewards, rewards, rtol=1e-4, atol=1e-5)
@@ -175,11 +180,12 @@ class TestGym:
 
 
 def test_nothing_to_act():
-    assert rollouts(make("ant-maze"), np.zeros((1, 0, 3)), [np.zeros(0, int)], seconds=1, most_bytes=1) == [[]]
-    packed = _packed([], FEET, np.zeros(0))
-    assert packed["cells"] == packed["departs"] == []
-    assert packed["contacts"] == ""
-    assert _ways([], None)["sizes"] == []
-    assert _packed([Rollout(0, np.ones(3), np.zeros((3, 0)))], RETURN, np.array([3.0])).keys() == {
-        "cells", "lengths", "returns", "departs"
-    }  # fmt: skip
+    feet, way, plain = (Episodes(kind, 4, lambda genotypes: []) for kind in (FEET, WAY, RETURN))
+    assert rollouts(way, np.zeros((1, 0, 3)), [np.zeros(0, int)], seconds=1, most_bytes=1) == [[]]
+    shown = packed(feet, [], np.zeros(0))["episodes"]
+    assert shown["cells"] == shown["departs"] == []
+    assert shown["contacts"] == ""
+    assert packed(way, [], np.zeros(0))["traces"]["sizes"] == []
+    shown = packed(plain, [Rollout(0, np.ones(3), np.zeros((3, 0)))], np.array([3.0]))
+    assert "traces" not in shown
+    assert shown["episodes"].keys() == {"cells", "lengths", "returns", "departs"}

@@ -1,0 +1,226 @@
+"""How a task's behaviour space and its solutions are drawn, replayed and described.
+
+Figures, pages and `jedax replay` ask `Task.drawing` and know no task by name. A task of your own names a subclass of
+`TaskDrawing` as its `drawing_class`; the class itself fits every task, and lets the task's `draw(ax, genotype)` draw.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from jedax.types import Float
+
+WALL = "#222222"
+PATH = "#0072b2"  # colours of Okabe & Ito, safe for colour-blind readers
+TARGET = "#009e73"
+STOP = "#d55e00"
+
+FEET, WAY, RETURN = "feet", "way", "return"
+"""What an episode shows beside its return: when each foot touches the floor, where the robot goes, nothing else."""
+
+Act = Callable[[Float[np.ndarray, "n params"]], Sequence[tuple[np.ndarray, np.ndarray]]]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What surrounds the solutions on a page, in the plane of the first two descriptors and in their unit."""
+
+    limits: tuple[Sequence[float], Sequence[float]]  # lower left and upper right corner
+    walls: Sequence[Sequence[float]] = ()  # lines, each (x1, y1, x2, y2)
+    wall_width: float = 0.0  # 0: thin lines
+    start: Sequence[float] | None = None  # x and y
+    target: Sequence[float] | None = None  # x and y of the goal
+    target_radius: float = 0.0
+    note: str = ""  # a sentence below every solution
+
+
+class Trace(NamedTuple):
+    """What one solution does, as a line."""
+
+    points: Float[np.ndarray, "points 2"]
+    caption: str  # a sentence without its full stop; {cost} stands for minus the fitness
+    mark: str = "dot"  # at the line's end: "star", "cross" or "dot"
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """How policies act again.
+
+    `act` takes at most `batch` policies `(n, params)`. It returns for each the rewards `(steps,)` of the steps that
+    count, and what was seen after each of them, `(steps, seen)`: whether each foot touches the floor, where the robot
+    is, or nothing, by the kind.
+    """
+
+    kind: str  # FEET, WAY or RETURN
+    batch: int
+    act: Act
+    feet: tuple[str, ...] = ()  # names of the feet, for FEET
+    start: tuple[float, float] | None = None  # x and y before the first step, for WAY, where they are known
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What one solution did in a replay."""
+
+    figure: Figure
+    fitness: float  # in this replay
+    frames: Sequence[np.ndarray] = ()  # of a film, each (height, width, 3) bytes
+    seconds: float = 0.0  # duration of the film
+    arrays: Mapping[str, Any] = field(default_factory=dict)  # the numbers behind the picture
+    remarks: tuple[str, ...] = ()  # sentences for the user, such as why there is no film
+
+
+class TaskDrawing:
+    """How a task is drawn, replayed and described. A subclass replaces what it knows better.
+
+    Genotypes are NumPy arrays; `seed` is that of the run, for tasks with noise.
+    """
+
+    solution = "solution"  # noun for a solution
+    place = "behaviours, places on this map"  # words for the behaviours that a search can be sent to
+    wanted = "the solution with the highest fitness"  # what the search is to find
+    marks_points = False  # whether the points of a `Trace` are marked, such as the joints of an arm
+
+    def __init__(self, task: Any):
+        self.task = task
+
+    @property
+    def map_text(self) -> str:
+        """How to read the map of cells, in a sentence or two."""
+        return "Each cell of the map stands for one way to behave and holds the best solution that behaved so."
+
+    @property
+    def why_different(self) -> str:
+        """Why a replay may achieve another fitness than the run recorded."""
+        return "evaluations are noisy, or another program rounds differently"
+
+    def outcome(self, fitness: float, *, reached: bool) -> str | None:
+        """Return what the best solution achieves, as a predicate; None: reports name its fitness instead."""
+        return None
+
+    def draw_space(self, ax: Axes) -> None:
+        """Draw what fills the behaviour space, such as walls, over the cells of a map."""
+
+    def draw_solution(self, ax: Axes, genotype: Float[np.ndarray, " params"], seed: int) -> bool:
+        """Draw what a solution does on empty axes, and return True.
+
+        False: the task draws nothing. Figures then mark the solution's place among the cells.
+        """
+        if not hasattr(self.task, "draw"):
+            return False
+        self.task.draw(ax, genotype)
+        return True
+
+    def scene(self) -> Scene | None:
+        """Return what surrounds the solutions on a page; None: nothing."""
+        return None
+
+    def traces(self, genotypes: Float[np.ndarray, "n params"], seed: int) -> Sequence[Trace] | None:
+        """Return a line for each genotype; None: the task's solutions are not lines.
+
+        The genotypes are those of all cells, so that one shape is compiled; empty cells hold zeros.
+        """
+        return None
+
+    def episodes(self) -> Episodes | None:
+        """Return how policies act again; None: the task's solutions are not policies, or cannot act step by step."""
+        return None
+
+    @property
+    def can_replay(self) -> bool:
+        """Whether `replay` returns anything."""
+        mine, base = type(self), TaskDrawing
+        draws = hasattr(self.task, "draw") or mine.draw_solution is not base.draw_solution
+        return draws or mine.replay is not base.replay
+
+    def replay(self, genotype: Float[np.ndarray, " params"], fitness: float, seed: int) -> Recording | None:
+        """Return what a solution does, whose recorded fitness is given; None: the task draws nothing."""
+        figure, ax = plt.subplots(figsize=(4.6, 4.6))
+        if not draw_or_explain(ax, self.draw_solution, genotype, seed):
+            plt.close(figure)
+            return None
+        ax.set_title(f"{self.task.name}: fitness {fitness:.5g}", fontsize=10)
+        return Recording(figure, fitness)
+
+
+def drawing_of(task: Any) -> TaskDrawing:
+    """Return a task's own drawing; the general one if it has none, or cannot be made here (None)."""
+    return getattr(task, "drawing", None) or TaskDrawing(task)
+
+
+def draw_or_explain(ax: Axes, draw: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what `draw(ax, *arguments)` does; if it raises an error, the axes say so and the run goes on."""
+    try:
+        return draw(ax, *arguments)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(where.filename).name}, line {where.lineno}"
+        said = f"drawing raised\n{type(error).__name__}: {str(error)[:200]}\n({place})"
+        ax.text(0.5, 0.5, said, ha="center", va="center", wrap=True, transform=ax.transAxes)
+        return True
+
+
+def frame(ax: Axes, bounds: tuple[Sequence[float], Sequence[float]], names: Sequence[str]) -> None:
+    """Set limits, labels and border of axes that show a descriptor space, or its first two dimensions."""
+    lows, highs = (np.asarray(side, float) for side in bounds)
+    labels = (*names, "", "")
+    if len(lows) == 1:
+        ax.set(xlim=(lows[0], highs[0]), ylim=(0, 1), xlabel=labels[0], yticks=[])
+        return
+    size = (highs - lows)[:2]
+    (left, bottom), (right, top) = lows[:2] - 0.02 * size, highs[:2] + 0.02 * size
+    more = f" (first two of {len(lows)} descriptors)" if len(lows) > 2 else ""
+    ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=labels[0], ylabel=labels[1] + more,
+           aspect="equal" if np.isclose(*size, rtol=0.5) else "auto")  # fmt: skip
+    ax.add_patch(Rectangle((lows[0], lows[1]), *size, fill=False, color="#999999", linewidth=0.6))
+
+
+def legend_below(ax: Axes) -> None:
+    """Explain the marks, below the axes and their labels."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.4, ncol=4, frameon=False, fontsize=8,
+                  columnspacing=1.2, handletextpad=0.4)  # fmt: skip
+
+
+def draw_path(ax: Axes, points: Float[np.ndarray, "points 2"]) -> None:
+    """Draw a way as a line, and mark its end."""
+    ax.plot(*points.T, color=PATH, linewidth=1.6, zorder=5, label="path")
+    ax.plot(*points[-1], "X", color=STOP, markersize=9, zorder=6, label="end", markeredgecolor="white")
+
+
+def every(length: int, most: int) -> np.ndarray:
+    """Return at most `most` of the indices below `length`, evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
+
+
+def jitted(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Compile a function, call it, and return its result as NumPy arrays."""
+    return jax.tree.map(np.asarray, jax.jit(function)(*arguments))
+
+
+def acting(program: Callable[[Any], tuple[Any, Any, Any]], batch: int) -> Act:
+    """Return `Episodes.act` for a JAX program, which is compiled for one batch size.
+
+    The program takes policies `(batch, params)` to rewards `(batch, steps)`, the number of steps that count `(batch,)`,
+    and what was seen `(batch, steps, seen)`.
+    """
+    compiled = jax.jit(program)
+
+    def act(genotypes: Float[np.ndarray, "n params"]) -> list[tuple[np.ndarray, np.ndarray]]:
+        filled = np.concatenate([genotypes, np.repeat(genotypes[-1:], batch - len(genotypes), axis=0)])
+        rewards, lengths, seen = map(np.asarray, compiled(jnp.asarray(filled)))
+        return [(rewards[row, : lengths[row]], seen[row, : lengths[row]]) for row in range(len(genotypes))]
+
+    return act
