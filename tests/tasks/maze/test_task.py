@@ -598,7 +598,7 @@ class TestEvaluations:
 
     @pytest.mark.parametrize("count", [0, 4, 6])
     def test_wrong_number_of_readings(self, count):
-        with pytest.raises(JedaxError, match=f"^observation: expected 5 readings.* got {count}; "):
+        with pytest.raises(JedaxError, match=f"^observation: expected 5 numbers, got {count}; "):
             make("maze-a").act(jnp.zeros(66), [0.0] * count)
 
     def test_wrong_shape_of_a_rollout(self):
