@@ -43,11 +43,12 @@ def _tasks_in(file: Path) -> list[str]:
     except (OSError, SyntaxError, ValueError, RecursionError):
         return []
     functions = [node.name for node in body if isinstance(node, ast.FunctionDef) and _takes_one(node.args)]
-    classes = ["Task"]
+    bases, classes = {"Task", "ConfiguredTask"}, []
     for node in body:
-        if isinstance(node, ast.ClassDef) and {ast.unparse(b).rpartition(".")[2] for b in node.bases} & {*classes}:
+        if isinstance(node, ast.ClassDef) and {ast.unparse(b).rpartition(".")[2] for b in node.bases} & bases:
+            bases.add(node.name)
             classes.append(node.name)
-    return [name for name in classes[1:] + functions if not name.startswith("_")]
+    return [name for name in classes + functions if not name.startswith("_")]
 
 
 def _takes_one(arguments: ast.arguments) -> bool:
