@@ -25,7 +25,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield tmp_path
-    for name in ("mine", "throw"):
+    for name in ("mine", "throw", "own_method"):
         sys.modules.pop(name, None)
 
 
@@ -61,6 +61,20 @@ def test_the_example_by_the_command(here, capsys):
     cli.main(["run", "throw:Throw", "--method", "map-elites", "--evaluations", "128", "--cells", "16"])
     assert "results are in runs/throw-Throw-map-elites-seed0" in capsys.readouterr().out
     assert jedax.load("runs/throw-Throw-map-elites-seed0").task.name == "throw"
+
+
+def test_the_page_of_a_method(here, capsys):
+    """From a folder outside the package, on a smaller task."""
+    shutil.copy(ROOT / "examples" / "own_method.py", here)
+    page = (ROOT / "docs" / "guides" / "own-method.md").read_text(encoding="utf-8")
+    run, bench = re.findall(r"^jedax (.*own_method:Climbers.*)$", page, flags=re.MULTILINE)
+    cli.main([*run.replace("maze-a", "arm").replace("50000", "640").split(), "--cells", "16"])
+    found = jedax.load("runs/arm-own_method-Climbers-seed0")
+    assert (found.config.method, found.config.method_config.step) == ("own_method:Climbers", 0.3)
+    assert len(found.repertoire.best_fitness) == 2
+    cli.main([*bench.replace("maze-a maze-b", "arm").replace("seeds 5", "seeds 1").split(), "--evaluations", "640"])
+    labels = {entry.label for entry in jedax.compare("runs/bench-arm", formats=()).tables[0].entries}
+    assert labels == {"own_method:Climbers", "own_method:Climbers step=0.3", "map-elites"}
 
 
 def test_the_page_of_a_class(capsys):

@@ -96,6 +96,9 @@ class TestPartial:
         assert config.method_config == JediConfig(targets="pareto", alpha=0.5)
         assert config.run == RunConfig(evaluations=2_000_000, replicas=2)
 
+    def test_an_earlier_name_of_a_method(self):
+        assert parse("task: maze-c\nmethod: jedi-paper") == parse("task: maze-c\nmethod: jedi")
+
     def test_an_empty_section_is_none(self):
         config = parse("task: sphere\ntask_config:\nmethod_config:\nrun:\n")
         run = RunConfig(evaluations=FunctionConfig().evaluations)

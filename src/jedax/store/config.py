@@ -12,6 +12,7 @@ from jedax.errors import JedaxError, fail
 from jedax.imports import CUSTOM
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import (
+    ALIASES,
     DEFAULT_METHOD,
     check_settings,
     method_defaults,
@@ -149,6 +150,7 @@ class FullConfig(Config):
         method, label = str(values.get("method") or DEFAULT_METHOD), str(values.get("label") or "")
         if number == 1:
             method, label, settings = upgraded(method, label, settings)
+        method = ALIASES.get(method, method)
         task_config = _task_config(task, _section(values, "task_config", where), where, strict)
         budget = {} if task_config is None else {"evaluations": getattr(task_config, "evaluations", None)}
         sections = {
