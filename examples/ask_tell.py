@@ -1,4 +1,4 @@
-"""A simulator of one's own, in NumPy, by ask and tell: gaits of a creature with two legs that slip.
+"""Ask and tell with a simulator in NumPy: gaits of a creature with two legs that slip.
 
 python examples/ask_tell.py
 """
@@ -9,10 +9,10 @@ import jedax
 
 
 def simulate(genotypes, steps=100):
-    """Let all creatures walk at once.
+    """Return fitness and descriptors of all creatures.
 
-    A genotype has, for each leg, amplitude, frequency, phase and how long the foot stays down. Fitness is the way
-    walked less the effort; behaviour is the share of time that each foot is down.
+    A genotype has amplitude, frequency, phase and duration of ground contact for each leg. Fitness is the distance
+    walked minus the effort; the descriptor is the share of time that each foot is on the ground.
     """
     amplitude, frequency, phase, duty = np.tanh(genotypes).reshape(-1, 4, 2).transpose(1, 0, 2)
     time = np.linspace(0, 2 * np.pi, steps)[:, None, None]
@@ -20,13 +20,13 @@ def simulate(genotypes, steps=100):
     down = np.sin(angle) < duty
     push = -amplitude * np.cos(angle) * down  # a foot in the air moves nothing
     both = down.all(axis=2, keepdims=True)
-    way = np.where(both, push.min(axis=2, keepdims=True), push).sum(axis=(0, 2))  # two feet down: the slower one holds
+    way = np.where(both, push.min(axis=2, keepdims=True), push).sum(axis=(0, 2))  # both down: the slower foot limits
     effort = 0.1 * np.square(amplitude * frequency).sum(axis=1) * steps
     return way - effort, down.mean(axis=0)
 
 
 def main(evaluations=50_000, out="runs/example-gaits.safetensors"):
-    """Search, save in the middle as one would before a break, and go on."""
+    """Search, save and load the search halfway, and continue."""
     optimizer = jedax.Optimizer(8, descriptor_bounds=([0, 0], [1, 1]), evaluations=evaluations, seed=1)
     while optimizer.evaluations < evaluations / 2:
         optimizer.tell(*simulate(optimizer.ask()))

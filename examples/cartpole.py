@@ -1,4 +1,4 @@
-"""An environment of gymnasium with a behaviour of one's own: where the cart has been. Needs `pip install '.[gym]'`.
+"""A gymnasium environment with a custom descriptor: the range of the cart. Needs `pip install '.[gym]'`.
 
 python examples/cartpole.py
 """
@@ -13,7 +13,7 @@ def where_it_was(episode):
 
 
 def main(evaluations=2_048, out="runs/example-cartpole"):
-    """Search with policies of one hidden layer; two processes step the environments."""
+    """Search for policies with one hidden layer; two processes step the environments."""
     task = jedax.tasks.make(
         "gym:CartPole-v1",
         descriptor="cartpole:where_it_was",

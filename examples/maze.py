@@ -1,4 +1,4 @@
-"""A maze that deceives: whoever walks towards the target gets stuck at a wall. Prints how the best robot fares.
+"""Solve a deceptive maze: a robot that drives straight towards the target gets stuck at a wall.
 
 python examples/maze.py
 """
@@ -7,13 +7,13 @@ import jedax
 
 
 def main(evaluations=200_000, out="runs/example-maze"):
-    """Search with three seeds side by side; pictures of the best are in `out`."""
+    """Search with three seeds side by side; figures are in `out`."""
     run = jedax.run("jedi-x", "maze-a", evaluations=evaluations, replicas=3, out=out, overwrite=True)
     for seed, fitness in enumerate(run.summary["max_fitness"]):
-        outcome = f"arrives after {-fitness:.0f} of 250 steps" if fitness > -250 else "does not arrive"
+        outcome = f"reaches the target in {-fitness:.0f} of 250 steps" if fitness > -250 else "fails"
         print(f"seed {seed}: the best robot {outcome}")
-    wheels = run.policy()([0.2, 0.2, 0.2, -1, -1])  # what its 3 lasers and 2 bumpers read in the open
-    print(f"In the open the best of all turns its wheels by {wheels}.")
+    wheels = run.policy()([0.2, 0.2, 0.2, -1, -1])  # 3 lasers and 2 bumpers, no wall near
+    print(f"Without walls near, the best robot's wheels have the speeds {wheels}.")
     return run
 
 

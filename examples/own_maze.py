@@ -1,4 +1,4 @@
-"""A maze of one's own: a trap in the shape of a U, with the target behind its back.
+"""Define a maze: a U-shaped trap around the start, with the target behind it.
 
 python examples/own_maze.py
 """
@@ -13,7 +13,7 @@ MAZE = jedax.tasks.Maze(name="trap", walls=TRAP, start=(0.5, 0.4, 1.57), target=
 
 
 def main(evaluations=100_000, out="runs/example-own-maze"):
-    """Search with JEDi-X and with a single evolution strategy, and draw both best paths beside each other."""
+    """Search with JEDi-X and with a single evolution strategy, and draw the best path of each."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.5), layout="constrained")
     for ax, method in zip(axes, ("jedi-x", "es"), strict=True):
         run = jedax.run(method, MAZE, evaluations=evaluations, out=f"{out}/{method}", overwrite=True)

@@ -1,4 +1,4 @@
-"""A search method of one's own, hill climbers that restart from elites: `python examples/own_method.py`, or in its
+"""Define a search method, hill climbers that restart from elites: `python examples/own_method.py`, or in this
 folder `jedax run maze-a --method own_method:Climbers --evaluations 50000`.
 """
 
@@ -14,7 +14,7 @@ import jedax
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """State of the search: the repertoire, the generations done, and where each climber stands."""
+    """State of the search: repertoire, number of generations, position and fitness of each climber."""
 
     repertoire: jedax.Repertoire
     generation: jax.Array
@@ -23,7 +23,7 @@ class State:
 
 
 class Climbers(jedax.Method):
-    """Each climber samples around its place and moves where that is better; one that fails restarts from an elite."""
+    """Each climber samples near its position and moves if fitness improves; otherwise it restarts from an elite."""
 
     summary = "Hill climbers that start from elites."
 
