@@ -93,7 +93,7 @@ class AntMazeDrawing(ControlDrawing):
     """The ant's maze from above, and ants as their paths."""
 
     kind = WAY
-    start = (0.0, 0.0)
+    start: tuple[float, float] = (0.0, 0.0)
     solution = "ant"
     place = "places in the maze"
     wanted = "an ant that walks around the walls and gets near the goal soon"
