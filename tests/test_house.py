@@ -49,7 +49,7 @@ def imported(name, tree):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 found.append(inner if inner in modules() else node.module)
-        elif isinstance(node, ast.Constant) and re.fullmatch(r"jedax(\.\w+)+(:[\w.]+)?", str(node.value)):
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"jedax(\.\w+){2,}(:[\w.]+)?", str(node.value)):
             found = [str(node.value).partition(":")[0]]
         for module in found:
             if module in modules() and module != name:

@@ -40,7 +40,7 @@ NAMES = {
     "jedax.native": ["choose", "status"],
     "jedax.repertoire": ["Acceptance", "Cells", "HARD", "Repertoire"],
     "jedax.report.plots": [
-        "LAYERS", "best", "cell_outlines", "cell_values", "convergence", "distances", "gp_parameters", "layer", "maze",
+        "LAYERS", "best", "cell_outlines", "cell_values", "convergence", "distances", "gp_parameters", "layer",
         "paper_style", "phase_times", "replay", "save", "targets",
     ],
     "jedax.rl": ["Policy", "ReplayBuffer", "TD3", "TD3State", "TwinCritic"],

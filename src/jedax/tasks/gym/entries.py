@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from jedax.tasks.family import EnvironmentFamily
-from jedax.tasks.gym.settings import GymConfig
+from jedax.tasks.gym.settings import PREFIX, GymConfig
 
-FAMILY = EnvironmentFamily("gym:", GymConfig, "jedax.tasks.gym.task:Gym")
+FAMILY = EnvironmentFamily(PREFIX, GymConfig, "jedax.tasks.gym.task:Gym")

@@ -10,6 +10,9 @@ from jedax.errors import JedaxError, fail
 from jedax.tasks.settings import WithPolicy
 from jedax.yaml_text import read_yaml
 
+PREFIX = "gym:"
+"""Start of the names of these tasks."""
+
 
 class GymConfig(WithPolicy):
     """Settings of a gymnasium environment."""

@@ -17,15 +17,12 @@ from jedax.imports import load_object, require
 from jedax.settings import Config as AnyConfig
 from jedax.tasks.environment import EnvironmentTask, axis_names
 from jedax.tasks.gym.descriptors import FinalXY
-from jedax.tasks.gym.entries import FAMILY
 from jedax.tasks.gym.episodes import Actions, Evaluator, Step, make_environment
-from jedax.tasks.gym.settings import GymConfig, parse_arguments
+from jedax.tasks.gym.settings import PREFIX, GymConfig, parse_arguments
 from jedax.tasks.host import HostTask
 from jedax.tasks.motion import Motion, Postures
 from jedax.tasks.work import Work
 from jedax.types import Array, Float
-
-PREFIX = FAMILY.prefix
 
 
 @dataclass(frozen=True)

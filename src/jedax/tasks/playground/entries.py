@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from jedax.tasks.family import EnvironmentFamily
-from jedax.tasks.playground.settings import PlaygroundConfig
+from jedax.tasks.playground.settings import PREFIX, PlaygroundConfig
 
-FAMILY = EnvironmentFamily("playground:", PlaygroundConfig, "jedax.tasks.playground.task:Playground")
+FAMILY = EnvironmentFamily(PREFIX, PlaygroundConfig, "jedax.tasks.playground.task:Playground")

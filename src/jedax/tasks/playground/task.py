@@ -18,11 +18,8 @@ from jedax.settings import Config as AnyConfig
 from jedax.tasks.environment import EnvironmentTask, axis_names
 from jedax.tasks.motion import Motion, Postures
 from jedax.tasks.mujoco import feet_of, quiet_mujoco
-from jedax.tasks.playground.entries import FAMILY
-from jedax.tasks.playground.settings import PlaygroundConfig
+from jedax.tasks.playground.settings import PREFIX, PlaygroundConfig
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
-
-PREFIX = FAMILY.prefix
 
 # MuJoCo's numbers for kinds of geoms (mjtGeom).
 _PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX = 0, 2, 3, 4, 5, 6
