@@ -185,3 +185,26 @@ def test_tasks_made_in_python_are_recorded(tmp_path, small, task, name):
     assert run.config.task == name
     assert run.task == task
     assert run.best().genotype.shape == (task.num_params,)
+
+
+def test_a_partial_run_of_a_task_that_is_not_there(tmp_path, small):
+    class Own(PlanarArm):
+        name = "own"
+
+    path = tmp_path / "run"
+    whole = jedax.run(small, Own(joints=3), evaluations=8 * 6, out=path)
+    found = jedax.load(path, partial=True)
+    assert found.task is None
+    assert found.missing == (
+        "Solutions are not drawn: task: expected the task object own, got none; pass it as task=....",
+    )
+    assert_same_bits(found.repertoire, whole.repertoire)
+    np.testing.assert_allclose(found.cells.bounds, whole.cells.bounds, atol=0.1)
+    assert type(found.method) is type(whole.method)
+    assert found.method.evaluations_per_generation == 8
+    assert len(found.history.loops) > 0
+    (path / "repertoire.safetensors").unlink()
+    found = jedax.load(path, partial=True)
+    assert (found.cells, found.repertoire, found.method, found.replicas) == (None, None, None, 1)
+    assert found.rows == whole.rows
+    assert "Run(jedi" in repr(found)

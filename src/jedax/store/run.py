@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,9 +110,12 @@ class Run:
 
     @functools.cached_property
     def method(self) -> Method | None:
-        """The method; None where its class cannot be imported."""
+        """The method; None if its class cannot be imported, or nothing is known of the task."""
+        problem: Any = self.task
+        if problem is None and self.cells is not None:
+            problem = SimpleNamespace(descriptor_bounds=self.cells.bounds, qd_offset=0.0)
         try:
-            return method_of(self.config, self.task)
+            return None if problem is None else method_of(self.config, problem)
         except JedaxError:
             return None
 
