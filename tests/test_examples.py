@@ -20,6 +20,12 @@ PAGE = (ROOT / "docs" / "guides" / "tasks.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
+def block(text):
+    """Return the only block of the page that contains a text."""
+    (found,) = [python for python in PYTHON if text in python]
+    return found
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -83,7 +89,7 @@ def test_the_page_of_a_class(capsys):
 
 
 def test_the_page_of_a_function(here, capsys):
-    (here / "mine.py").write_text(PYTHON[1])
+    (here / "mine.py").write_text(block("def simulate"))
     command = re.search(r"jedax (run mine:simulate .*)", PAGE)
     assert command is not None
     cli.main([*command[1].split(), "--evaluations", "64", "--method", "map-elites", "--cells", "16", "--workers", "1"])
@@ -94,7 +100,7 @@ def test_the_page_of_a_function(here, capsys):
 
 def test_the_page_of_an_episode(here):
     pytest.importorskip("gymnasium", reason="needs the extra [gym]")
-    (here / "mine.py").write_text(PYTHON[2])
+    (here / "mine.py").write_text(block("def how_it_moved"))
     task = jedax.tasks.make("gym:CartPole-v1", descriptor="mine:how_it_moved", hidden=(2,))
     low, high = task.evaluate(None, np.full(task.num_params, 0.1, np.float32)).descriptor
     assert -2.6 < low < high < 2.6
