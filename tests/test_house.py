@@ -146,6 +146,15 @@ class TestTasks:
 
     FAMILIES = tuple(f"jedax.tasks.{path.parent.name}" for path in sorted((SRC / "jedax/tasks").glob("*/__init__.py")))
 
+    def test_families_do_not_know_each_other(self):
+        found = [
+            f"{importer}:{line} imports {module}"
+            for importer, module, line in imports()
+            for family in self.FAMILIES
+            if importer.startswith(family) and module.startswith(self.FAMILIES) and not module.startswith(family)
+        ]
+        assert found == []
+
     def test_no_module_of_a_family_is_imported(self):
         assert "jedax.tasks.maze" in self.FAMILIES
         found = [

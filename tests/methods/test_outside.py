@@ -92,7 +92,7 @@ class TestRun:
     def test_page_and_comparison(self, whole, tmp_path):
         page = jedax.write_report(whole.path, out=tmp_path / "page.html").read_text()
         assert whole.config.method in page
-        assert "bowl" in page
+        assert f"{OWN}:Bowl" in page
         if whole.config.method == f"{OWN}:Drift":
             for words in ("Drift walked from elite to elite.", "Drift tried 4 generations", "A walk from elite"):
                 assert words in page
@@ -234,7 +234,11 @@ def installed(tmp_path, monkeypatch):
     """A package that registers names is installed."""
     (tmp_path / "own-1.dist-info").mkdir()
     (tmp_path / "own-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
-    groups = {"methods": f"drift = {OWN}:Drift", "strategies": f"spherical = {OWN}:Spherical"}
+    groups = {
+        "methods": f"drift = {OWN}:Drift\njedi-x = {OWN}:Drift",
+        "strategies": f"spherical = {OWN}:Spherical",
+        "tasks": f"bowl = {OWN}:Bowl",
+    }
     text = "\n".join(f"[jedax.{group}]\n{entry}" for group, entry in groups.items())
     (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
@@ -252,6 +256,8 @@ class TestEntryPoints:
         assert method_named("drift").method is own.Drift
         assert method_named(own.Drift).name == entry_of_settings(own.Drift.Config()).name == "drift"
         assert next(iter(methods())) == "jedi-x"
+        assert methods()["jedi-x"].method is jedax.JEDiX
+        assert "bowl" in jedax.tasks.names()
         assert "spherical" in strategy_names()
         assert check_strategy("spherical") == "spherical"
         assert make_strategy("spherical", population=6) == own.Spherical(6)
@@ -262,14 +268,23 @@ class TestEntryPoints:
 
     def test_runs(self, here, capsys, without_figures):
         words = "--method drift --step 0.2 --cells 16 --out r"
-        code, _, err = call(capsys, "run", f"{OWN}:Bowl", *words.split())
+        code, _, err = call(capsys, "run", "bowl", *words.split())
         assert code == 0, err
         loaded = jedax.load("r")
-        assert loaded.config.method == "drift"
+        assert (loaded.config.method, loaded.config.task) == ("drift", "bowl")
         assert_same_run(loaded, jedax.run(own.Drift, own.Bowl(), step=0.2, cells=16))
         assert json.loads((here / "r" / "environment.json").read_text())["code"]["method"]["file"] == own.__file__
         assert "drift         Samples around an elite" in call(capsys, "methods")[1]
         assert_same_run(jedax.resume("r"), loaded)
+
+    def test_a_package_that_is_broken(self, tmp_path):
+        """It does not keep others from working."""
+        (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text(
+            f"[jedax.methods]\nbroken = no_such_module:Drift\nnone = {OWN}:Bowl\ndrift = {OWN}:Drift\n"
+        )
+        with pytest.warns(UserWarning, match=r"the method (broken|none) of a package .* is left out: ") as said:
+            assert method_named("drift").method is own.Drift
+        assert len(said) == 2
 
 
 @pytest.mark.usefixtures("without_figures")
@@ -334,13 +349,13 @@ class TestCodeThatIsNotThere:
         assert loaded.config.method_config.step == 0.5
         assert_same_run(loaded, run)
         assert jedax.write_report(tmp_path / "r").exists()
-        assert jedax.compare(tmp_path / "r", formats=()).tables[0].entries[0].label == "elsewhere:Mine"
         message = rf"module elsewhere .*The run was made with the class elsewhere:Mine, defined in {file}\.$"
         with pytest.raises(jedax.JedaxError, match=message):
             jedax.resume(tmp_path / "r")
         while run.summary["status"] == "time":
             run = jedax.resume(tmp_path / "r", method=own.Drift)
         assert_same_run(run, jedax.run(own.Drift, "arm", evaluations=8 * 12, cells=16))
+        assert jedax.compare(tmp_path / "r", formats=()).tables[0].entries[0].label == "elsewhere:Mine"
 
 
 class Steady(jedax.JEDi):

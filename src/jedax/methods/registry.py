@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,12 +47,17 @@ class MethodEntry:
 
 @functools.cache
 def methods() -> dict[str, MethodEntry]:
-    """Return all registered methods by name, the default first."""
+    """Return all registered methods by name, the default first; names of this package win over entry points."""
     found: dict[str, MethodEntry] = {}
     for method in subclasses_in("jedax.methods", Method).values():
         found |= {entry.name: entry for entry in _entries(method, method.name)}
-    for name, entry in entry_points(_GROUP).items():
-        found |= {entry.name: entry for entry in _entries(_checked(entry.load(), name), name)}
+    for name, point in entry_points(_GROUP).items():
+        try:
+            entries = _entries(_checked(point.load(), name), name)
+        except Exception as error:  # the code of another package may raise anything
+            warnings.warn(f"the method {name} of a package ({point.value}) is left out: {error}", stacklevel=2)
+            continue
+        found |= {entry.name: entry for entry in entries if entry.name not in found}
     return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_METHOD, item[1].method.family != "jedi")))
 
 
