@@ -6,13 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from PIL import Image
 
 import jedax
 from jedax.errors import JedaxError
-from jedax.report import replay_control, replay_environment
-from jedax.store.run import Solution
-from jedax.tasks import make
+from jedax.tasks import episode_drawing, make
 from jedax.tasks.playground import task as playground
 from jedax.tasks.playground.settings import PlaygroundConfig
 
@@ -55,15 +52,14 @@ def test_a_record_is_the_episode(mass):
     assert np.ptp(np.asarray(places), axis=0).max() > 0
 
 
-def test_a_replay_is_the_episode(mass, tmp_path, monkeypatch):
-    monkeypatch.setattr(replay_control, "render", lambda *arguments: "no OpenGL at all")
+def test_a_replay_is_the_episode(mass, monkeypatch):
+    monkeypatch.setattr(episode_drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
     genotype = np.asarray(3 * mass.init(jax.random.key(4)))
     evaluation = jax.jit(mass.evaluate)(jax.random.key(0), jnp.asarray(genotype))
-    solution = Solution(genotype, float(evaluation.fitness), np.asarray(evaluation.descriptor))
-    shown = replay_environment.show(mass, solution, tmp_path, "best")
-    assert shown.remarks == ("drawn by matplotlib, for MuJoCo cannot render here (no OpenGL at all)",)
-    assert shown.fitness == pytest.approx(solution.fitness, abs=1e-5)
-    numbers = np.load(tmp_path / "best.npz")
+    shown = mass.drawing.replay(genotype, float(evaluation.fitness), 0)
+    assert shown.remarks == ("no film: no OpenGL at all",)
+    assert shown.fitness == pytest.approx(float(evaluation.fitness), abs=1e-5)
+    numbers = shown.arrays
     assert numbers["rewards"].shape == (6,)
     np.testing.assert_allclose(numbers["q"][-1], evaluation.descriptor, atol=1e-5)
     np.testing.assert_allclose(numbers["seen"], numbers["q"], atol=1e-6)
@@ -74,7 +70,6 @@ def test_a_replay_is_the_episode(mass, tmp_path, monkeypatch):
     np.testing.assert_allclose(
         np.linalg.norm(moved, axis=1), np.linalg.norm(np.diff(numbers["q"], axis=0), axis=1), atol=1e-4
     )
-    assert 1 < Image.open(tmp_path / "best.gif").n_frames <= 6  # pictures that are alike become one
 
 
 def test_what_it_is(mass):
