@@ -1,4 +1,4 @@
-"""Scales of colours and axes that a few very low values cannot flatten."""
+"""Scales of colours and axes that leave out a few very low values."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from numpy.typing import ArrayLike
 
 # `lowestShown` and `cutAxis` in common.js are the same.
 _FLAT = 10.0
-# Curves may jump, as where a search comes upon its goal; what is far below for them is no part of any search.
-_FLAT_CURVE = 1000.0
+_FLAT_CURVE = 1000.0  # a curve may jump far when a search finds its goal; only values of broken solutions are cut off
 
 
 def lowest_shown(values: ArrayLike, ratio: float = _FLAT) -> float:
-    """Return where a scale begins: at the lowest value, or above those that lie far below all others.
+    """Return the lower end of a scale: the lowest value, or the lowest above those far below all others.
 
-    Values lie far below where a gap of more than `ratio` times the range of all above it parts them from those. At
-    least half of all stay on the scale. High values always do, for those are what a search is after.
-
-    Args:
-        values: Of any shape, at least one of them finite; the others do not count.
-        ratio: Above 0; the default is for colours.
+    Values are far below if the gap above them is more than `ratio` times the range of all higher values. At least half
+    of the values stay on the scale, and the highest always do. Values that are not finite do not count; at least one
+    must be finite.
     """
     known = np.sort(np.asarray(values, float)[np.isfinite(values)])
     ranges = known[-1] - known[1:]
@@ -30,23 +26,16 @@ def lowest_shown(values: ArrayLike, ratio: float = _FLAT) -> float:
 
 
 def colour_limits(values: ArrayLike, *, log: bool) -> tuple[float, float]:
-    """Return the values at the ends of the colours: `lowest_shown`, or the lowest where colours follow the logarithm.
+    """Return the values at the ends of the colours: `lowest_shown` (the lowest for logarithmic colours), the highest.
 
-    Args:
-        values: Of any shape, all of them finite, at least one.
-        log: Whether colours follow the logarithm, which no value flattens.
+    All values must be finite, and there must be one.
     """
     known = np.asarray(values, float)
     return float(known.min()) if log else lowest_shown(known), float(known.max())
 
 
 def cut_axis(ax: Axes, values: ArrayLike) -> None:
-    """Let the y axis begin where `lowest_shown` says; if anything lies below, a line in the axes says so.
-
-    Args:
-        ax: What they are drawn in.
-        values: All that is drawn, lines across the axes too; what is not finite does not count.
-    """
+    """Let the y axis begin at `lowest_shown` of all drawn values; a line in the axes says so if any lie below."""
     known = np.asarray(values, float)[np.isfinite(values)]
     if not len(known) or (low := lowest_shown(known, _FLAT_CURVE)) == known.min():
         return
