@@ -86,7 +86,7 @@ def test_entry_points_of_installed_packages(tmp_path, monkeypatch):
 def test_importing_the_package_is_light():
     """No JAX, no figures, no extra, for the package and for what worker processes load."""
     heavy = ["jax", "jaxlib", "matplotlib", "pandas", "scipy", "optax", "evosax", "brax", "gymnasium", "ray", "plotly"]
-    for module in ("jedax", "jedax.tasks", "jedax.search.workers.serving", "jedax.cli"):
+    for module in ("jedax", "jedax.tasks", "jedax.search.workers.evaluator", "jedax.cli"):
         program = f"import sys, {module}; print(*sorted(set({heavy}) & set(sys.modules)))"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stdout == "\n", module
