@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax import networks
-from jedax.methods.registry import make_method, method_defaults
+from jedax.methods.registry import make_method
 from jedax.search.compiled import replica_roots
 from jedax.search.programs import programs_for
+from jedax.store.config import defaults_for
 from jedax.tasks import make
 
 
@@ -46,16 +47,16 @@ def timed(function, *arguments):
 
 def measure(name, preset, steps, generations, rounds):
     task = make(name) if steps is None else make(name, steps=steps)
-    algorithm = make_method(method_defaults("jedi-uniform", name, preset), task)
-    programs, roots = programs_for(algorithm, task, 1), replica_roots(0, 1)
+    method = make_method(defaults_for("jedi-uniform", name, preset)[0], task)
+    programs, roots = programs_for(method, task, 1), replica_roots(0, 1)
     state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
-    state = programs.start_loop(roots, state, 0.0)
-    batch = algorithm.config.batch
+    state, _ = programs.begin_loop(roots, state, 0.0)
+    batch = method.config.batch
     evaluate, simple = jax.jit(task.evaluate_batch), jax.jit(lambda genotypes: bare(task, genotypes))
     times: dict[str, list[float]] = {"run": [], "evaluate": [], "bare": []}
     for number in range(rounds + 1):  # the first round compiles
         # The population that the run is about to evaluate, so that all three see the same robots.
-        genotypes = jax.jit(algorithm.ask)(jax.random.key(number), jax.tree.map(lambda leaf: leaf[0], state))[0]
+        genotypes = jax.jit(method.ask)(jax.random.key(number), jax.tree.map(lambda leaf: leaf[0], state))[0]
         seconds = {
             "bare": timed(simple, genotypes)[0],
             "evaluate": timed(evaluate, jax.random.key(0), genotypes)[0],

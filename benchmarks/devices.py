@@ -37,7 +37,7 @@ def measure(name, rounds):
     algorithm = make_method(jedax.JediConfig(**settings), task)
     programs, roots = programs_for(algorithm, task, replicas, "all"), replica_roots(0, replicas)
     state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
-    state = programs.start_loop(roots, state, 0.0)
+    state, _ = programs.begin_loop(roots, state, 0.0)
     best = np.inf
     for number in range(rounds + 1):  # the first round compiles
         began = time.perf_counter()

@@ -32,14 +32,12 @@ class LinearProjection(ConfiguredTask):
     """A function of n coordinates whose descriptors are two sums of clipped coordinates.
 
     Each descriptor sums `clip(x)` over one half of the coordinates (the first n // 2, and the rest). `clip(x)` is `x`
-    within +-5.12 and `5.12 / x` outside, so descriptors of coordinates that grow without limit return to 0. The bounds
-    of a descriptor are +-5.12 times the number of its coordinates. A sum of many random terms is near its mean: random
-    genotypes crowd at the centre, and the borders are hard to reach, although each descriptor within the bounds
-    belongs to some genotype of the box [-5.12, 5.12]^n.
+    within +-5.12 and `5.12 / x` outside. The bounds of a descriptor are +-5.12 times the number of its coordinates.
+    Random genotypes crowd at the centre, because a sum of many random terms is near its mean; the borders are hard to
+    reach, although each descriptor within the bounds belongs to some genotype of the box [-5.12, 5.12]^n.
 
-    Genotypes are unbounded and have no unit. `init` draws uniformly from the box. In the box no fitness is below
-    `qd_offset` (up to rounding). Genotypes outside the box can fall below it without limit: they are valid as long
-    as their fitness is finite, and such an elite lowers the QD score.
+    Genotypes are unbounded and have no unit; `init` draws uniformly from the box. In the box no fitness is below
+    `qd_offset` (up to rounding). Outside, fitness can be lower: such an elite is valid and lowers the QD score.
     """
 
     config: FunctionConfig
@@ -82,9 +80,6 @@ class Sphere(LinearProjection):
     """The sphere function, `sum z_i^2` with `z = x - 2.048`, which has no local optima.
 
     The goal of -0.01 is a distance of 0.1 to the optimum.
-
-    Example:
-        `Sphere(dimensions=20)`
     """
 
     name = "sphere"
@@ -103,9 +98,6 @@ class Rastrigin(LinearProjection):
 
     They are near all points with integer z. The best local optima have a fitness of about -0.995, so the goal of -0.01
     is reached only near the global optimum.
-
-    Example:
-        `Rastrigin(dimensions=20)`
     """
 
     name = "rastrigin"
@@ -128,16 +120,10 @@ class PlanarArm(ConfiguredTask):
     descriptor is the position of the arm's tip. Its bounds are the square [-1, 1]^2, of which an arm reaches the unit
     disc: coverage ends near pi/4.
 
-    Fitness is minus the variance of the angles in rad^2 (divided by n, not n - 1), as in the literature; some
-    libraries take the standard deviation. Equal angles have fitness 0, whatever the angle. The goal of -0.01 is a
-    standard deviation of 0.1 rad. Turning one joint by 2 pi changes the fitness and not the descriptor.
-
-    `init` draws each angle uniformly from [-pi, pi), a range that suffices to reach every point of the disc. Within it
-    no fitness is below `qd_offset` = -pi^2 (up to rounding). Beyond it fitness can fall below without limit: such
-    genotypes are valid as long as their fitness is finite, and such an elite lowers the QD score.
-
-    Example:
-        `PlanarArm(joints=10)`
+    Fitness is minus the variance of the angles in rad^2 (divided by n), as in the literature; some libraries take the
+    standard deviation. The goal of -0.01 is a standard deviation of 0.1 rad. `init` draws each angle uniformly from
+    [-pi, pi), a range that suffices to reach every point of the disc and in which no fitness is below `qd_offset` =
+    -pi^2 (up to rounding). Outside, fitness can be lower: such an elite is valid and lowers the QD score.
     """
 
     config: ArmConfig
