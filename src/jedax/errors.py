@@ -10,7 +10,13 @@ class JedaxError(ValueError):
     """A mistake of the caller, described in one sentence; the command line prints it and exits with code 2."""
 
 
-def fail(argument: str, *, expected: str, received: object, remedy: str) -> JedaxError:
+class NotImportableError(JedaxError):
+    """A module or package that is needed cannot be imported here."""
+
+
+def fail(
+    argument: str, *, expected: str, received: object, remedy: str, kind: type[JedaxError] = JedaxError
+) -> JedaxError:
     """Return an error with the message "argument: expected ..., got ...; remedy.".
 
     Args:
@@ -18,11 +24,12 @@ def fail(argument: str, *, expected: str, received: object, remedy: str) -> Jeda
         expected: What is valid.
         received: The invalid value; shortened to 120 characters.
         remedy: What to do: an imperative sentence without its full stop.
+        kind: Class of the error.
     """
     shown = str(received)
     if len(shown) > 120:
         shown = shown[:117] + "..."
-    return JedaxError(f"{argument}: expected {expected}, got {shown}; {remedy}.")
+    return kind(f"{argument}: expected {expected}, got {shown}; {remedy}.")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

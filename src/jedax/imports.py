@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from jedax.errors import JedaxError, fail, nearest
+from jedax.errors import JedaxError, NotImportableError, fail, nearest
 
 CUSTOM = "custom:"
 """Prefix of the name of a Python object that cannot be imported by name."""
@@ -44,6 +44,7 @@ def load_object(name: str, argument: str) -> Any:
             expected=f"a module {module_name} that can be imported",
             received=f"{type(error).__name__}: {error}",
             remedy="check its name, and run from its directory or install it" if is_missing else "correct the module",
+            kind=NotImportableError,
         ) from None
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -103,6 +104,7 @@ def require(module: str, extra: str, argument: str) -> ModuleType:
             expected=f"the package {module}",
             received=str(error),
             remedy=f"install it with: pip install 'jedax[{extra}]'",
+            kind=NotImportableError,
         ) from None
 
 

@@ -54,7 +54,7 @@ def word_validation_error(model: type[BaseModel], error: ValidationError, *, whe
     prefix = f"{where}: " if where else ""
     cause = complaint.get("ctx", {}).get("error")
     if isinstance(cause, JedaxError):
-        return JedaxError(f"{prefix}{cause}")
+        return type(cause)(f"{prefix}{cause}")
     path = str(complaint["loc"][0]) if complaint["loc"] else model.__name__
     path += "".join(f"[{part}]" for part in complaint["loc"][1:] if isinstance(part, int))
     if complaint["type"] == "extra_forbidden":

@@ -374,3 +374,23 @@ class FewLoops(jedax.JediConfig):
     """Settings of JEDi with another default."""
 
     generations: int = 5
+
+
+def test_parts_whose_module_is_missing_elsewhere(tmp_path, monkeypatch):
+    """A run whose strategy cannot be imported is loaded; to resume it takes the module."""
+    (tmp_path / "vanishing_es.py").write_text(
+        "from jedax.es import SepCMAES\n\n\nclass Mine(SepCMAES):\n    pass\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    run = jedax.run(
+        "jedi-uniform", "arm", es="vanishing_es:Mine", evaluations=64, cells=16, out=tmp_path / "run", draw=None
+    )
+    code = json.loads((tmp_path / "run" / "environment.json").read_text())["code"]
+    assert code["es"]["file"] == str(tmp_path / "vanishing_es.py")
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(tmp_path)])
+    sys.modules.pop("vanishing_es")
+    loaded = jedax.load(tmp_path / "run")
+    assert loaded.best().fitness == run.best().fitness
+    assert loaded.method is None
+    with pytest.raises(jedax.JedaxError, match=r"es: expected a module vanishing_es that can be imported"):
+        jedax.resume(tmp_path / "run")

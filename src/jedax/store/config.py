@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, SerializeAsAny
 
-from jedax.errors import JedaxError, fail
+from jedax.errors import JedaxError, NotImportableError, fail
 from jedax.imports import CUSTOM
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import (
@@ -255,4 +255,9 @@ def _method_config(method: str, task: str, settings: dict[str, Any], where: str,
             raise
         return UnknownSettings(**settings)
     check_settings(method, settings, where=where)
-    return type(default).build({**dict(default), **settings}, where=where)
+    try:
+        return type(default).build({**dict(default), **settings}, where=where)
+    except NotImportableError:  # a strategy, ranker or rule of the user's, or of an extra
+        if strict:
+            raise
+        return UnknownSettings(**settings)
