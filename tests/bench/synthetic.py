@@ -6,7 +6,7 @@ from jedax.methods.registry import method_defaults
 from jedax.store import files
 from jedax.store.config import FullConfig, RunConfig
 from jedax.store.directory import RunDirectory
-from jedax.tasks.registry import task_entry
+from jedax.tasks.registry import settings_of
 
 BASELINE = "es"
 
@@ -30,7 +30,7 @@ def write_run(
     custom = task.startswith("custom:")
     config = FullConfig(
         task=task,
-        task_config=None if custom else task_entry(task).config().replace(**(task_settings or {})),
+        task_config=None if custom else settings_of(task, task_settings or {}, str(folder)),
         method=method,
         method_config=method_defaults(method, task).replace(**(settings or {})),
         label=label,

@@ -115,14 +115,14 @@ def test_a_failed_run_stops_no_other_and_is_tried_again(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_bench_continues_to_the_same_bits(done, tmp_path, monkeypatch):
-    true_chunk = Search._chunk
+    true_chunk = Search._run_chunk
 
     def chunk(search):
         true_chunk(search)
         if search.generation == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Search, "_chunk", chunk)
+    monkeypatch.setattr(Search, "_run_chunk", chunk)
     monkeypatch.setattr(Programs, "first_chunk", 1)
     with pytest.raises(Interrupted):
         bench(GRID, tmp_path)

@@ -17,19 +17,18 @@ from jedax.types import Evaluation
 SMALL = {"cells": 16, "offspring": 8}
 
 
-class Valley(Task):
-    """A task that no name stands for."""
-
-    name, num_params, descriptor_bounds, default_evaluations = "valley", 2, ((-1.0, -1.0), (1.0, 1.0)), 40
-
-    def init(self, key):
-        return jnp.zeros(2)
-
-    def evaluate(self, key, genotype):
-        return Evaluation(-jnp.square(genotype).sum(), jnp.clip(genotype, -1, 1))
-
-
 def test_objects(tmp_path):
+    class Valley(Task):
+        """A task that only this test can make."""
+
+        name, num_params, descriptor_bounds, default_evaluations = "valley", 2, ((-1.0, -1.0), (1.0, 1.0)), 40
+
+        def init(self, key):
+            return jnp.zeros(2)
+
+        def evaluate(self, key, genotype):
+            return Evaluation(-jnp.square(genotype).sum(), jnp.clip(genotype, -1, 1))
+
     class Mine(MapElites):
         """A method that only this test can make."""
 
