@@ -118,3 +118,13 @@ def test_links(page):
             headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
             slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
             assert anchor in slugs, f"{path}#{anchor}"
+
+
+def test_the_strategy_of_the_page_on_methods(monkeypatch):
+    draw_nothing(monkeypatch)
+    page = (ROOT / "docs" / "guides" / "own-method.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    names = {}
+    exec(block, names)
+    run = jedax.run("jedi-x", "sphere", es=names["Greedy"], evaluations=640, cells=16)
+    assert run.best().fitness > float(run.repertoire.fitness[0].min())

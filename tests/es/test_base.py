@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jedax.errors import JedaxError
-from jedax.es.base import STEP_SIZE_LIMITS, rank_best_first, recombination_weights
+from jedax.es.base import STEP_SIZE_LIMITS, Strategy, rank_best_first, recombination_weights
 from jedax.es.lm_ma_es import LMMAES
 from jedax.es.sep_cma_es import VARIANCE_LIMITS, SepCMAES
+from jedax.imports import subclasses_in
 
-OWN = [SepCMAES, LMMAES]
+OWN = list(subclasses_in("jedax.es", Strategy).values())
 POPULATION, PARAMS = 12, 20
 TRANSFORMS = {
     "affine": lambda s: 3 * s - 70,

@@ -163,7 +163,7 @@ class Method(abc.ABC):
         variants: The same method under other names with other defaults.
         large_policies: Settings that differ on tasks with large policies (column "Brax" of the paper's tables).
         by_task: Settings that differ on single tasks.
-        family: Methods of the family "jedi" are what comparisons test other methods against.
+        family: "jedi" makes the method a reference, against which comparisons test other methods.
         needs_transitions: Whether evaluations must bring `Evaluation.transitions`.
         has_model: Whether the method has a model of fitness over descriptors, see `fit_model`.
     """
@@ -300,10 +300,11 @@ class Method(abc.ABC):
         return state
 
     def loop_record(self, state: Any) -> dict[str, Array]:
-        """Return what the history keeps of a loop that has just begun: nothing by default.
+        """Return the targets of a loop that has just begun, for the history; by default the loop is not recorded.
 
         Returns:
-            "targets" `(pool, d)`, the descriptors that the ES are sent to, and scalars by name, such as "alpha".
+            "targets" `(pool, d)`, the descriptors that the ES are sent to, and scalars by name, such as "alpha". A loop
+            without "targets" is not recorded.
         """
         return {}
 

@@ -9,7 +9,7 @@
 | update the ES; restart an ES that stagnates and a scout that adds nothing to the repertoire | `JEDiX.tell` |
 | update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
 
-JEDi-X has no targets: scouts and variation explore, the pool exploits. docs/explanation/jedi-x.md describes the
+JEDi-X has no targets: scouts and variation explore, the pool exploits. results/beyond/README.md describes the
 alternatives that were tried.
 """
 

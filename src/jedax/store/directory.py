@@ -2,7 +2,8 @@
 
 | file | content |
 |---|---|
-| `config.yaml` | all settings; written first |
+| `config.yaml` | all settings; a directory without it is not a run |
+| `start_genotypes.npy` | the genotypes that the run starts from, if any were given |
 | `metrics.csv` | one row per report and replica |
 | `history.jsonl` | the targets and ends of each loop, see `jedax.store.history` |
 | `checkpoint/` | the two newest states of the search, with checksums |
@@ -13,6 +14,7 @@
 | `figures/` | pictures |
 | `reevaluated.*` | output of `jedax reevaluate` |
 | `replay/` | output of `jedax replay` |
+| `report.html`, `plotly.min.js` | output of `jedax report` |
 | `tensorboard/`, `wandb/` | files of these trackers |
 | `.lock` | the process that writes to the directory, while it does |
 """
