@@ -95,6 +95,13 @@ Reference = Annotated[Any, PlainSerializer(reference_name, return_type=str | Non
 """A setting that is a registered name, `module:attribute`, or a Python object, which is stored by its name."""
 
 
+def references(config: Config) -> dict[str, Any]:
+    """Return the settings of type `Reference` that are not None, by name."""
+    fields = type(config).model_fields.items()
+    names = [name for name, field in fields if any(getattr(m, "func", None) is reference_name for m in field.metadata)]
+    return {name: getattr(config, name) for name in names if getattr(config, name) is not None}
+
+
 def resolve(argument: str, value: Any) -> Any:
     """Return the object of a `Reference` that is not a registered name; None is returned unchanged.
 

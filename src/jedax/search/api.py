@@ -14,7 +14,7 @@ import numpy as np
 
 from jedax.errors import fail, unknown
 from jedax.gp.threads import one_blas_thread
-from jedax.imports import CUSTOM, object_name
+from jedax.imports import CUSTOM
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_named
 from jedax.search import engines, host
@@ -26,7 +26,7 @@ from jedax.search.loop import Callback, Search
 from jedax.search.progress import Progress, Silent
 from jedax.search.tracking import About, Tracker, Tracking
 from jedax.search.tracking import make as make_tracking
-from jedax.settings import resolve
+from jedax.settings import reference_name, references, resolve
 from jedax.store import environment, files
 from jedax.store import run as results
 from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
@@ -289,12 +289,10 @@ def _code(search: Search) -> dict[str, Any]:
     """Return where the code of method, task, and parts such as an ES comes from, where that is not this package."""
     config = search.config
     objects = {"method": (config.method, type(search.method)), "task": (config.task, type(search.task))}
-    for setting, value in config.method_config:
-        name = value if isinstance(value, str) else None
-        if ":" in str(name) and not str(name).startswith("evosax:"):
+    for setting, value in references(config.method_config).items():
+        name = str(reference_name(value))
+        if ":" in name and not name.startswith("evosax:"):
             objects[setting] = (name, resolve(setting, value))
-        elif callable(value):
-            objects[setting] = (object_name(value), value)
     found = {}
     for what, (name, made) in objects.items():
         kind = made if hasattr(made, "__qualname__") else type(made)
