@@ -42,6 +42,7 @@ class Drift(jedax.Method):
         batch: int = Field(default=8, ge=1, description="Solutions of one generation.")
         step: float = Field(default=0.3, gt=0, description="Standard deviation around the centre.")
         loop: int = Field(default=4, ge=1, description="Generations of one loop.")
+        note: str = Field(default="see: here", description="A text with a colon, which is no object.")
         powers: tuple[int, ...] = Field(default=(1,), description="Steps are multiplied by these powers of 2 in turn.")
 
         @field_validator("powers")

@@ -84,9 +84,16 @@ class TestRun:
 
     def test_the_directory_says_where_the_code_comes_from(self, whole):
         code = json.loads((whole.path / "environment.json").read_text())["code"]
-        expected = {"task": {"name": f"{OWN}:Bowl", "class": f"{OWN}:Bowl", "file": own.__file__}}
+        parts = {"task": ("Bowl", "Bowl"), "method": ("Drift", "Drift"), "es": ("Spherical", "Spherical"),
+                 "ranker": ("farthest", "farthest"), "acceptance": ("HALFWAY", "Halfway")}  # fmt: skip
+        settings = dict(whole.config.method_config)
+        used = ["task", *(part for part in ("es", "ranker", "acceptance") if settings.get(part) is not None)]
         if whole.config.method == f"{OWN}:Drift":
-            expected["method"] = {"name": f"{OWN}:Drift", "class": f"{OWN}:Drift", "file": own.__file__}
+            used.append("method")
+        expected = {
+            part: {"name": f"{OWN}:{parts[part][0]}", "class": f"{OWN}:{parts[part][1]}", "file": own.__file__}
+            for part in used
+        }
         assert code == expected
 
     def test_page_and_comparison(self, whole, tmp_path):
