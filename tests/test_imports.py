@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jedax.errors import JedaxError
-from jedax.imports import entry_points, load_object, object_name, require
+from jedax.imports import load_object, object_name, require
 
 
 def test_modules_in_the_current_directory_are_found(tmp_path, monkeypatch):
@@ -73,14 +73,6 @@ def test_objects_of_the_main_module_cannot_be_imported_again():
     program = "from jedax.imports import object_name\nclass Mine: pass\nprint(object_name(Mine))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "custom:Mine\n"
-
-
-def test_entry_points_of_installed_packages(tmp_path, monkeypatch):
-    (tmp_path / "mine-1.dist-info").mkdir()
-    (tmp_path / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
-    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text("[jedax.tests]\nseven = math:floor\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert entry_points("jedax.tests")["seven"].load()(7.5) == 7
 
 
 def test_importing_the_package_is_light():

@@ -421,19 +421,6 @@ def test_jedi_x_is_the_default_and_an_earlier_name_still_works(arm):
         jedax.run(task=arm, alpha=0.3, **given)
 
 
-def test_settings_of_a_derived_class(small, arm, once):
-    class OwnConfig(jedax.JediConfig):
-        """JEDi with another default, made by a user."""
-
-        generations: int = 5
-
-    config = OwnConfig(**{name: value for name, value in small if name != "generations"})
-    run = jedax.run(config, arm, evaluations=BUDGET, seed=5)
-    assert run.config.method == "jedi-uniform"
-    assert type(run.config.method_config) is OwnConfig
-    assert_same_bits(run.repertoire, once.repertoire)
-
-
 class Good(Task):
     name = "good"
     num_params = 3
