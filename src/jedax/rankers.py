@@ -14,6 +14,7 @@ uses only their order.
 References:
     [1] M. Fontaine, J. Togelius, S. Nikolaidis, A. Hoover. Covariance Matrix Adaptation for the Rapid Illumination of
         Behavior Space. GECCO 2020, arXiv:1912.02400.
+
     [2] M. Fontaine, S. Nikolaidis. Covariance Matrix Adaptation MAP-Annealing. GECCO 2023, arXiv:2205.10752.
 """
 
