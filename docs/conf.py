@@ -70,6 +70,8 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 python_use_unqualified_type_names = True
+# Every method and task has a class of settings named `Config`; the name alone is no unique reference.
+suppress_warnings = ["ref.python"]
 copybutton_exclude = ".linenos, .gp, .go"
 
 
