@@ -68,6 +68,11 @@ def object_name(found: Any) -> str:
     return CUSTOM + (name or type(found).__name__)
 
 
+def is_custom(name: object) -> bool:
+    """Return whether `object_name` gave this name to an object that only the user's program can give again."""
+    return isinstance(name, str) and name.startswith(CUSTOM)
+
+
 def subclasses_in(package: str, base: type) -> dict[str, type]:
     """Return the classes in a package's modules that derive from `base`, by their class attribute `name`."""
     found: dict[str, type] = {}

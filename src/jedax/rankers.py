@@ -28,6 +28,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax.errors import check_choice, fail
+from jedax.imports import is_custom
 from jedax.settings import resolve
 from jedax.types import Array, Bool, Evaluation, Float, Insertion
 
@@ -117,7 +118,7 @@ def ranker_named(ranker: Any) -> Ranker:
 
 def check_ranker(ranker: Any) -> Any:
     """Return `ranker` if `ranker_named` accepts it; `custom:` names are refused only when they are needed."""
-    if not (isinstance(ranker, str) and ranker.startswith("custom:")):
+    if not is_custom(ranker):
         ranker_named(ranker)
     return ranker
 

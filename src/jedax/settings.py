@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError, ValidationInfo
 
 from jedax.errors import JedaxError, fail, unknown
-from jedax.imports import CUSTOM, load_object, object_name
+from jedax.imports import is_custom, load_object, object_name
 
 
 class Config(BaseModel):
@@ -110,7 +110,7 @@ def resolve(argument: str, value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    if value.startswith(CUSTOM):
+    if is_custom(value):
         raise fail(
             argument,
             expected="an object that can be imported by name",

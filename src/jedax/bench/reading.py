@@ -12,8 +12,9 @@ import pandas
 from jedax.bench.foreign import COLUMNS, read_csv
 from jedax.bench.records import Record, Records, check_together, curve_of
 from jedax.errors import fail
+from jedax.imports import is_custom
 from jedax.store.directory import FOLDERS, RunDirectory, has_ended
-from jedax.tasks.registry import is_custom, task_of, title_of
+from jedax.tasks.registry import task_of, title_of
 
 _SETTINGS_OF_RUN = ("stop_fitness", "start_from")  # of the run, but they change what a method finds
 

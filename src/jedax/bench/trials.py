@@ -20,8 +20,7 @@ import numpy as np
 from jedax.bench.grids import Grid, slug
 from jedax.bench.records import differing
 from jedax.errors import JedaxError, fail
-from jedax.imports import CUSTOM, load_object
-from jedax.methods.registry import is_custom
+from jedax.imports import is_custom, load_object
 from jedax.search import api, host
 from jedax.search.compile_cache import keep_compiled_programs
 from jedax.search.compiled import replica_roots
@@ -34,7 +33,7 @@ from jedax.store.directory import RunDirectory, has_ended
 from jedax.store.lock import LockedError
 from jedax.tasks.base import Task
 from jedax.tasks.host import HostTask
-from jedax.tasks.registry import name_of, task_entry, task_of, title_of
+from jedax.tasks.registry import config_of, name_of, task_entry, task_of, title_of
 
 # A run needs the memory of its state about three times: donated buffers, a checkpoint, the final arrays.
 _COPIES_OF_STATE = 3
@@ -115,7 +114,7 @@ def _settled(task: str | Task, engine: Engine) -> tuple[str, Any, int, dict[str,
     """Return a task's name, its settings with measured bounds, its budget, and the object if no name stands for it."""
     if not isinstance(task, str):
         name = name_of(task)
-        settings = None if name.startswith(CUSTOM) else getattr(task, "config", None) or task_entry(name).config()
+        settings = config_of(name, task)
         return name, settings, task.default_evaluations, {"task": task} if settings is None else {}
     settings: Any = task_entry(task).config()
     config = FullConfig(task=task, task_config=settings)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jedax.errors import check_choice, fail
 from jedax.es.base import Strategy
-from jedax.imports import entry_points, lazy_names, subclasses_in
+from jedax.imports import entry_points, is_custom, lazy_names, subclasses_in
 from jedax.settings import resolve
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def check_strategy(es: Any) -> Any:
     """
     if isinstance(es, str) and es.startswith(_EVOSAX):
         return check_choice("es", es, strategy_names())
-    if isinstance(es, str) and es.startswith("custom:"):
+    if is_custom(es):
         return es  # refused when it is needed, so that the settings of an earlier run can be read
     _class_of(es)
     return es

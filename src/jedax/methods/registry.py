@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jedax.errors import check_choice, fail, unknown
-from jedax.imports import CUSTOM, entry_points, object_name, subclasses_in
+from jedax.imports import entry_points, object_name, subclasses_in
 from jedax.methods.base import Method, MethodConfig, Preset, Problem
 from jedax.settings import resolve
 
@@ -262,8 +262,3 @@ def upgraded(method: str, label: str, settings: Mapping[str, Any]) -> tuple[str,
     first, _, rest = label.partition(" ")
     label = " ".join([_RENAMED.get(first, first), rest]).strip()
     return _RENAMED.get(method, method), label, settings
-
-
-def is_custom(method: str) -> bool:
-    """Return whether only the user can make the method again, because it was defined in a script."""
-    return method.startswith(CUSTOM)

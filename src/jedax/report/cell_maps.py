@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from jedax.bench.comparison import Comparison, Entry, TaskTable, is_reference
 from jedax.bench.records import Record
+from jedax.imports import is_custom
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
 from jedax.report.comparisons import plain
@@ -19,7 +20,7 @@ from jedax.report.scales import colour_limits
 from jedax.store.directory import RunDirectory
 from jedax.store.files import CorruptError
 from jedax.tasks.base import Task
-from jedax.tasks.registry import is_custom, task_of
+from jedax.tasks.registry import task_of
 from jedax.types import Float
 
 _MOST_METHODS = 4

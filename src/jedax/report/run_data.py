@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib import colormaps
 
+from jedax.imports import is_custom
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
 from jedax.report.episodes import episodes
 from jedax.report.traces import lines_of, packed_lines
-from jedax.store.config import CUSTOM
 from jedax.store.history import History
 from jedax.store.packing import pack
 from jedax.store.run import Run
@@ -68,7 +68,7 @@ def run_data(found: Run, trace_seconds: float = 0.0, say: Callable[[str], None] 
 
 def replay_command(found: Run) -> str:
     """Return the command that shows a solution of a run, but for the cell; empty: there is none for its task."""
-    known = drawing_of(found.task).can_replay and not found.config.task.startswith(CUSTOM)
+    known = drawing_of(found.task).can_replay and not is_custom(found.config.task)
     return f"jedax replay {shlex.quote(str(found.path))}" if known else ""
 
 

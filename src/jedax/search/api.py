@@ -14,7 +14,7 @@ import numpy as np
 
 from jedax.errors import fail, unknown
 from jedax.gp.threads import one_blas_thread
-from jedax.imports import CUSTOM
+from jedax.imports import is_custom
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_named
 from jedax.search import engines, host
@@ -33,7 +33,7 @@ from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.run import Run
 from jedax.tasks.base import Task
-from jedax.tasks.registry import is_custom, make, name_of, task_entry, task_of
+from jedax.tasks.registry import config_of, make, name_of, task_of
 
 Draw = Callable[[Run, Path], Any]
 """Draws the figures of a run into a folder."""
@@ -96,7 +96,7 @@ def run(
     else:
         entry = method_named(method)
         parameters, budget = defaults_for(method, name, preset)
-    if entry.name.startswith(CUSTOM):
+    if is_custom(entry.name):
         given = entry.method
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
@@ -105,7 +105,7 @@ def run(
         raise unknown("setting", unfamiliar, [*RunConfig.model_fields, *type(parameters).model_fields])
     config = FullConfig(
         task=name,
-        task_config=None if is_custom(name) else getattr(task, "config", None) or task_entry(name).config(),
+        task_config=config_of(name, task),
         method=entry.name,
         method_config=parameters.replace(**settings),
         run=RunConfig.build(

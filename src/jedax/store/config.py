@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PrivateAttr, SerializeAsAny
 
 from jedax.errors import JedaxError, NotImportableError, fail
-from jedax.imports import CUSTOM
+from jedax.imports import CUSTOM, is_custom
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import (
     ALIASES,
@@ -202,7 +202,7 @@ def method_of(config: FullConfig, task: Any, given: type[Method] | None = None, 
     Raises:
         JedaxError: The class cannot be imported, another one is given, or its settings do not fit the task.
     """
-    if given is None and config.method.startswith(CUSTOM):
+    if given is None and is_custom(config.method):
         raise fail(
             "method",
             expected=f"the class {config.method.removeprefix(CUSTOM)}{origin}",
@@ -247,7 +247,7 @@ def _task_config(task: str, settings: dict[str, Any], where: str, strict: bool) 
 
 def _method_config(method: str, task: str, settings: dict[str, Any], where: str, strict: bool) -> Config:
     try:
-        if method.startswith(CUSTOM):
+        if is_custom(method):
             return UnknownSettings(**settings)
         default, _ = defaults_for(method, task, where=where)
     except JedaxError:

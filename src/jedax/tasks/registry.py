@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jedax.errors import JedaxError, fail, unknown
-from jedax.imports import CUSTOM, entry_points
+from jedax.imports import CUSTOM, entry_points, is_custom
 from jedax.settings import Config
 from jedax.tasks.family import Family, TaskEntry, path_of
 from jedax.tasks.python.entries import object_entry
@@ -48,7 +48,7 @@ def _registered() -> dict[str, EntryPoint]:
 
 
 def _family_of(name: str) -> Family | None:
-    if name.startswith(CUSTOM):
+    if is_custom(name):
         return None
     return next((family for family in _families() if re.fullmatch(family.pattern, name)), None)
 
@@ -135,11 +135,6 @@ def settings_of(name: str, given: Mapping[str, Any], where: str = "") -> Config 
     return type(default).build({**default.model_dump(), **given}, where=where)
 
 
-def is_custom(name: str) -> bool:
-    """Return whether only the user's program can make the task of this name, which `name_of` gave."""
-    return name.startswith(CUSTOM)
-
-
 def name_of(task: Task) -> str:
     """Return the name under which the settings of a run keep a task.
 
@@ -154,6 +149,11 @@ def name_of(task: Task) -> str:
         found = (family.name_of(task) for family in _families())
         return next((other for other in found if other is not None), f"{CUSTOM}{name}")
     return f"{CUSTOM}{name}"
+
+
+def config_of(name: str, task: Task) -> Config | None:
+    """Return the settings of a task under the name that `name_of` gave; None: no settings can make it again."""
+    return None if is_custom(name) else getattr(task, "config", None) or task_entry(name).config()
 
 
 def title_of(name: str, config: Config | None = None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jedax.errors import JedaxError, fail
-from jedax.imports import CUSTOM, load_object, object_name
+from jedax.imports import is_custom, load_object, object_name
 from jedax.settings import Config
 from jedax.tasks.family import Family, TaskEntry, path_of
 from jedax.tasks.python.files import file_for_task, meant_file
@@ -112,9 +112,9 @@ class OwnTasks(Family):
         if path_of(kind) == _FUNCTION:
             return task.name
         own, named = object_name(kind), object_name(task)
-        if not own.startswith(CUSTOM) and (isinstance(task, ConfiguredTask) or _is_default(task)):
+        if not is_custom(own) and (isinstance(task, ConfiguredTask) or _is_default(task)):
             return own
-        return None if named.startswith(CUSTOM) else named
+        return None if is_custom(named) else named
 
     def explain(self, argument: str, name: str) -> JedaxError | None:
         """Return what to write instead of the name of a Python file."""
