@@ -7,9 +7,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from jedax.bench.bench import bench
+from jedax.bench.bench import BenchProgress, bench
 from jedax.bench.grids import Entry, Grid
-from jedax.bench.progress import BenchProgress
 
 
 class Watch(BenchProgress):

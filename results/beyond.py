@@ -18,7 +18,7 @@ from keeping import HERE, cross, fill_in, keep, parser, run
 
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid
-from jedax.bench.records import Record
+from jedax.bench.reading import Record
 from jedax.report.comparisons import curves, styles
 from jedax.report.pictures import write_picture
 

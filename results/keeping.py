@@ -14,10 +14,9 @@ import matplotlib
 matplotlib.use("Agg")
 
 import jedax
-from jedax.bench.bench import bench
+from jedax.bench.bench import BenchProgress, bench
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import Grid
-from jedax.bench.progress import BenchProgress
 from jedax.search.compile_cache import keep_compiled_programs
 from jedax.store.files import write_atomic, write_json
 

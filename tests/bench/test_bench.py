@@ -169,7 +169,7 @@ def test_bad_input_runs_nothing(tmp_path, grid, message):
 def test_progress_tells_of_all_runs(tmp_path, capsys, monkeypatch):
     import sys
 
-    from jedax.bench.progress import BenchProgress
+    from jedax.bench.bench import BenchProgress
     from jedax.search import progress
 
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)

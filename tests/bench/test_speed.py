@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jedax.bench import peers, speed
+from jedax.bench import speed
 from jedax.bench.speed import Speed
 from jedax.cli import main
 
@@ -67,7 +67,7 @@ def test_numpy_gp_finds_the_optimum():
     counts = np.full(200, 4)
     covariance = np.exp(-0.5 * np.square(x[:, None] - x).sum(axis=-1) / 0.3**2) + 0.2**2 / 4 * np.eye(200)
     fitness = np.linalg.cholesky(covariance) @ random.standard_normal(200)
-    logs = peers.numpy_gp(x, fitness, counts)()
+    logs = speed.numpy_gp_fit(x, fitness, counts)()
     assert np.exp(logs[1]) == pytest.approx(0.3, rel=0.25)
     assert np.exp(logs[2]) * fitness.std() == pytest.approx(0.2, rel=0.25)
 

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import jedax
-from jedax.bench.foreign import read_csv
+from jedax.bench.reading import read_csv
 from jedax.errors import JedaxError
 from jedax.repertoire.cells import make_cells
 from jedax.search import api

@@ -10,7 +10,7 @@ from tests.bench.synthetic import BASELINE, write_run
 from tests.report.pages import opened, saved
 
 from jedax.bench.comparison import compare
-from jedax.bench.ranks import ranking
+from jedax.bench.statistics import ranking
 from jedax.report.pages import write_report
 
 NASTY = "<script>alert(1)</script>"
@@ -118,7 +118,7 @@ def test_methods_can_be_hidden(page, found):
 
 
 def test_ranks_over_tasks(page, found):
-    ranks = ranking(found)
+    ranks = ranking(found.medians)
     assert set(ranks.labels) == set(LABELS)  # the fourth lacks a task
     text = page.inner_text("[aria-labelledby=ranks-title]")
     assert f"critical difference at the 5 % level is {ranks.difference:.2f}" in text

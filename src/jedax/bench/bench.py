@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from jedax.bench.grids import Grid
-from jedax.bench.progress import BenchProgress
 from jedax.bench.trials import TrialRun, error_file, left_to_do, parts_of, trials_of
 from jedax.errors import check_choice
 from jedax.search.engines import Engine, Job, LocalEngine
-from jedax.search.progress import Progress
+from jedax.search.progress import Progress, StatusLine, clock
 from jedax.search.tracking import Tracker
 from jedax.search.tracking import make as make_tracking
 from jedax.store.config import FullConfig
@@ -20,19 +22,12 @@ from jedax.store.files import write_atomic
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a bench.
+    """The outcome of a bench."""
 
-    Attributes:
-        done: Number of runs that were finished now.
-        before: Number of seeds that were done before.
-        failed: The runs that failed, with their errors.
-        elsewhere: Runs that another process works on, or has finished meanwhile.
-    """
-
-    done: int
-    before: int
-    failed: tuple[tuple[Path, str], ...]
-    elsewhere: tuple[Path, ...] = ()
+    done: int  # runs that were finished now
+    before: int  # seeds that were done before
+    failed: tuple[tuple[Path, str], ...]  # runs that failed, with their errors
+    elsewhere: tuple[Path, ...]  # runs that another process works on, or has finished meanwhile
 
 
 def bench(
@@ -47,7 +42,8 @@ def bench(
 ) -> Outcome:
     """Run what a grid asks for and `out` does not hold yet.
 
-    Several processes may share `out`: a run that another process works on is skipped.
+    Several processes may share `out`: a run that another process works on is skipped. A run that fails leaves its error
+    beside its directory and does not stop the others.
 
     Args:
         grid: Tasks, methods, seeds, budget.
@@ -57,9 +53,6 @@ def bench(
         track: Trackers that follow each run, as in `jedax.run`; with an engine on other machines by name.
         engine: Where runs are done; None: one after the other in this process.
         only: The trials to run, each as its folder within `out`, TASK/LABEL; empty: all.
-
-    Returns:
-        What was done. A run that failed has left its error beside its directory and did not stop the others.
 
     Raises:
         JedaxError: An unknown task, method or trial, or a directory that holds the same trial with other settings;
@@ -105,11 +98,76 @@ def bench(
 
 
 def chosen_trials(grid: Grid, out: Path, engine: Engine, only: Sequence[str] = ()) -> list[TrialRun]:
-    """Return the trials of a grid, or those at some places TASK/LABEL, each as the run of all its seeds.
-
-    Raises:
-        JedaxError: As `trials_of`, or an unknown trial.
-    """
+    """Return the trials of a grid, or those in some folders TASK/LABEL, each as the run of all its seeds."""
     trials = trials_of(grid, out, engine)
     chosen = {check_choice("trials", place, trials) for place in only}
     return [trial for place, trial in trials.items() if not chosen or place in chosen]
+
+
+def runs_text(number: int) -> str:
+    """Return a number of runs in words."""
+    return f"{number} run{'s' if number != 1 else ''}"
+
+
+class BenchProgress:
+    """The progress of a bench on a stream (None: nothing is shown): one bar, or a line now and then, for all its runs.
+
+    The time left is estimated from the speed since this process began.
+    """
+
+    def __init__(self, stream: TextIO | None):
+        self.done = self._total = 0  # evaluations of all replicas
+        self.ended = self._begun = self._num_runs = 0
+        self._line = StatusLine(stream or io.StringIO())
+        self._began = time.monotonic()
+
+    def begin(self, evaluations: int, num_runs: int, num_before: int) -> None:
+        """Show what is to be done: evaluations of all replicas, runs, and the number of seeds that were done before."""
+        self._total, self._num_runs, self._began = evaluations, num_runs, time.monotonic()
+        before = f", {num_before} seeds were done before" if num_before else ""
+        self.note(f"{runs_text(num_runs)}, {evaluations:,} evaluations to do{before}")
+
+    def run(self, name: str, replicas: int) -> RunProgress:
+        """Return the progress of the next run."""
+        self._begun += 1
+        return RunProgress(self, name, replicas)
+
+    def show(self, name: str) -> None:
+        """Show the progress, and the name of a run that goes on."""
+        left = (time.monotonic() - self._began) / self.done * (self._total - self.done) if self.done else 0.0
+        which = f"run {self._begun} of {self._num_runs}"
+        if self._begun - self.ended > 1:
+            which = f"{self.ended} of {self._num_runs} runs done, {self._begun - self.ended} at work"
+        text = f"{self.done:,} of {self._total:,} evaluations, {which}: {name}, {clock(left)} left"
+        self._line.show(self.done / max(self._total, 1), text)
+
+    def note(self, message: str) -> None:
+        """Show a message."""
+        self._line.note(message)
+
+    def close(self) -> None:
+        """Stop showing anything."""
+        self._line.close()
+
+
+class RunProgress:
+    """Passes the progress of one run on to that of its bench."""
+
+    def __init__(self, bench: BenchProgress, name: str, replicas: int):
+        self._bench, self._name, self._replicas = bench, name, replicas
+        self._counted, self._is_over = 0, False
+
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
+        """Count the run's new evaluations, and show the progress of the bench."""
+        self._bench.done += (evaluations - self._counted) * self._replicas
+        self._counted = evaluations
+        self._bench.show(f"{self._name}, best {best:.2f}")
+
+    def note(self, message: str) -> None:
+        """Show a message."""
+        self._bench.note(f"{self._name}: {message}")
+
+    def close(self) -> None:
+        """Count the run as over; the bench continues."""
+        self._bench.ended += not self._is_over
+        self._is_over = True

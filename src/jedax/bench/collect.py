@@ -4,91 +4,79 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jedax.bench.trials import is_finished, seeds_of
 from jedax.errors import JedaxError, fail
-from jedax.store.directory import RunDirectory
+from jedax.store.directory import RunDirectory, runs_below
 
 _RUN = re.compile(r"seeds-\d+-\d+")
 
 
 @dataclass(frozen=True)
 class Collected:
-    """The outcome of `collect`.
-
-    Attributes:
-        copied: Runs that were copied, each as its place within the bench, TASK/LABEL/seeds-FIRST-LAST.
-        before: Runs that were there before.
-        unfinished: Directories of runs that were not copied because they have not ended.
-    """
+    """The outcome of `collect`; runs by their place within the bench, TASK/LABEL/seeds-FIRST-LAST."""
 
     copied: tuple[str, ...]
-    before: tuple[str, ...]
-    unfinished: tuple[Path, ...]
+    before: tuple[str, ...]  # were there before
+    unfinished: tuple[Path, ...]  # directories that were not copied because their runs have not ended
 
 
 def collect(sources: Sequence[str | Path], out: str | Path) -> Collected:
-    """Copy the finished runs below some directories to their places in one bench.
-
-    Args:
-        sources: Directories that hold benches, at any depth.
-        out: Directory of the bench; its finished runs stay as they are.
+    """Copy the finished runs below some directories to their places in the bench `out`, whose finished runs stay.
 
     Raises:
         JedaxError: No runs, a run that cannot be copied, or runs of one trial whose settings differ or that share a
             seed; in this last case nothing has been copied.
     """
     out = Path(out)
-    held = {_place(run): run for run in _runs_below(out) if is_finished(run)}
-    found, unfinished = dict(held), []
+    held = [run for run in _bench_runs(out) if is_finished(run)]
+    finished, unfinished = list(held), []
     for source in map(Path, sources):
-        runs = _runs_below(source)
+        runs = _bench_runs(source)
         if not runs:
+            expected, received = "directories with runs of a bench", f"none below {source}"
             raise fail(
-                "collect",
-                expected="directories with runs of a bench",
-                received=f"none below {source}",
-                remedy="name the --out of the commands that ran",
+                "collect", expected=expected, received=received, remedy="name the --out of the commands that ran"
             )
         for run in runs:
-            if is_finished(run):
-                _add(run, found)
-            else:
-                unfinished.append(run)
-    new = [place for place in found if place not in held]
+            (finished if is_finished(run) else unfinished).append(run)
+    _check_together(finished)
+    found: dict[str, Path] = {}
+    for run in finished:
+        found.setdefault(_place(run), run)
+    before = tuple(map(_place, held))
+    new = tuple(place for place in found if place not in before)
     for place in new:
         _copy(found[place], out / place)
-    return Collected(tuple(new), tuple(held), tuple(run for run in unfinished if _place(run) not in found))
+    return Collected(new, before, tuple(run for run in unfinished if _place(run) not in found))
 
 
-def _runs_below(folder: Path) -> list[Path]:
-    """Return the directories of runs of benches, in order."""
-    runs = (path.parent for path in folder.rglob("config.yaml") if _RUN.fullmatch(path.parent.name))
-    return sorted(run for run in runs if not any(part.startswith(".") for part in run.relative_to(folder).parts))
+def _bench_runs(folder: Path) -> list[Path]:
+    return [run for run in runs_below(folder) if _RUN.fullmatch(run.name)]
 
 
 def _place(run: Path) -> str:
     return "/".join(run.absolute().parts[-3:])
 
 
-def _add(run: Path, found: dict[str, Path]) -> None:
-    """Add a run under its place, unless it is there; raise a `JedaxError` if it does not fit the runs of its trial."""
-    place, config = _place(run), RunDirectory.open(run).read_config()
-    for other_place, other in found.items():
-        if Path(other_place).parent != Path(place).parent:
-            continue
-        theirs = RunDirectory.open(other).read_config()
-        seeds = set() if place == other_place else {"seed", "replicas"}
-        ours, others = (one.model_dump(exclude={"run": seeds}) for one in (config, theirs))
-        if ours != others:
-            raise _conflict("the same settings", f"{other} and {run}")
-        shared = set(seeds_of(config)).intersection(seeds_of(theirs))
-        if shared and place != other_place:
-            raise _conflict("each seed once", f"seed {min(shared)} in {other} and in {run}")
-    found.setdefault(place, run)
+def _check_together(runs: Iterable[Path]) -> None:
+    """Raise an error for runs of one trial, or copies of one run, that differ, and for a seed in two places."""
+    first: dict[object, tuple[object, Path]] = {}
+    for run in runs:
+        config, place = RunDirectory.open(run).read_config(), _place(run)
+        trial, seeds = place.rpartition("/")[0], seeds_of(config)
+        settings = config.model_dump(exclude={"run": {"seed", "replicas"}})
+        for what, value in ((trial, settings), (place, seeds)):
+            theirs, other = first.setdefault(what, (value, run))
+            if value != theirs:
+                raise _conflict("the same settings", f"{other} and {run}")
+        for seed in seeds:
+            theirs, other = first.setdefault((trial, seed), (place, run))
+            if place != theirs:
+                raise _conflict("each seed once", f"seed {seed} in {other} and in {run}")
 
 
 def _conflict(expected: str, received: str) -> JedaxError:

@@ -16,14 +16,12 @@ import numpy as np
 import pandas
 
 from jedax.bench import statistics
-from jedax.bench.reading import read
-from jedax.bench.records import Record, Records
+from jedax.bench.reading import Record, Records, read
 from jedax.errors import check_choice, fail
 from jedax.methods.registry import ALIASES, methods
 from jedax.tasks.registry import entries
 
 SIGNIFICANT = 0.05
-
 _SHORT_OF_BUDGET = 0.98
 
 
@@ -35,15 +33,10 @@ def is_reference(method: str) -> bool:
 
 @dataclass(frozen=True)
 class Reached:
-    """How soon a method reached a fitness.
-
-    Attributes:
-        fitness: The fitness.
-        evaluations: Of each seed, at the first report with at least this fitness; inf: never.
-    """
+    """How soon a method reached a fitness."""
 
     fitness: float
-    evaluations: tuple[float, ...]
+    evaluations: tuple[float, ...]  # of each seed, at the first report with at least this fitness; inf: never
 
     @property
     def count(self) -> int:
@@ -58,38 +51,21 @@ class Reached:
 
 @dataclass(frozen=True)
 class Entry:
-    """One method on one task.
+    """One method on one task."""
 
-    Attributes:
-        label: Name of the method in the comparison.
-        method: Name of the method in jedax.
-        seeds: Rising.
-        final: Best fitness of each seed at the end of the task's budget.
-        coverage: Share of filled cells of each seed at that time; NaN: unknown.
-        interval: 95 % bootstrap interval of the median of `final`; None for a single seed.
-        successes: Number of seeds that reached the goal; None: the task has none.
-        success_interval: 95 % Wilson interval of their share.
-        reached: For the goal, if there is one, and for each fitness asked for.
-        place: 1: best median of the task, 2: second best, 0: neither; equal medians share a place.
-        p: Two-sided p-value of the Mann-Whitney U test against the reference; None: not tested.
-        p_holm: The same, corrected by Holm's method for all tests on the task.
-        effect: Vargha and Delaney's A: probability that a seed of this method ends above one of the reference; None:
-            not tested.
-    """
-
-    label: str
-    method: str
-    seeds: tuple[int, ...]
-    final: tuple[float, ...]
-    coverage: tuple[float, ...]
-    interval: tuple[float, float] | None
-    successes: int | None
-    success_interval: tuple[float, float] | None
-    reached: tuple[Reached, ...]
-    place: int = 0
-    p: float | None = None
-    p_holm: float | None = None
-    effect: float | None = None
+    label: str  # name of the method in the comparison
+    method: str  # name of the method in jedax
+    seeds: tuple[int, ...]  # rising
+    final: tuple[float, ...]  # best fitness of each seed at the end of the task's budget
+    coverage: tuple[float, ...]  # share of filled cells of each seed at that time; NaN: unknown
+    interval: tuple[float, float] | None  # 95 % bootstrap interval of the median of `final`; None for a single seed
+    successes: int | None  # number of seeds that reached the goal; None: the task has none
+    success_interval: tuple[float, float] | None  # 95 % Wilson interval of their share
+    reached: tuple[Reached, ...]  # for the goal, if there is one, and for each fitness asked for
+    place: int = 0  # 1: best median of the task, 2: second best, 0: neither; equal medians share a place
+    p: float | None = None  # two-sided Mann-Whitney U test against the reference; None: not tested
+    p_holm: float | None = None  # the same, corrected by Holm's method for all tests on the task
+    effect: float | None = None  # Vargha and Delaney's A: probability that a seed ends above one of the reference
 
     @property
     def median(self) -> float:
@@ -109,21 +85,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class TaskTable:
-    """One task: a row of the table.
-
-    Attributes:
-        task: Name of the task.
-        budget: Evaluations at which the methods are compared.
-        goal: Fitness at which the task is solved; None: it has no goal.
-        reference: Label of the method that the others are tested against; None: nothing is tested.
-        entries: One per method with results, in the order of `Comparison.labels`.
-    """
+    """One task: a row of the table."""
 
     task: str
-    budget: int
-    goal: float | None
-    reference: str | None
-    entries: tuple[Entry, ...]
+    budget: int  # evaluations at which the methods are compared
+    goal: float | None  # fitness at which the task is solved; None: it has no goal
+    reference: str | None  # label of the method that the others are tested against; None: nothing is tested
+    entries: tuple[Entry, ...]  # one per method with results, in the order of `Comparison.labels`
 
     def entry(self, label: str) -> Entry | None:
         """Return a method's entry; None if it has no results on this task."""
@@ -132,19 +100,18 @@ class TaskTable:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Methods compared on tasks.
+    """Methods compared on tasks."""
 
-    Attributes:
-        labels: The methods, those of the reference's kind first.
-        tables: One per task.
-        records: The results that it was made from.
-        notes: Caveats, a sentence each.
-    """
+    labels: tuple[str, ...]  # the methods, every JEDi first
+    tables: tuple[TaskTable, ...]  # one per task
+    records: Records  # the results that it was made from
+    notes: tuple[str, ...]  # caveats, a sentence each
 
-    labels: tuple[str, ...]
-    tables: tuple[TaskTable, ...]
-    records: Records
-    notes: tuple[str, ...]
+    @property
+    def medians(self) -> pandas.DataFrame:
+        """The median final fitness: a row per method, a column per task; NaN: no results."""
+        columns = {table.task: {entry.label: entry.median for entry in table.entries} for table in self.tables}
+        return pandas.DataFrame(columns).reindex(self.labels)
 
     def curves(self, table: TaskTable, label: str, column: str) -> pandas.DataFrame:
         """Return a method's "max_fitness" or "coverage" on a task, as in `jedax.bench.statistics.on_common_grid`."""
@@ -213,12 +180,10 @@ def _entry(records: Sequence[Record], budget: int, goal: float | None, levels: S
     curves = [record.curve.loc[:budget] for record in records]
     for record, curve in zip(records, curves, strict=True):
         if curve.empty:
-            raise fail(
-                f"seed {record.seed} of {record.label} on {record.task}",
-                expected=f"a report within the budget of {budget:,} evaluations",
-                received=f"the first at {record.curve.index[0]:,.0f} in {record.source}",
-                remedy="leave it out",
-            )
+            what = f"seed {record.seed} of {record.label} on {record.task}"
+            expected = f"a report within the budget of {budget:,} evaluations"
+            received = f"the first at {record.curve.index[0]:,.0f} in {record.source}"
+            raise fail(what, expected=expected, received=received, remedy="leave it out")
     final = tuple(float(curve["max_fitness"].iloc[-1]) for curve in curves)
     successes = None if goal is None else sum(value >= goal for value in final)
     return Entry(

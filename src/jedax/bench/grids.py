@@ -21,35 +21,20 @@ CONTROL = ("halfcheetah", "walker2d", "ant-maze")
 
 @dataclass(frozen=True)
 class Entry:
-    """A method of a grid, with its parameters.
+    """A method of a grid, with its parameters."""
 
-    Attributes:
-        label: Its name in tables and figures.
-        method: Its name, its settings, or a class derived from `jedax.Method`.
-        preset: One of the method's presets; None: its first.
-        changes: Parameters that differ from the preset.
-    """
-
-    label: str
+    label: str  # in tables and figures
     method: str | MethodConfig | type[Method]
-    preset: str | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    preset: str | None = None  # None: the method's first
+    changes: Mapping[str, Any] = field(default_factory=dict)  # parameters that differ from the preset
 
     @property
     def registered(self) -> MethodEntry:
-        """The method as jedax knows it.
-
-        Raises:
-            JedaxError: An unknown method.
-        """
+        """The method as jedax knows it."""
         return entry_of_settings(self.method) if isinstance(self.method, MethodConfig) else method_named(self.method)
 
     def config(self, task: str) -> MethodConfig:
-        """Return the method's settings on a task.
-
-        Raises:
-            JedaxError: An unknown method, preset or setting, or a value that does not fit.
-        """
+        """Return the method's settings on a task."""
         config = self.defaults(task)[0]
         unfamiliar = [name for name in self.changes if name not in type(config).model_fields]
         if unfamiliar:
@@ -66,21 +51,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Grid:
-    """Tasks and methods; each method is run on each task.
+    """Tasks and methods; each method is run on each task."""
 
-    Attributes:
-        summary: What it is for, in a line.
-        tasks: Names of tasks, maze files, or task objects.
-        entries: The methods.
-        seeds: Number of seeds, from 0.
-        evaluations: Budget of each seed; None: the task's own.
-    """
-
-    summary: str
-    tasks: tuple[str | Task, ...]
+    summary: str  # what it is for
+    tasks: tuple[str | Task, ...]  # names of tasks, maze files, or task objects
     entries: tuple[Entry, ...]
-    seeds: int = 10
-    evaluations: int | None = None
+    seeds: int = 10  # number of seeds, from 0
+    evaluations: int | None = None  # budget of each seed; None: the task's own
 
 
 PAPER_ENTRIES = (
@@ -107,41 +84,23 @@ GRIDS: dict[str, Grid] = {
     "paper-mazes-quick": Grid("the same with a small budget, to check that everything works", MAZES, PAPER_ENTRIES, 2,
                               10_000),
     "paper-control": Grid("the paper's control tasks and methods at full budget", CONTROL, PAPER_ENTRIES, 5),
-    "ablation-alpha": Grid(
-        "weight of the distance to the target (paper, appendix C)",
-        MAZES,
-        _vary("alpha", (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, "decay")),
-    ),
-    "ablation-targets": Grid(
-        "how targets are chosen (paper, appendix C)",
-        MAZES,
-        (
-            Entry("targets=uniform", "jedi", None, {"targets": "uniform"}),
-            Entry("targets=gp", "jedi", None, {"gp": "standard"}),
-            Entry("targets=weighted-gp", "jedi"),
-        ),
-    ),
-    "ablation-generations": Grid(
-        "generations of an ES before new targets are chosen (paper, appendix C)",
-        MAZES,
-        _vary("generations", (10, 50, 100, 200)),
-    ),
+    "ablation-alpha": Grid("weight of the distance to the target (paper, appendix C)", MAZES,
+                           _vary("alpha", (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, "decay"))),
+    "ablation-targets": Grid("how targets are chosen (paper, appendix C)", MAZES, (
+        Entry("targets=uniform", "jedi", None, {"targets": "uniform"}),
+        Entry("targets=gp", "jedi", None, {"gp": "standard"}),
+        Entry("targets=weighted-gp", "jedi"),
+    )),
+    "ablation-generations": Grid("generations of an ES before new targets are chosen (paper, appendix C)", MAZES,
+                                 _vary("generations", (10, 50, 100, 200))),
     "ablation-pool": Grid("number of ES side by side (paper, appendix C)", MAZES, _vary("pool", (1, 4, 16))),
-    "ablation-learning-rate": Grid(
-        "learning rate of CMA-MAE's thresholds (paper, appendix A)",
-        MAZES,
-        _vary("learning_rate", (1.0, 0.1, 0.01, 0.001, 0.0), "cma-mae"),
-    ),
+    "ablation-learning-rate": Grid("learning rate of CMA-MAE's thresholds (paper, appendix A)", MAZES,
+                                   _vary("learning_rate", (1.0, 0.1, 0.01, 0.001, 0.0), "cma-mae")),
 }  # fmt: skip
-"""Grids by name."""
 
 
 def grid_named(name: str) -> Grid:
-    """Return a grid of the paper by its name.
-
-    Raises:
-        JedaxError: Unknown name.
-    """
+    """Return a grid of the paper by its name."""
     return GRIDS[check_choice("preset", name, GRIDS)]
 
 
@@ -149,9 +108,6 @@ def parse_entry(text: str) -> Entry:
     """Return the method that a command names, with a preset or settings after commas; the label has spaces instead.
 
     Examples are `jedi-x`, `jedi,tuned`, `jedi,alpha=0.3,pool=1`, and `module:Class,setting=2`.
-
-    Raises:
-        JedaxError: An unknown method or preset, or two presets.
     """
     method, *rest = [part.strip() for part in text.split(",")]
     entry = method_named(method)

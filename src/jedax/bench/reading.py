@@ -1,35 +1,80 @@
-"""Results for a comparison, read from run directories and CSV files."""
+"""Results for a comparison, read from run directories and from CSV files of other programs."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas
+from pandas.errors import ParserWarning
 
-from jedax.bench.foreign import COLUMNS, read_csv
-from jedax.bench.records import Record, Records, check_together, curve_of
-from jedax.errors import fail
+from jedax.errors import JedaxError, fail
 from jedax.imports import is_custom
 from jedax.store.directory import FOLDERS, RunDirectory, has_ended
-from jedax.tasks.registry import task_of, title_of
+from jedax.tasks import make
+from jedax.tasks.registry import entries, task_of, title_of
 
 _SETTINGS_OF_RUN = ("stop_fitness", "start_from")  # of the run, but they change what a method finds
 
+# Columns of a CSV file: what is expected of the values, and which values fit.
+_NAME = "a name", lambda texts: texts != ""
+_COUNT = "a whole number from 0", lambda numbers: np.isfinite(numbers) & (numbers >= 0) & (numbers % 1 == 0)
+_COLUMNS = {
+    "method": _NAME,
+    "task": _NAME,
+    "seed": _COUNT,
+    "evaluations": _COUNT,
+    "max_fitness": ("a finite number", np.isfinite),
+    "coverage": ("a share from 0 to 1", lambda shares: (shares >= 0) & (shares <= 1)),
+}
+_NAMED = ["method", "task", "seed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """The result of one seed of one method on one task; None: unknown.
+
+    `curve` has a row per report, indexed by evaluations, which rise: `max_fitness`, the best so far, which never falls
+    (-inf before the first success), `coverage`, the share of filled cells (NaN: unknown), and other metrics.
+    """
+
+    label: str
+    method: str  # name in jedax; of a CSV file, the label
+    task: str
+    seed: int
+    curve: pandas.DataFrame
+    source: Path  # the run directory or the CSV file
+    budget: int | None = None  # evaluations that the run was given
+    goal: float | None = None  # fitness at which the task is solved; None: no goal, or unknown
+    task_settings: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] | None = None  # of the method, and those of the run that change what it finds
+    replica: int | None = None  # None: not from a run directory
+    stopped: bool = False  # the run ended before its budget, at its `stop_fitness` or by a callback
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """All results that were found, one for each label, task and seed, and why some runs are left out."""
+
+    records: tuple[Record, ...]
+    left_out: Mapping[Path, str]
+
+    def of(self, task: str, label: str) -> tuple[Record, ...]:
+        """Return the records of one method on one task, by seed."""
+        return tuple(r for r in self.records if r.task == task and r.label == label)
+
 
 def read(paths: Iterable[str | Path]) -> Records:
-    """Return the results of all runs and of other programs below some directories.
+    """Return the results below some directories and in some CSV files, ordered by task, label and seed.
 
-    A run is a directory with a `config.yaml`. A CSV file outside runs counts if its header has the columns method,
-    task and seed.
-
-    Args:
-        paths: Directories, searched with everything below them, and CSV files.
-
-    Returns:
-        The records, ordered by task, label and seed.
+    A run is a directory with a `config.yaml`. A CSV file in a directory, but outside runs, counts if its header has the
+    columns method, task and seed.
 
     Raises:
         JedaxError: A missing path, no run that has ended, a damaged file, a seed twice, or results that do not belong
@@ -52,7 +97,7 @@ def read(paths: Iterable[str | Path]) -> Records:
         for folder, reason in left_out.items():
             received, remedy = f"others, such as {folder} ({reason})", "finish them with jedax run --resume DIR"
         raise fail("directories", expected="runs that have ended", received=received, remedy=remedy)
-    check_together(records)
+    _check_together(records)
     return Records(tuple(sorted(records, key=lambda r: (r.task, r.label, r.seed))), left_out)
 
 
@@ -74,7 +119,7 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
                 runs.setdefault(here.resolve(), here)
                 continue
             for file in (here / name for name in sorted(files) if name.endswith(".csv")):
-                if set(COLUMNS[:3]) <= set(_header(file)):
+                if set(_NAMED) <= set(_header(file)):
                     tables.setdefault(file.resolve(), file)
     return list(runs.values()), list(tables.values())
 
@@ -97,14 +142,15 @@ def _read_run(folder: Path) -> list[Record] | str:
         return f"its status is {status!r}"
     config = directory.read_config()
     task_settings = config.task_config
-    goal = None if is_custom(config.task) else task_of(config.task, config.task_config).goal_fitness
+    goal = None if is_custom(config.task) else task_of(config.task, task_settings).goal_fitness
     return [
         Record(
             label=config.label or config.method,
             method=config.method,
-            task=title_of(config.task, config.task_config),
+            task=title_of(config.task, task_settings),
             seed=config.run.seed + replica,
-            curve=curve_of(f"{folder / 'metrics.csv'}, replica {replica}", reports),
+            curve=_curve(f"{folder / 'metrics.csv'}, replica {replica}", reports),
+            source=folder,
             budget=config.run.evaluations,
             goal=goal,
             task_settings={"task": config.task} if task_settings is None else task_settings.model_dump(mode="json"),
@@ -113,7 +159,6 @@ def _read_run(folder: Path) -> list[Record] | str:
                 **config.method_config.model_dump(mode="json"),
                 **{name: getattr(config.run, name) for name in _SETTINGS_OF_RUN},
             },
-            source=folder,
             replica=replica,
             stopped=status != "finished",
         )
@@ -122,11 +167,7 @@ def _read_run(folder: Path) -> list[Record] | str:
 
 
 def _reports(directory: RunDirectory, replicas: int) -> list[pandas.DataFrame]:
-    """Return the reports of each replica.
-
-    Raises:
-        JedaxError: A replica has none, or a column is missing.
-    """
+    """Return the reports of each replica."""
     rows = pandas.DataFrame(directory.read_metrics())
     where = str(directory.path / "metrics.csv")
     missing = [name for name in ("evaluations", "replica", "max_fitness") if len(rows) and name not in rows]
@@ -138,3 +179,131 @@ def _reports(directory: RunDirectory, replicas: int) -> list[pandas.DataFrame]:
         expected, received = f"reports of {replicas} replicas", f"none of replica {lacking[0]}"
         raise fail(where, expected=expected, received=received, remedy="restore the file")
     return [found[replica] for replica in range(replicas)]
+
+
+def read_csv(path: Path) -> list[Record]:
+    """Return the results of another program from a CSV file with a row for each report.
+
+        method,task,seed,evaluations,max_fitness,coverage
+        PGA-ME,maze-a,0,64,-320.5,0.01
+        PGA-ME,maze-a,0,20032,-291.2,0.22
+
+    `evaluations` are those done so far, `max_fitness` is the best fitness so far (maximised), and `coverage` the share
+    of filled cells, 0 to 1 or empty. Rows may stand in any order; other columns are ignored. A method that has the name
+    of one of jedax's is treated like it: results named `jedi-x` are those of a JEDi.
+
+    Raises:
+        JedaxError: The file cannot be read, a column is missing, or a row does not fit; its line is named.
+    """
+    texts = _read_texts(path)
+    numbers = {name: texts[name].map(_number) for name in _COLUMNS if name not in ("method", "task")}
+    table = texts.assign(**numbers)
+    for column, (expected, fits) in _COLUMNS.items():
+        wrong = ~fits(table[column]) & ~((texts[column] == "") & (column == "coverage"))
+        if wrong.any():
+            line = wrong.idxmax()
+            received = repr(texts[column][line])
+            raise fail(f"{path}, line {line}: {column}", expected=expected, received=received, remedy="correct it")
+    again = table.duplicated([*_NAMED, "evaluations"])
+    if again.any():
+        expected = "one row for each method, task, seed and number of evaluations"
+        raise fail(f"{path}, line {again.idxmax()}", expected=expected, received="a second", remedy="remove one")
+    return [
+        Record(
+            label=method,
+            method=method,
+            task=task,
+            seed=int(seed),
+            curve=_curve(f"{path}, {method} on {task}, seed {int(seed)}", rows.sort_values("evaluations")),
+            source=path,
+            goal=make(task).goal_fitness if task in entries() else None,
+        )
+        for (method, task, seed), rows in table.groupby(_NAMED, sort=False)
+    ]
+
+
+def _read_texts(path: Path) -> Any:
+    """Return the file's rows as a table of texts, indexed by line."""
+    texts: Any
+    try:
+        with warnings.catch_warnings(action="error", category=ParserWarning):  # rows longer than the header
+            texts = pandas.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False,
+                                    skip_blank_lines=False)  # fmt: skip
+    except (OSError, ValueError, ParserWarning) as error:  # errors of pandas are ValueErrors
+        raise fail(str(path), expected="a CSV file", received=error, remedy="check the file") from None
+    missing = [column for column in _COLUMNS if column not in texts]
+    if missing:
+        expected, received = f"the columns {', '.join(_COLUMNS)}", f"no {', '.join(missing)}"
+        raise fail(str(path), expected=expected, received=received, remedy="add what is missing")
+    texts = texts[list(_COLUMNS)].fillna("").apply(lambda column: column.str.strip())
+    texts.index += 2
+    texts = texts[(texts != "").any(axis=1)]
+    if texts.empty:
+        raise fail(str(path), expected="rows under the header", received="none", remedy="check the file")
+    return texts
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
+
+
+def _curve(where: str, reports: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the reports of one seed as `Record.curve`; `where` names their source in errors."""
+    for name, expected, start, follows in (
+        ("evaluations", "numbers that rise from report to report", -1.0, np.greater),
+        ("max_fitness", "the best so far, which never falls", -np.inf, np.greater_equal),
+    ):
+        values = reports[name].to_numpy(float)
+        before = np.concatenate([[start], values[:-1]])
+        fits = follows(values, before)
+        if not fits.all():
+            received = f"{values[fits.argmin()]:g} after {before[fits.argmin()]:g}"
+            raise fail(f"{where}: {name}", expected=expected, received=received, remedy="correct the file")
+    curve = reports.set_index("evaluations")
+    return curve if "coverage" in curve else curve.assign(coverage=np.nan)
+
+
+def _check_together(records: Iterable[Record]) -> None:
+    """Raise an error for a seed twice, or for different methods, tasks or budgets under one name."""
+    first: dict[tuple, Record] = {}
+    for record in records:
+        trial = f"{record.label} on {record.task}"
+        other = first.setdefault((record.label, record.task, record.seed), record)
+        if other is not record:
+            raise _conflict(f"seed {record.seed} of {trial}", "one result", "two", record, other, "leave one out")
+        other = first.setdefault((record.label, record.task), record)
+        if other.settings != record.settings:
+            received = _first_difference(other.settings, record.settings)
+            remedy = "give one of them a label of its own"
+            raise _conflict(trial, "one method with the same settings", received, record, other, remedy)
+        if record.task_settings is None:
+            continue
+        other = first.setdefault((record.task,), record)
+        remedy = "compare them separately"
+        if other.task_settings != record.task_settings:
+            received = _first_difference(other.task_settings, record.task_settings)
+            raise _conflict(record.task, "one task with the same settings", received, record, other, remedy)
+        if other.budget != record.budget:
+            received = f"{other.budget:,} and {record.budget:,} evaluations"
+            raise _conflict(record.task, "one budget", received, record, other, remedy)
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the names of settings whose values differ, or that only one side has."""
+    return [name for name in {**one, **other} if (name in one, one.get(name)) != (name in other, other.get(name))]
+
+
+def _first_difference(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str:
+    if one is None or other is None:
+        return "a run and a CSV file"
+    name = differing(one, other)[0]
+    shown = [str(values.get(name, "none")) for values in (one, other)]
+    return f"{name} {' and '.join(text if len(text) <= 60 else text[:57] + '...' for text in shown)}"
+
+
+def _conflict(what: str, expected: str, received: str, record: Record, other: Record, remedy: str) -> JedaxError:
+    """Return an error that names both sources in full, which `fail` would shorten."""
+    return JedaxError(f"{what}: expected {expected}, got {received} in {other.source} and {record.source}; {remedy}.")

@@ -1,11 +1,15 @@
-"""How fast this machine is at the parts of a search, beside NumPy and other packages if they are installed.
+"""How fast this machine is at the parts of a search, beside NumPy and packages of `pip install 'jedax[compare]'`.
 
 Times are the best of many calls, since other work on the machine can only slow a call down. Calls of jedax are timed
-inside a compiled loop, as in a search, or as whole runs.
+inside a compiled loop, as in a search, or as whole runs. The last functions of this file return calls of
+others to be timed, and raise ImportError if the package is missing.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.bench import peers
+from jedax import networks
+from jedax.bench.grids import MAZES
 from jedax.es import make_strategy
 from jedax.gp import GPData, GPSettings, fit
 from jedax.gp.threads import one_blas_thread
@@ -25,30 +30,21 @@ from jedax.search.api import run
 from jedax.tasks import make
 from jedax.types import Array, Evaluation
 
-MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
+Call = Callable[[], Any]
+
 PARAMS = 66
-UNIT = ((0.0, 0.0), (1.0, 1.0))
-# Turns of a compiled loop: so many that the cost of a call from Python does not count.
-_TURNS = 16
+_TURNS = 16  # of a compiled loop: so many that the cost of a call from Python does not count
 
 
 @dataclass(frozen=True)
 class Speed:
-    """One measured speed.
+    """One measured speed."""
 
-    Attributes:
-        part: simulator, es, repertoire, gp or run.
-        what: What was measured, with its sizes.
-        per_second: How often it was done in a second.
-        unit: What was counted.
-        others: The same number for others, by name.
-    """
-
-    part: str
-    what: str
+    part: str  # simulator, es, repertoire, gp or run
+    what: str  # what was measured, with its sizes
     per_second: float
-    unit: str
-    others: dict[str, float]
+    unit: str  # what was counted
+    others: dict[str, float]  # `per_second` of others, by name
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -56,7 +52,7 @@ class Speed:
         return {name: self.per_second / rate for name, rate in self.others.items()}
 
 
-def best_time(call: Callable[[], Any], seconds: float) -> float:
+def best_time(call: Call, seconds: float) -> float:
     """Return the time of the fastest call among those that fit into some seconds; at least one is timed."""
     for _ in range(2):  # the second call may compile again for what the first one returned
         jax.block_until_ready(call())
@@ -76,10 +72,13 @@ def time_in_loop(body: Callable[[Array, Any], Any], start: Any, seconds: float, 
     return best_time(lambda: loop(start), seconds) / turns
 
 
-def _rates(makers: Mapping[str, Callable[[], peers.Call | None]], count: float, seconds: float) -> dict[str, float]:
+def _rates(makers: Mapping[str, Callable[[], Call]], count: float, seconds: float) -> dict[str, float]:
     """Return the speeds of the others that are installed."""
-    calls = {name: make_call() for name, make_call in makers.items()}
-    return {name: count / best_time(call, seconds) for name, call in calls.items() if call is not None}
+    calls: dict[str, Call] = {}
+    for name, make_call in makers.items():
+        with contextlib.suppress(ImportError):
+            calls[name] = make_call()
+    return {name: count / best_time(call, seconds) for name, call in calls.items()}
 
 
 def simulator(maze: str, batch: int, seconds: float, *, compare: bool = True) -> Speed:
@@ -90,9 +89,9 @@ def simulator(maze: str, batch: int, seconds: float, *, compare: bool = True) ->
     # The input of each turn depends on the output of the last, so that the compiler cannot move work out of the loop.
     took = time_in_loop(lambda _, rows: rows + 0 * task.evaluate_batch(keys[0], rows).fitness[0], rows, seconds)
     in_jax = jax.jit(task.evaluate_in_jax)
-    makers: dict[str, Callable[[], peers.Call | None]] = {"JAX alone": lambda: lambda: in_jax(keys, rows).fitness}
+    makers: dict[str, Callable[[], Call]] = {"JAX alone": lambda: lambda: in_jax(keys, rows).fitness}
     if batch <= 64:
-        makers["Kheperax"] = lambda: peers.kheperax(task, np.asarray(rows))
+        makers["Kheperax"] = lambda: kheperax_evaluation(task, np.asarray(rows))
     others = _rates(makers if compare else {}, batch, seconds)
     return Speed("simulator", f"{maze}, batch {batch:,}", batch / took, "evaluations", others)
 
@@ -106,10 +105,10 @@ def repertoire(cells: int, seconds: float, *, batch: int = 1024, params: int = P
     genotypes = random.standard_normal((batch, params), np.float32)
     fitness = random.uniform(size=(_TURNS, batch)).astype(np.float32)
     descriptors = random.uniform(size=(_TURNS, batch, 2)).astype(np.float32)
-    layout = Cells(random.uniform(size=(cells, 2)).astype(np.float32), UNIT)
+    layout = Cells(random.uniform(size=(cells, 2)).astype(np.float32), ((0.0, 0.0), (1.0, 1.0)))
     given = jnp.asarray(genotypes), jnp.asarray(fitness), jnp.asarray(descriptors)
 
-    def program(natively: bool) -> Callable[[], Any]:
+    def program(natively: bool) -> Call:
         def loop(held: Repertoire, genotypes: Array, fitness: Array, descriptors: Array) -> Repertoire:
             def step(held: Repertoire, one: tuple[Array, Array]) -> tuple[Repertoire, None]:
                 add = held.add if natively else held.add_in_jax
@@ -133,7 +132,7 @@ def repertoire(cells: int, seconds: float, *, batch: int = 1024, params: int = P
     took = best_time(program(natively=True), seconds)
     makers = {
         "insertion in JAX": lambda: program(natively=False),
-        "pyribs": lambda: peers.pyribs(layout.centroids, genotypes, fitness, descriptors),
+        "pyribs": lambda: pyribs_insertion(layout.centroids, genotypes, fitness, descriptors),
     }
     return Speed("repertoire", what, count / took, "solutions", _rates(makers if compare else {}, count, seconds))
 
@@ -149,8 +148,8 @@ def es(params: int, seconds: float, *, population: int = 64, compare: bool = Tru
 
     took = time_in_loop(generation, strategy.init(key, jnp.zeros(params)), seconds)
     makers = {
-        "NumPy": lambda: peers.numpy_sep_cma_es(params, population),
-        "cma": lambda: peers.cma(params, population),
+        "NumPy": lambda: numpy_generation(params, population),
+        "cma": lambda: cma_generation(params, population),
     }
     what = f"sep-cma-es, {params:,} parameters, population {population}"
     return Speed("es", what, 1 / took, "generations", _rates(makers if compare else {}, 1, seconds))
@@ -167,7 +166,7 @@ def gp(rows: int, seconds: float) -> Speed:
     program = jax.jit(lambda data: fit(settings, settings.initial_hyperparameters(), data).hyperparameters)
     with one_blas_thread():
         took = best_time(lambda: program(data), seconds)
-        others = _rates({"NumPy": lambda: peers.numpy_gp(x, fitness, counts)}, 1, seconds)
+        others = _rates({"NumPy": lambda: numpy_gp_fit(x, fitness, counts)}, 1, seconds)
     return Speed("gp", f"fit, {rows:,} rows", 1 / took, "fits", others)
 
 
@@ -209,3 +208,112 @@ def growth(seconds: float) -> Iterator[Speed]:
         yield es(params, seconds, population=16, compare=False)
     for params in (PARAMS, 1_000, 10_000, 100_000, 1_000_000):
         yield repertoire(64, seconds, batch=16, params=params, compare=False)
+
+
+def pyribs_insertion(
+    centroids: np.ndarray, genotypes: np.ndarray, fitness: np.ndarray, descriptors: np.ndarray
+) -> Call:
+    """Return the insertion of batches, `(batches, batch)` fitness, all of the same genotypes, into an empty archive."""
+    from ribs.archives import CVTArchive
+
+    ranges = [(0.0, 1.0)] * 2
+    archive = CVTArchive(solution_dim=genotypes.shape[1], centroids=centroids, ranges=ranges, dtype=np.float32)
+
+    def add() -> None:
+        archive.clear()
+        for one in zip(fitness, descriptors, strict=True):
+            archive.add(genotypes, *one)
+
+    return add
+
+
+def cma_generation(params: int, population: int) -> Call:
+    """Return a generation of the separable CMA-ES of the package cma."""
+    from cma import CMAEvolutionStrategy
+
+    options = {"CMA_diagonal": True, "popsize": population, "verbose": -9, "seed": 1}
+    strategy = CMAEvolutionStrategy(np.zeros(params), 0.05, options)
+
+    def generation() -> None:
+        genotypes = strategy.ask()
+        strategy.tell(genotypes, [float(np.square(genotype[:8]).sum()) for genotype in genotypes])
+
+    return generation
+
+
+def numpy_generation(params: int, population: int) -> Call:
+    """Return a generation of Sep-CMA-ES in NumPy, with the sums and products of jedax's own."""
+    random = np.random.default_rng(0)
+    elites = population // 2
+    weights = np.log(elites + 0.5) - np.log(np.arange(1, elites + 1))
+    weights = (weights / weights.sum()).astype(np.float32)
+    mean, path, p_c = (np.zeros(params, np.float32) for _ in range(3))
+    state = [mean, np.ones(params, np.float32), path, p_c, np.float32(0.05)]
+
+    def generation() -> None:
+        mean, variances, path, p_c, sigma = state
+        y = np.sqrt(variances) * random.standard_normal((population, params), np.float32)
+        genotypes = mean + sigma * y
+        best = y[np.argsort(np.square(genotypes[:, :8]).sum(axis=1))[:elites]]
+        step = weights @ best
+        path = 0.9 * path + 0.4 * step / np.sqrt(variances)
+        p_c = 0.9 * p_c + 0.4 * step
+        variances = 0.8 * variances + 0.1 * p_c**2 + 0.1 * (weights @ best**2)
+        sigma = sigma * np.exp(min(1.0, 0.1 * (np.linalg.norm(path) / math.sqrt(params) - 1)))
+        state[:] = mean + sigma * step, variances, path, p_c, np.clip(sigma, 1e-12, 1e12)
+
+    return generation
+
+
+def numpy_gp_fit(x: np.ndarray, fitness: np.ndarray, counts: np.ndarray) -> Call:
+    """Return a fit of the weighted GP's three hyperparameters by SciPy's L-BFGS-B, with its gradient, in float64."""
+    import scipy.linalg
+    import scipy.optimize
+
+    squared = np.square(x[:, None].astype(float) - x).sum(axis=-1)
+    y = (fitness - fitness.mean()) / fitness.std()
+    rows = np.arange(len(y))
+
+    def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
+        signal, length, noise = np.exp(2 * logs)
+        kernel = signal * np.exp(-0.5 * squared / length)
+        covariance = kernel.copy()
+        covariance[rows, rows] += noise / counts + 1e-6 * signal
+        factor = scipy.linalg.cholesky(covariance, lower=True, check_finite=False)
+        inverse = scipy.linalg.cho_solve((factor, True), np.eye(len(y)), check_finite=False)
+        alpha = inverse @ y
+        outer = inverse - np.outer(alpha, alpha)
+        gradient = np.array([(outer * kernel).sum(), 0.5 * (outer * kernel * squared).sum() / length,
+                             noise * (outer[rows, rows] / counts).sum()])  # fmt: skip
+        return 0.5 * float(y @ alpha) + float(np.log(np.diag(factor)).sum()), gradient
+
+    start, bounds = np.log([1.0, 0.2, 0.1]), [(-5.0, 5.0), (-5.0, 2.0), (-7.0, 2.0)]
+    return lambda: scipy.optimize.minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+
+
+def kheperax_evaluation(task: Any, genotypes: np.ndarray) -> Call:
+    """Return an evaluation of a batch of controllers in a maze by Kheperax 0.2."""
+    if importlib.util.find_spec("kheperax") is None:
+        raise ImportError("kheperax")
+    jax.tree_leaves = jax.tree.leaves  # type: ignore[attr-defined]  # Kheperax uses a name that JAX has since removed
+    from kheperax.simu.geoms import Pos, Segment  # type: ignore[import-not-found]
+    from kheperax.simu.maze import Maze  # type: ignore[import-not-found]
+    from kheperax.tasks.final_distance import FinalDistKheperaxTask  # type: ignore[import-not-found]
+    from kheperax.tasks.target import TargetKheperaxConfig  # type: ignore[import-not-found]
+
+    config = task.config
+    walls = [Segment(Pos(x1, y1), Pos(x2, y2)) for x1, y1, x2, y2 in config.walls]
+    default = TargetKheperaxConfig.get_default_for_map("standard")
+    setup = replace(
+        default,
+        maze=Maze.create(segments_list=walls, limits=config.limits),
+        episode_length=config.steps,
+        target_pos=tuple(config.target),
+        target_radius=config.target_radius,
+        robot=default.robot.replace(posture=type(default.robot.posture)(*config.start)),
+    )
+    key = jax.random.PRNGKey(0)
+    score = jax.jit(FinalDistKheperaxTask.create_default_task(setup, key)[2])
+    layers = networks.layers(jnp.asarray(genotypes), task.layer_sizes)
+    parameters = {"params": {f"Dense_{i}": {"kernel": k, "bias": b} for i, (k, b) in enumerate(layers)}}
+    return lambda: score(parameters, key)[0]

@@ -1,4 +1,4 @@
-"""Statistics of a few seeds: a test with its effect size, corrected p-values, intervals, curves on a common grid.
+"""Statistics of a few seeds: a test, corrected p-values, intervals, ranks over tasks, curves on a common grid.
 
 References:
 - Mann & Whitney, "On a test of whether one of two random variables is stochastically larger than the other", 1947.
@@ -6,12 +6,15 @@ References:
 - Holm, "A simple sequentially rejective multiple test procedure", 1979.
 - Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
 - Efron & Tibshirani, "An introduction to the bootstrap", 1993, chapter 13 (percentile interval).
+- Friedman, "The use of ranks to avoid the assumption of normality implicit in the analysis of variance", 1937.
+- Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006: ranks, Nemenyi's test.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,16 +31,11 @@ _MOST_POINTS = 1000
 
 
 class MannWhitney(NamedTuple):
-    """Result of `mann_whitney`.
+    """Result of `mann_whitney`."""
 
-    Attributes:
-        p: Two-sided p-value.
-        effect: Vargha and Delaney's A: probability that a value of the first sample exceeds one of the second, ties
-            counted half.
-    """
-
-    p: float
-    effect: float
+    p: float  # two-sided
+    effect: float  # Vargha and Delaney's A: probability that a value of the first sample exceeds one of the second,
+    # ties counted half
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> MannWhitney | None:
@@ -90,17 +88,62 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """Mean ranks over tasks."""
+
+    labels: tuple[str, ...]  # the methods, best mean rank first
+    ranks: tuple[float, ...]  # mean rank of each; 1: best on every task; equal medians share their ranks
+    tasks: tuple[str, ...]
+    difference: float  # of two mean ranks, significant at the 5 % level (Nemenyi)
+    p: float | None  # Friedman's test that all methods are alike; None for two methods, or if all medians are equal
+    groups: tuple[tuple[str, str], ...]  # first and last label of each longest series without a significant difference
+
+
+def ranking(medians: pandas.DataFrame) -> Ranking | None:
+    """Return the methods, a row of medians each, ranked on each task, a column each.
+
+    Methods that lack a task (NaN) are left out; None with fewer than two methods or tasks.
+    """
+    medians = medians.dropna()
+    from scipy.stats import friedmanchisquare
+
+    if min(medians.shape) < 2:
+        return None
+    ranks = medians.rank(ascending=False).mean(axis=1).sort_values(kind="stable")
+    labels, values = tuple(ranks.index), tuple(map(float, ranks))
+    difference = critical_difference(*medians.shape)
+    groups = tuple((labels[first], labels[last]) for first, last in alike(values, difference))
+    p = None
+    if len(medians) > 2 and (medians.nunique() > 1).any():
+        p = float(friedmanchisquare(*medians.to_numpy()).pvalue)
+    return Ranking(labels, values, tuple(medians.columns), difference, p, groups)
+
+
+def critical_difference(num_methods: int, num_tasks: int) -> float:
+    """Return the difference of mean ranks that is significant at the 5 % level (Demšar 2006, section 3.2.2)."""
+    from scipy.stats import studentized_range
+
+    quantile = studentized_range.ppf(_LEVEL, num_methods, np.inf) / np.sqrt(2)
+    return float(quantile * np.sqrt(num_methods * (num_methods + 1) / (6 * num_tasks)))
+
+
+def alike(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
+    """Return first and last place of each longest series of rising ranks (two or more) within `difference`."""
+    series: list[tuple[int, int]] = []
+    for first, rank in enumerate(ranks):
+        last = max(place for place, other in enumerate(ranks) if other - rank <= difference)
+        if last > first and (not series or last > series[-1][1]):
+            series.append((first, last))
+    return series
+
+
 def on_common_grid(curves: Iterable[Any], budget: float) -> pandas.DataFrame:
-    """Bring curves with different reports onto one grid; each value holds until the next report or the budget.
+    """Return curves with different reports on one grid; each value holds until the next report or the budget.
 
-    Args:
-        curves: A series per seed: values, indexed by evaluations. Values that are not finite are dropped, and so are
-            seeds without any other.
-        budget: Where the grid ends; later reports are dropped.
-
-    Returns:
-        A row per number of evaluations, from the first at which every seed has a value, at most 1,000 rows; a column
-        per seed. Empty where no seed has a value.
+    Each curve is a series of one seed, indexed by evaluations. Values that are not finite are dropped, and so are seeds
+    without any other. The table has a column per seed and a row per number of evaluations, at most 1,000, from the
+    first at which every seed has a value to the budget; it is empty where no seed has a value.
     """
     kept = [curve[np.isfinite(curve) & (curve.index <= budget)] for curve in curves]
     kept = [curve for curve in kept if len(curve)]
@@ -114,15 +157,10 @@ def on_common_grid(curves: Iterable[Any], budget: float) -> pandas.DataFrame:
 def median_band(
     values: Float[np.ndarray, "grid seeds"], band: str = "quartiles"
 ) -> tuple[Float[np.ndarray, " grid"], Float[np.ndarray, " grid"], Float[np.ndarray, " grid"]]:
-    """Return the low end, the median over seeds, and the high end of a band.
+    """Return the low end, the median over seeds, and the high end of a band of finite values.
 
-    Args:
-        values: Finite.
-        band: "quartiles", or "std": one sample standard deviation below and above the median, as in the paper's
-            figures (0 for a single seed).
-
-    Raises:
-        JedaxError: Unknown band.
+    The band is "quartiles", or "std": one sample standard deviation below and above the median, as in the paper's
+    figures (0 for a single seed).
     """
     check_choice("band", band, BANDS)
     median = np.median(values, axis=1)

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from jedax.bench.grids import Grid, slug
-from jedax.bench.records import differing
+from jedax.bench.reading import differing
 from jedax.errors import JedaxError, fail
 from jedax.imports import is_custom, load_object
 from jedax.search import api, host
@@ -42,26 +42,21 @@ _SHARE_OF_MEMORY = 0.5
 
 @dataclass(frozen=True)
 class TrialRun:
-    """A run of some seeds of a trial.
-
-    Attributes:
-        config: All settings.
-        path: Its directory.
-        objects: The task, and the class of the method, if the settings cannot name them.
-    """
+    """A run of some seeds of a trial."""
 
     config: FullConfig
-    path: Path
-    objects: Mapping[str, Any] = field(default_factory=dict)
+    path: Path  # its directory
+    objects: Mapping[str, Any] = field(default_factory=dict)  # task and class of the method that no settings can name
 
     def job(self, figures: str | None, track: Sequence[str | Tracker]) -> Job:
         """Return the run as a job for an engine."""
-        uses_workers = isinstance(
-            task_of(self.config.task, self.config.task_config, self.objects.get("task")), HostTask
-        )
         arguments = {"config": self.config, "figures": figures, "track": tuple(track), **self.objects}
         name = f"{self.config.task}, {self.config.label}"
-        return Job(name, self.path, f"{__name__}:run_trial", arguments, uses_workers)
+        return Job(name, self.path, f"{__name__}:run_trial", arguments, uses_workers=isinstance(self.task(), HostTask))
+
+    def task(self) -> Task:
+        """Return the task."""
+        return task_of(self.config.task, self.config.task_config, self.objects.get("task"))
 
     def of_seeds(self, first: int, number: int) -> TrialRun:
         """Return a run of the same trial with other seeds."""
@@ -75,20 +70,14 @@ class TrialRun:
 
 
 def trials_of(grid: Grid, folder: Path, engine: Engine) -> dict[str, TrialRun]:
-    """Return each trial of a grid, by its folder TASK/LABEL, as the run of all its seeds; settings are checked.
-
-    Raises:
-        JedaxError: An unknown task, method or parameter, or two trials with the same name.
-    """
+    """Return each trial of a grid, by its folder TASK/LABEL, as the run of all its seeds; settings are checked."""
     if grid.seeds < 1:
         raise fail("seeds", expected="at least 1", received=grid.seeds, remedy="raise it")
     trials: dict[str, TrialRun] = {}
     for task in grid.tasks:
         name, settings, default, objects = _settled(task, engine)
         for entry in grid.entries:
-            budget = grid.evaluations
-            if budget is None:
-                budget = entry.defaults(name)[1] or default
+            budget = entry.defaults(name)[1] or default if grid.evaluations is None else grid.evaluations
             method = entry.registered
             config = FullConfig(
                 task=name,
@@ -101,12 +90,8 @@ def trials_of(grid: Grid, folder: Path, engine: Engine) -> dict[str, TrialRun]:
             path = folder / slug(title_of(name)) / slug(entry.label) / f"seeds-0-{grid.seeds - 1}"
             trial = TrialRun(config, path, objects | ({"method": method.method} if is_custom(method.name) else {}))
             if trials.setdefault(trial.trial, trial) is not trial:
-                raise fail(
-                    "methods",
-                    expected="a name of its own for every trial",
-                    received=f"{entry.label!r} on {name} twice",
-                    remedy="leave one out",
-                )
+                expected, received = "a name of its own for every trial", f"{entry.label!r} on {name} twice"
+                raise fail("methods", expected=expected, received=received, remedy="leave one out")
     return trials
 
 
@@ -123,11 +108,7 @@ def _settled(task: str | Task, engine: Engine) -> tuple[str, Any, int, dict[str,
 
 
 def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:
-    """Return the runs that are to be started or resumed for all seeds of a trial, and the seeds that are done.
-
-    Raises:
-        JedaxError: The trial's folder holds runs with other settings.
-    """
+    """Return the runs that are to be started or resumed for all seeds of a trial, and the seeds that are done."""
     if not trial.path.parent.is_dir():
         trial = replace(trial, path=_earlier_folder(trial) / trial.path.name)
     done: set[int] = set()
@@ -177,13 +158,10 @@ def _check_same(trial: TrialRun, config: FullConfig, path: Path) -> None:
     for section in ("task_config", "method", "method_config", "run"):
         mine, other = (s[section] if isinstance(s[section], dict) else {section: s[section]} for s in (ours, theirs))
         if mine != other:
-            received = (f"{name} {other.get(name)!r} instead of {mine.get(name)!r}" for name in differing(mine, other))
-            raise fail(
-                "out",
-                expected=f"runs of {config.label} on {config.task} with the same settings in {path}",
-                received=", ".join(received),
-                remedy="choose another --out, or give the method another name",
-            )
+            received = [f"{name} {other.get(name)!r} instead of {mine.get(name)!r}" for name in differing(mine, other)]
+            expected = f"runs of {config.label} on {config.task} with the same settings in {path}"
+            remedy = "choose another --out, or give the method another name"
+            raise fail("out", expected=expected, received=", ".join(received), remedy=remedy)
 
 
 def parts_of(run: TrialRun, memory: int | None) -> list[TrialRun]:
@@ -200,7 +178,7 @@ def parts_of(run: TrialRun, memory: int | None) -> list[TrialRun]:
 
 def replicas_that_fit(run: TrialRun, memory: int | None) -> int:
     """Return how many replicas of a run fit into memory, in bytes (None: unlimited); at least 1."""
-    task = task_of(run.config.task, run.config.task_config, run.objects.get("task"))
+    task = run.task()
     programs = programs_for(method_of(run.config, task, run.objects.get("method")), task, 1)
     like = programs.shapes(replica_roots(0, 1), jax.ShapeDtypeStruct((0, task.num_params), np.float32))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
@@ -212,11 +190,7 @@ def replicas_that_fit(run: TrialRun, memory: int | None) -> int:
 def run_trial(
     path: Path, progress: Progress, engine: Engine, config: FullConfig, figures: str | None, **how: Any
 ) -> None:
-    """Start or resume a run of a trial; engines call this with the arguments of `TrialRun.job`.
-
-    Raises:
-        LockedError: Another process works on the run, or has finished it meanwhile.
-    """
+    """Start or resume a run of a trial; engines call this with the arguments of `TrialRun.job`."""
     keep_compiled_programs()
     how |= {"progress": progress, "engine": engine, "draw": load_object(figures, "figures") if figures else None}
     try:
@@ -231,10 +205,5 @@ def run_trial(
         forget_programs()
         jax.clear_caches()
         gc.collect()
-        _return_free_memory()
-
-
-def _return_free_memory() -> None:
-    """Let glibc return freed memory to the system; with other C libraries nothing happens."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        with contextlib.suppress(OSError, AttributeError):  # with other C libraries than glibc
+            ctypes.CDLL("libc.so.6").malloc_trim(0)  # returns freed memory to the system

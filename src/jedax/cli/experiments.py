@@ -76,8 +76,8 @@ def bench(arguments: list[str]) -> None:
 def _run(grid: Any, out: str, values: dict[str, Any]) -> None:
     """Run what is left of a grid."""
     with nothing_to_save():
+        from jedax.bench.bench import BenchProgress, runs_text
         from jedax.bench.bench import bench as run_bench
-        from jedax.bench.progress import BenchProgress, runs_text
         from jedax.search import engines
         from jedax.search.compile_cache import keep_compiled_programs
         from jedax.search.loop import Interrupted
@@ -126,8 +126,8 @@ def _command(words: list[str], out: str, trial: str) -> str:
 def _collect(grid: Any, out: str, values: dict[str, Any]) -> None:
     """Copy runs into one directory; if a grid is given, list the runs that it still lacks."""
     with nothing_to_save():
+        from jedax.bench.bench import runs_text
         from jedax.bench.collect import collect
-        from jedax.bench.progress import runs_text
         from jedax.bench.trials import error_file
     found = collect(values["collect"], out)
     for path in found.unfinished:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from jedax.bench.comparison import Comparison, Entry, TaskTable, is_reference
-from jedax.bench.records import Record
+from jedax.bench.reading import Record
 from jedax.imports import is_custom
 from jedax.repertoire.cells import Cells
 from jedax.report import plots

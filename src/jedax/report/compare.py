@@ -31,7 +31,7 @@ def compare(
 
     Args:
         directories: Directories, searched with everything below them, and CSV files of other programs (see
-            `jedax.bench.foreign`).
+            `jedax.bench.reading.read_csv`).
         out: Where to write; None: the folder `compare` in the first directory.
         reference: Label that all others are tested against; None: the best JEDi of each task.
         band: Around the median in figures: "quartiles", or "std" for one standard deviation as in the paper.

@@ -11,9 +11,8 @@ import numpy as np
 
 from jedax.bench import comparison as experiments
 from jedax.bench.comparison import Comparison, Entry, TaskTable
-from jedax.bench.ranks import ranking
-from jedax.bench.records import Record
-from jedax.bench.statistics import median_band
+from jedax.bench.reading import Record
+from jedax.bench.statistics import median_band, ranking
 from jedax.report import tables
 from jedax.report.comparisons import styles
 from jedax.report.html import FILE, render
@@ -34,7 +33,7 @@ def comparison_page(folder: Path, page: Path, plotly_path: str | None = None) ->
         JedaxError: As in `jedax.bench.comparison.compare`.
     """
     found = experiments.compare(folder)
-    ranks = ranking(found)
+    ranks = ranking(found.medians)
     return render(
         "comparison.html",
         title=f"Comparison: {', '.join(table.task for table in found.tables)}",

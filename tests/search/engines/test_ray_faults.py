@@ -15,9 +15,8 @@ from tests.conftest import assert_same_bits
 from tests.search.engines.conftest import assert_same_bench
 
 import jedax
-from jedax.bench.bench import bench
+from jedax.bench.bench import BenchProgress, bench
 from jedax.bench.grids import Grid, parse_entry
-from jedax.bench.progress import BenchProgress
 from jedax.search.engines.ray import RayEngine
 
 pytestmark = pytest.mark.nightly
