@@ -8,7 +8,7 @@ import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import friedmanchisquare, rankdata
+from scipy.stats import friedmanchisquare, mannwhitneyu, rankdata
 
 from jedax import JedaxError
 from jedax.bench import statistics
@@ -17,16 +17,17 @@ samples = st.lists(st.integers(-50, 50).map(float), min_size=2, max_size=12)
 
 
 def enumerated_p(first, second):
-    """Two-sided p-value by going through every way to deal the values out."""
+    """Two-sided p-value, twice the smaller tail, by going through every way to deal the values out."""
     values = [*first, *second]
-    ours = sum(a > b for a in first for b in second)
-    middle = len(first) * len(second) / 2
-    us = []
-    for chosen in itertools.combinations(range(len(values)), len(first)):
+
+    def u(chosen):
         one = [values[i] for i in chosen]
         two = [values[i] for i in range(len(values)) if i not in chosen]
-        us.append(sum(a > b for a in one for b in two))
-    return np.mean([abs(u - middle) >= abs(ours - middle) for u in us])
+        return sum((a > b) + (a == b) / 2 for a in one for b in two)
+
+    ours = u(range(len(first)))
+    us = np.array([u(chosen) for chosen in itertools.combinations(range(len(values)), len(first))])
+    return min(1.0, 2 * min(np.mean(us <= ours), np.mean(us >= ours)))
 
 
 def normal_p(first, second):
@@ -52,6 +53,24 @@ def test_least_p_is_that_of_samples_apart(first, second):
     low, high = np.arange(first, dtype=float), 100 + np.arange(second, dtype=float)
     assert statistics.least_p(first, second) == pytest.approx(enumerated_p(low, high))
     assert statistics.mann_whitney(low, high) == (pytest.approx(statistics.least_p(first, second)), 0)
+
+
+def test_mann_whitney_of_small_samples_with_ties():
+    assert statistics.mann_whitney([0.0] * 3, [1.0] * 3).p == pytest.approx(2 / 20)  # 0.047 if approximated
+    assert statistics.mann_whitney([0.0] * 4, [1.0] * 4).p == pytest.approx(2 / 70)
+    assert statistics.mann_whitney([0.0, 0, 1], [0.0, 1, 1]).p == 1
+
+
+@given(*[st.lists(st.sampled_from([-math.inf, 0.0, 1.0, 2.0]), min_size=2, max_size=5)] * 2)
+def test_mann_whitney_with_ties_is_exact_for_small_samples(first, second):
+    assert statistics.mann_whitney(first, second).p == pytest.approx(enumerated_p(first, second))
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (8, 30), (40, 2)])
+def test_mann_whitney_without_ties_is_that_of_scipy(sizes):
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=sizes[0]), rng.normal(0.4, size=sizes[1])
+    assert statistics.mann_whitney(first, second).p == pytest.approx(mannwhitneyu(first, second, method="exact").pvalue)
 
 
 def test_mann_whitney_with_ties_and_unequal_sizes():

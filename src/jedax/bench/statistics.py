@@ -25,6 +25,7 @@ from jedax.types import Float
 
 BANDS = ("quartiles", "std")
 
+_MOST_EXACT = 8
 _LEVEL = 0.95
 _RESAMPLES = 10_000
 _MOST_POINTS = 1000
@@ -41,15 +42,33 @@ class MannWhitney(NamedTuple):
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> MannWhitney | None:
     """Return the Mann-Whitney U test of two samples; None where a sample has fewer than 2 values.
 
-    The p-value is exact where a sample has at most 8 values and no two values are equal, otherwise from the normal
-    approximation, corrected for ties and continuity.
+    The p-value is exact, ties included, where a sample has at most 8 values, otherwise from the normal approximation,
+    corrected for ties and continuity.
     """
     from scipy.stats import mannwhitneyu
 
     if min(len(first), len(second)) < 2:
         return None
-    found = mannwhitneyu(first, second, alternative="two-sided", method="auto")
-    return MannWhitney(float(found.pvalue), float(found.statistic) / (len(first) * len(second)))
+    found = mannwhitneyu(first, second, alternative="two-sided", method="asymptotic")
+    p = _exact_p(first, second) if min(len(first), len(second)) <= _MOST_EXACT else float(found.pvalue)
+    return MannWhitney(p, float(found.statistic) / (len(first) * len(second)))
+
+
+def _exact_p(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return twice the smaller share of all ways to deal the values out with a rank sum as low or as high as this one.
+
+    Of SciPy's ways, `method="exact"` ignores ties, and `PermutationMethod` takes 0.1 s for 8 against 8.
+    """
+    from scipy.stats import rankdata
+
+    small, large = sorted((first, second), key=len)
+    ranks = np.rint(2 * rankdata([*small, *large])).astype(int)  # doubled: equal values share a mean rank
+    ways = np.zeros((len(small) + 1, np.sort(ranks)[-len(small) :].sum() + 1))  # to choose k values with rank sum s
+    ways[0, 0] = 1
+    for rank in ranks:
+        ways[1:, rank:] += ways[:-1, :-rank]
+    of_sum, ours = ways[-1], ranks[: len(small)].sum()
+    return float(min(1.0, 2 * min(of_sum[: ours + 1].sum(), of_sum[ours:].sum()) / of_sum.sum()))
 
 
 def least_p(first: int, second: int) -> float:
