@@ -60,6 +60,17 @@ def test_seeds_intervals_and_success(bench):
     assert decay.median_coverage == 0.25
 
 
+@pytest.mark.parametrize(("seeds", "kind"), [
+    (1, None), (2, "range"), (3, "range"), (4, "range"), (5, "95 % bootstrap"),
+])  # fmt: skip
+def test_an_interval_of_fewer_than_five_seeds_is_a_range(tmp_path, seeds, kind):
+    values = [-120.0 - seed for seed in range(seeds)]
+    write_run(tmp_path / "a", values)
+    (entry,) = compare(tmp_path).tables[0].entries
+    assert entry.interval_kind == kind
+    assert entry.interval == (None if kind is None else (min(values), max(values)))
+
+
 def test_a_chosen_reference_is_the_one_for_all(bench):
     found = compare(bench, reference="near")
     table, bump = found.tables

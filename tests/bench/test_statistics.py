@@ -138,6 +138,16 @@ def test_median_interval_against_the_exact_bootstrap_distribution():
     assert statistics.median_interval(values[::-1]) == ends
 
 
+@pytest.mark.parametrize(("seeds", "coverage"), [(2, 0.5), (3, 0.75), (4, 0.875), (5, 0.9375)])
+def test_median_interval_of_few_values_is_their_range(seeds, coverage):
+    """The range misses the true median, here 0, only if all values lie on one side of it."""
+    samples = np.random.default_rng(seeds).normal(size=(300, seeds))
+    low, high = np.transpose([statistics.median_interval(sample) for sample in samples])
+    np.testing.assert_array_equal(low, samples.min(axis=1))
+    np.testing.assert_array_equal(high, samples.max(axis=1))
+    assert ((low <= 0) & (high >= 0)).mean() == pytest.approx(coverage, abs=0.08)
+
+
 def test_median_interval_of_equal_and_infinite_values():
     assert statistics.median_interval([2.0, 2.0, 2.0]) == (2.0, 2.0)
     assert statistics.median_interval([-math.inf, 1.0, 2.0]) == (-math.inf, 2.0)

@@ -51,8 +51,8 @@ def test_main_table(bench):
 def test_the_page(bench):
     page = tables.markdown(compare(bench, fitness=[-115.0]), ["figures/convergence.png"])
     rows = {cells(line)[0]: cells(line) for line in page.splitlines() if line.startswith("| ") and "of" in line}
-    assert rows["far"] == ["far", "4", "-283.5", "-290.0 to -280.0", "-290.0", "-280.0", "0 of 4", "0% to 49%", "0.029",
-                           "0.057", "0.00", "25%", "- (0 of 4)", "- (0 of 4)"]  # fmt: skip
+    assert rows["far"] == ["far", "4", "-283.5", "-290.0 to -280.0 (range)", "-290.0", "-280.0", "0 of 4", "0% to 49%",
+                           "0.029", "0.057", "0.00", "25%", "- (0 of 4)", "- (0 of 4)"]  # fmt: skip
     assert rows["decay"][6:] == ["4 of 5", "38% to 96%", "-", "-", "-", "25%", "1 k (4 of 5)", "- (1 of 5)"]
     assert "Budget 10,000 evaluations, goal -250, reference: tuned." in page
     assert "Budget 10,000 evaluations, no goal, reference: none." in page
@@ -69,6 +69,18 @@ def test_a_page_without_tests_does_not_explain_them(tmp_path):
     assert "p-value" not in tables.plain_table(compare(tmp_path))
     assert "Left out" not in page
     assert "## Figures" not in page
+
+
+@pytest.mark.parametrize(("seeds", "kind"), [(4, "range"), (5, "95 % bootstrap")])
+def test_ranges_of_few_seeds_are_named(tmp_path, seeds, kind):
+    write_run(tmp_path / "a", [-120.0 - seed for seed in range(seeds)])
+    found = compare(tmp_path)
+    is_range = kind == "range"
+    (entry,) = found.tables[0].entries
+    assert tables.details(entry, 1)["interval"] == f"-{119 + seeds}.0 to -120.0{' (range)' * is_range}"
+    assert ("Of fewer than 5 seeds the range of the fitness is shown" in tables.markdown(found)) == is_range
+    assert ("of fewer than 5 seeds the range, least to greatest" in latex.latex(found)) == is_range
+    assert next(csv.DictReader(io.StringIO(tables.summary_csv(found))))["median_interval"] == kind
 
 
 def test_every_table_of_the_page_has_as_many_cells_as_its_head(odd):
@@ -145,8 +157,8 @@ def test_latex_rows(bench):
         r"maze-a & $-129.0$ & $\mathbf{-125.0}$ & $-283.5$ (0.029) & \underline{$-126.0$} (0.686) $^\star$ \\" in text
     )
     assert r"bump & -- & -- & -- & $\mathbf{1.500}$ \\" in text
-    assert r" & far & 4 & $-283.5$ & $-290.0$ to $-280.0$ & 0 of 4 & 0.029 & 0.057 & 0.00 & 25\% \\" in text
-    assert r"bump & near & 2 & $1.500$ & $1.000$ to $2.000$ & -- & -- & -- & -- & 25\% \\" in text
+    assert r" & far & 4 & $-283.5$ & $-290.0$ to $-280.0$ (range) & 0 of 4 & 0.029 & 0.057 & 0.00 & 25\% \\" in text
+    assert r"bump & near & 2 & $1.500$ & $1.000$ to $2.000$ (range) & -- & -- & -- & -- & 25\% \\" in text
 
 
 def test_latex_escapes():

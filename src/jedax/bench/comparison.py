@@ -58,7 +58,7 @@ class Entry:
     seeds: tuple[int, ...]  # rising
     final: tuple[float, ...]  # best fitness of each seed at the end of the task's budget
     coverage: tuple[float, ...]  # share of filled cells of each seed at that time; NaN: unknown
-    interval: tuple[float, float] | None  # 95 % bootstrap interval of the median of `final`; None for a single seed
+    interval: tuple[float, float] | None  # of the median of `final`, see `interval_kind`; None for a single seed
     successes: int | None  # number of seeds that reached the goal; None: the task has none
     success_interval: tuple[float, float] | None  # 95 % Wilson interval of their share
     reached: tuple[Reached, ...]  # for the goal, if there is one, and for each fitness asked for
@@ -71,6 +71,13 @@ class Entry:
     def median(self) -> float:
         """Median of the final best fitness."""
         return float(np.median(self.final))
+
+    @property
+    def interval_kind(self) -> str | None:
+        """What `interval` is: "95 % bootstrap", "range" (least to greatest, of fewer than 5 seeds), or None."""
+        if self.interval is None:
+            return None
+        return "range" if len(self.seeds) < statistics.FEWEST_FOR_INTERVAL else "95 % bootstrap"
 
     @property
     def median_coverage(self) -> float:

@@ -24,6 +24,7 @@ from jedax.errors import check_choice
 from jedax.types import Float
 
 BANDS = ("quartiles", "std")
+FEWEST_FOR_INTERVAL = 5
 
 _MOST_EXACT = 8
 _LEVEL = 0.95
@@ -89,10 +90,15 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % bootstrap percentile interval of the median; None for fewer than 2 values.
 
+    Of fewer than `FEWEST_FOR_INTERVAL` values it is the range, least to greatest, which holds the true median with a
+    probability of 50, 75 and 88 % for 2, 3 and 4 values; a bootstrap interval can be no wider.
+
     `scipy.stats.bootstrap` interpolates between medians, which gives NaN next to a fitness of -inf.
     """
     if len(values) < 2:
         return None
+    if len(values) < FEWEST_FOR_INTERVAL:
+        return float(min(values)), float(max(values))
     draws = np.random.default_rng(0).choice(np.asarray(values, float), (_RESAMPLES, len(values)))
     ends = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
     low, high = np.quantile(np.median(draws, axis=1), ends, method="inverted_cdf")

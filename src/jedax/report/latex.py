@@ -7,8 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from jedax.bench.comparison import SIGNIFICANT, Comparison, Entry
+from jedax.bench.statistics import FEWEST_FOR_INTERVAL
 from jedax.report.numbers import decimals_for, fitness_text, p_text
-from jedax.report.tables import details, has_tests, median_rows
+from jedax.report.tables import details, has_ranges, has_tests, median_rows
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
@@ -66,8 +67,9 @@ def _detail(comparison: Comparison) -> list[str]:
         decimals = decimals_for(entry.median for entry in table.entries)
         rows = [_cells(details(entry, decimals)) for entry in table.entries]
         groups.append([[escape(table.task) if place == 0 else "", *row] for place, row in enumerate(rows)])
+    ranges = f" (of fewer than {FEWEST_FOR_INTERVAL} seeds the range, least to greatest)" * has_ranges(comparison)
     caption = (
-        "Seeds, median final best fitness with its bootstrap interval, seeds that reached the goal, p-values"
+        f"Seeds, median final best fitness with its bootstrap interval{ranges}, seeds that reached the goal, p-values"
         " (Mann--Whitney U) uncorrected and corrected by Holm's method for all tests on the task, Vargha and Delaney's"
         " A, and median coverage."
     )

@@ -15,6 +15,7 @@ import numpy as np
 import pandas
 
 from jedax.bench.comparison import SIGNIFICANT, Comparison, Entry
+from jedax.bench.statistics import FEWEST_FOR_INTERVAL
 from jedax.report.numbers import decimals_for, evaluations_text, fitness_text, p_text, share_text
 
 T = TypeVar("T")
@@ -95,6 +96,11 @@ def has_tests(comparison: Comparison) -> bool:
     return any(entry.p is not None for table in comparison.tables for entry in table.entries)
 
 
+def has_ranges(comparison: Comparison) -> bool:
+    """Return whether any method has so few seeds that their range is shown instead of an interval."""
+    return any(entry.interval_kind == "range" for table in comparison.tables for entry in table.entries)
+
+
 def _legend(comparison: Comparison) -> str:
     """Return the meaning of the marks and numbers of the tables."""
     text = "Median over seeds of the best fitness at the end of the budget; **best**, <ins>second</ins>."
@@ -106,10 +112,12 @@ def _legend(comparison: Comparison) -> str:
             "method ends above one of the reference, 0.5 for no difference. If the reference is the best of several "
             "versions of JEDi, it was chosen by these same seeds, which favours it."
         )
+    text += " Intervals are of 95 %: bootstrap percentiles for medians, Wilson's for shares of seeds."
+    if has_ranges(comparison):
+        text += f" Of fewer than {FEWEST_FOR_INTERVAL} seeds the range of the fitness is shown, least to greatest."
     return (
-        f"{text} Intervals are of 95 %: bootstrap percentiles for medians, Wilson's for shares of seeds. Evaluations "
-        "to a fitness are the median over seeds of the first report with at least this fitness, a dash if half of the "
-        "seeds or more never reached it."
+        f"{text} Evaluations to a fitness are the median over seeds of the first report with at least this fitness, "
+        "a dash if half of the seeds or more never reached it."
     )
 
 
@@ -124,7 +132,7 @@ def details(entry: Entry, decimals: int) -> dict[str, str]:
         "method": entry.label,
         "seeds": str(seeds),
         "median": fitness(entry.median),
-        "interval": fitness(*(entry.interval or ())),
+        "interval": fitness(*(entry.interval or ())) + " (range)" * (entry.interval_kind == "range"),
         "lowest": fitness(min(entry.final)),
         "highest": fitness(max(entry.final)),
     }
@@ -158,9 +166,10 @@ def summary_csv(comparison: Comparison) -> str:
     """Return a row per task and method, in full precision; an empty cell: there is no such number."""
     return _csv({
         "task": table.task, "label": entry.label, "budget": table.budget, "goal": table.goal, "seeds": len(entry.seeds),
-        "median": entry.median, **_ends("median", entry.interval), "successes": entry.successes,
-        **_ends("success", entry.success_interval), "reference": table.reference, "p": entry.p, "p_holm": entry.p_holm,
-        "vargha_delaney_a": entry.effect, "median_coverage": entry.median_coverage,
+        "median": entry.median, **_ends("median", entry.interval), "median_interval": entry.interval_kind,
+        "successes": entry.successes, **_ends("success", entry.success_interval), "reference": table.reference,
+        "p": entry.p, "p_holm": entry.p_holm, "vargha_delaney_a": entry.effect,
+        "median_coverage": entry.median_coverage,
     } for table in comparison.tables for entry in table.entries)  # fmt: skip
 
 
