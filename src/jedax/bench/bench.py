@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from jedax.bench.grids import Grid
-from jedax.bench.trials import TrialRun, error_file, left_to_do, parts_of, trials_of
-from jedax.errors import check_choice
+from jedax.bench.trials import error_file, left_to_do, parts_of, trials_of
 from jedax.search.engines import Engine, Job, LocalEngine
 from jedax.search.progress import Progress, StatusLine, clock
 from jedax.search.tracking import Tracker
 from jedax.search.tracking import make as make_tracking
-from jedax.store.config import FullConfig
 from jedax.store.files import write_atomic
 
 
@@ -61,25 +59,19 @@ def bench(
     """
     shown, engine = progress or BenchProgress(None), engine or LocalEngine()
     make_tracking(track, Path(out))  # raises for unknown trackers before anything runs
-    left = [left_to_do(trial) for trial in chosen_trials(grid, Path(out), engine, only)]
+    left = [left_to_do(trial) for trial in trials_of(grid, Path(out), engine, only).values()]
     runs, before = [run for to_do, _ in left for run in to_do], sum(len(done) for _, done in left)
-    configs: dict[Path, FullConfig] = {}
-
-    def jobs() -> Iterator[Job]:
-        for run in runs:
-            for part in parts_of(run, engine.memory()):
-                configs[part.path] = part.config
-                yield part.job(figures, track)
+    jobs = (part.job(figures, track) for run in runs for part in parts_of(run, engine.memory()))
 
     def follow(job: Job) -> Progress:
-        return shown.run(job.name, configs[job.path].run.replicas)
+        return shown.run(job.name, job.arguments["config"].run.replicas)
 
     failed: list[tuple[Path, str]] = []
     elsewhere: list[Path] = []
     done = 0
     shown.begin(sum(run.config.run.evaluations * run.config.run.replicas for run in runs), len(runs), before)
     try:
-        for job, failure in engine.run_jobs(jobs(), follow):
+        for job, failure in engine.run_jobs(jobs, follow):
             note = error_file(job.path)
             if failure is None:
                 note.unlink(missing_ok=True)
@@ -95,13 +87,6 @@ def bench(
     finally:
         shown.close()
     return Outcome(done, before, tuple(failed), tuple(elsewhere))
-
-
-def chosen_trials(grid: Grid, out: Path, engine: Engine, only: Sequence[str] = ()) -> list[TrialRun]:
-    """Return the trials of a grid, or those in some folders TASK/LABEL, each as the run of all its seeds."""
-    trials = trials_of(grid, out, engine)
-    chosen = {check_choice("trials", place, trials) for place in only}
-    return [trial for place, trial in trials.items() if not chosen or place in chosen]
 
 
 def runs_text(number: int) -> str:

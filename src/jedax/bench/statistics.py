@@ -36,8 +36,7 @@ class MannWhitney(NamedTuple):
     """Result of `mann_whitney`."""
 
     p: float  # two-sided
-    effect: float  # Vargha and Delaney's A: probability that a value of the first sample exceeds one of the second,
-    # ties counted half
+    effect: float  # Vargha and Delaney's A: probability that a value of the first sample is the greater, ties half
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> MannWhitney | None:
@@ -130,9 +129,9 @@ def ranking(medians: pandas.DataFrame) -> Ranking | None:
 
     Methods that lack a task (NaN) are left out; None with fewer than two methods or tasks.
     """
-    medians = medians.dropna()
     from scipy.stats import friedmanchisquare
 
+    medians = medians.dropna()
     if min(medians.shape) < 2:
         return None
     ranks = medians.rank(ascending=False).mean(axis=1).sort_values(kind="stable")

@@ -19,7 +19,7 @@ import numpy as np
 
 from jedax.bench.grids import Grid, slug
 from jedax.bench.reading import differing
-from jedax.errors import JedaxError, fail
+from jedax.errors import JedaxError, check_choice, fail
 from jedax.imports import is_custom, load_object
 from jedax.search import api, host
 from jedax.search.compile_cache import keep_compiled_programs
@@ -69,8 +69,8 @@ class TrialRun:
         return "/".join(self.path.parts[-3:-1])
 
 
-def trials_of(grid: Grid, folder: Path, engine: Engine) -> dict[str, TrialRun]:
-    """Return each trial of a grid, by its folder TASK/LABEL, as the run of all its seeds; settings are checked."""
+def trials_of(grid: Grid, folder: Path, engine: Engine, only: Sequence[str] = ()) -> dict[str, TrialRun]:
+    """Return the trials of a grid, or those in some folders TASK/LABEL, by folder, each as the run of all its seeds."""
     if grid.seeds < 1:
         raise fail("seeds", expected="at least 1", received=grid.seeds, remedy="raise it")
     trials: dict[str, TrialRun] = {}
@@ -92,7 +92,8 @@ def trials_of(grid: Grid, folder: Path, engine: Engine) -> dict[str, TrialRun]:
             if trials.setdefault(trial.trial, trial) is not trial:
                 expected, received = "a name of its own for every trial", f"{entry.label!r} on {name} twice"
                 raise fail("methods", expected=expected, received=received, remedy="leave one out")
-    return trials
+    chosen = {check_choice("trials", place, trials) for place in only} or trials
+    return {place: trial for place, trial in trials.items() if place in chosen}
 
 
 def _settled(task: str | Task, engine: Engine) -> tuple[str, Any, int, dict[str, Any]]:

@@ -105,10 +105,9 @@ def _run(grid: Any, out: str, values: dict[str, Any]) -> None:
 def _runs_left(grid: Any, out: str, values: dict[str, Any], one_per_trial: bool = False) -> list[Any]:
     """Return the runs of a grid that have not ended, or only the first of each trial."""
     with nothing_to_save():
-        from jedax.bench.bench import chosen_trials
-        from jedax.bench.trials import left_to_do
+        from jedax.bench.trials import left_to_do, trials_of
         from jedax.search.engines import LocalEngine
-    left = [left_to_do(trial)[0] for trial in chosen_trials(grid, Path(out), LocalEngine(), values["trials"])]
+    left = [left_to_do(trial)[0] for trial in trials_of(grid, Path(out), LocalEngine(), values["trials"]).values()]
     return [run for runs in left for run in (runs[:1] if one_per_trial else runs)]
 
 
