@@ -23,7 +23,7 @@ from jedax.es.base import STEP_SIZE_LIMITS, Strategy, precise_dot, rank_best_fir
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 VARIANCE_LIMITS = (1e-12, 1e12)
-"""Bounds of an adapted variance; with `STEP_SIZE_LIMITS` they keep samples in the range of float32."""
+"""Bounds of an adapted variance, whose geometric mean `tell` keeps near 1: bounds of the ratio of variances."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class SepCMAES(Strategy):
 
     It adapts one variance per parameter, at (n + 2) / 3 times the rate of CMA-ES, with a state of O(params). If all
     scores of a generation are equal, or none is finite, the ranking is the order of sampling, a random selection.
-    `sigma` stays within `STEP_SIZE_LIMITS`, each variance within `VARIANCE_LIMITS`.
+    `sigma` stays within `STEP_SIZE_LIMITS`, each variance within `VARIANCE_LIMITS`, and their geometric mean near 1.
 
     Attributes:
         rates: Learning rates; None: the published ones, see `learning_rates`.
@@ -155,12 +155,16 @@ class SepCMAES(Strategy):
         rank_mu = precise_dot(weights, y**2)
         variances = kept * state.variances + c_1 * p_c**2 + c_mu * rank_mu  # Eq. (47), diagonal
 
+        # The distribution depends on sigma^2 C alone; the scales of sigma and C drift apart over a long run. When the
+        # geometric mean of the variances leaves [1/256, 256], a power of two brings it back, without rounding.
+        drift = jnp.mean(jnp.log2(jnp.clip(variances, *VARIANCE_LIMITS)))
+        exponent = 4 * jnp.trunc(drift / 8).astype(jnp.int32)
         return _SepCMAState(
             mean=mean,
-            sigma=jnp.clip(sigma, *STEP_SIZE_LIMITS),
-            variances=jnp.clip(variances, *VARIANCE_LIMITS),
+            sigma=jnp.clip(jnp.ldexp(sigma, exponent), *STEP_SIZE_LIMITS),
+            variances=jnp.clip(jnp.ldexp(variances, -2 * exponent), *VARIANCE_LIMITS),
             p_sigma=p_sigma,
-            p_c=p_c,
+            p_c=jnp.ldexp(p_c, -exponent),
             generation=generation,
         )
 
