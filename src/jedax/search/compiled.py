@@ -175,15 +175,22 @@ class Programs:
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
             return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
-        batch = *roots.shape, self.method.batch
-        none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
-        before, no_nan = state.repertoire.num_failed, jnp.zeros(roots.shape, jnp.int32)
+        def chunk(roots: PRNGKeyArray, state: Any, each: Callable) -> tuple[Any, Evaluation, Any]:
+            batch = *roots.shape, self.method.batch
+            none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
 
-        def step(_: Any, carry: tuple[Any, Evaluation, Any]) -> tuple[Any, Evaluation, Any]:
-            state, evaluation = jax.vmap(generation)(roots, carry[0])
-            return state, evaluation, carry[2] + self.method.samples * failures.count_nan(evaluation)
+            def step(_: Any, carry: tuple[Any, Evaluation, Any]) -> tuple[Any, Evaluation, Any]:
+                state, evaluation = each(roots, carry[0])
+                return state, evaluation, carry[2] + self.method.samples * failures.count_nan(evaluation)
 
-        state, last, num_nan = jax.lax.fori_loop(0, generations, step, (state, none, no_nan))
+            return jax.lax.fori_loop(0, generations, step, (state, none, jnp.zeros(roots.shape, jnp.int32)))
+
+        before = state.repertoire.num_failed
+        if jax.default_backend() == "cpu":
+            # One replica after the other: under `jax.vmap` a `jax.lax.switch` of the method computes all its branches.
+            state, last, num_nan = jax.lax.map(lambda replica: chunk(*replica, generation), (roots, state))
+        else:
+            state, last, num_nan = chunk(roots, state, jax.vmap(generation))
         failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
         return state, jax.vmap(self.method.loop_results)(state, last), failed
 
