@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jedax.methods.jedi import JEDi, JediConfig
     from jedax.methods.jedi_x import JEDiX, JediXConfig
     from jedax.repertoire import Repertoire
-    from jedax.report.compare import compare
+    from jedax.report.comparisons import compare
     from jedax.report.pages import write_report
     from jedax.report.reevaluation import reevaluate
     from jedax.search.interrupts import Interrupted
@@ -70,7 +70,7 @@ _lazy, __dir__ = lazy_names(
         "Report": "jedax.search.loop",
         "Run": "jedax.store.run",
         "Solution": "jedax.store.run",
-        "compare": "jedax.report.compare",
+        "compare": "jedax.report.comparisons",
         "load": "jedax.store.run",
         "reevaluate": "jedax.report.reevaluation",
         "resume": "jedax.api",

@@ -9,7 +9,7 @@ from tests.bench.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.report import tables
-from jedax.report.compare import compare, folder_for, outcome
+from jedax.report.comparisons import compare, folder_for, outcome
 
 TABLES = ["reached.csv", "seeds.csv", "table.csv", "table.md", "table.tex"]
 

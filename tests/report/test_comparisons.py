@@ -9,7 +9,6 @@ from tests.bench.synthetic import BASELINE, write_run
 from jedax import JedaxError
 from jedax.bench.comparison import compare
 from jedax.report import cell_maps, comparisons
-from jedax.report.comparison_figures import ablations
 
 GOAL = -250
 
@@ -116,7 +115,10 @@ def test_sequential_colours_follow_the_order():
 
 def test_ablations_are_labels_with_one_value():
     labels = ["jedi", "alpha=0", "alpha=0.3", "alpha=decay", "pool=4", "x=1 y=2", "x=1 y=3"]
-    assert ablations(labels) == {"alpha": ["alpha=0", "alpha=0.3", "alpha=decay"], "x=1 y": ["x=1 y=2", "x=1 y=3"]}
+    assert comparisons.ablations(labels) == {
+        "alpha": ["alpha=0", "alpha=0.3", "alpha=decay"],
+        "x=1 y": ["x=1 y=2", "x=1 y=3"],
+    }
 
 
 def test_cells_of_the_seed_nearest_to_the_median(bench):

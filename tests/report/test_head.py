@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.report.head import head_of
+from jedax.report.run_data import head_of
 from jedax.search.failures import ALL_FAILED
 
 
@@ -30,15 +30,15 @@ def with_best(found, *best):
 ])  # fmt: skip
 def test_the_badge_counts_seeds(found, best, badge, kind):
     head = head_of(with_best(found, *best))
-    assert (head.badge, head.badge_kind) == (badge, kind)
+    assert (head["badge"], head["badge_kind"]) == (badge, kind)
 
 
 def test_a_single_seed_is_not_counted(found):
-    assert head_of(with_best(found, -120.0)).badge == "reached the goal"
+    assert head_of(with_best(found, -120.0))["badge"] == "reached the goal"
 
 
 def test_a_run_without_a_solution_says_what_to_do(found):
     head = head_of(with_best(found, -np.inf, -np.inf))
-    assert ALL_FAILED in head.lead
-    values = {fact.name: fact.value for fact in head.facts}
+    assert ALL_FAILED in head["lead"]
+    values = {name: value for name, value, _ in head["facts"]}
     assert (values["best fitness"], values["median of the seeds"]) == ("none", "none")

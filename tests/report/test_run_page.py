@@ -9,7 +9,7 @@ import yaml
 from tests.conftest import draw_nothing
 from tests.failing import Failing
 from tests.report.pages import opened, saved
-from tests.report.test_scales import CASES
+from tests.report.test_numbers import CASES
 
 import jedax
 from jedax.methods.map_elites import MapElitesConfig
@@ -352,13 +352,13 @@ def test_a_page_that_cannot_be_written(maze_run, tmp_path):
 
 
 def test_a_missing_extra_is_said(maze_run, monkeypatch):
-    from jedax.report import html
+    from jedax.report import pages
 
-    html.plotly_source.cache_clear()
+    pages.plotly_source.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
     with pytest.raises(jedax.JedaxError, match=r"package plotly, .*pip install 'jedax\[report\]'"):
         write_report(maze_run)
-    html.plotly_source.cache_clear()
+    pages.plotly_source.cache_clear()
 
 
 def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path):

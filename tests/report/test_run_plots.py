@@ -8,7 +8,6 @@ import pytest
 
 import jedax
 from jedax.report import plots
-from jedax.report.run_plots import history_of
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ def test_rank_one_is_dominated_by_nobody(run, ax):
 
 
 def test_a_loop_is_drawn_where_it_was(run, ax):
-    loop = history_of(run).loops[2]
+    loop = run.history.loops[2]
     plots.replay(ax, run, 2, replica=1)
     marks = {line.get_label(): line.get_xydata()[0] for line in ax.lines if not line.get_label().startswith("_")}
     for name, places in (("ES target", loop.targets), ("ES start", loop.starts), ("ES end", loop.ends)):
@@ -55,7 +54,7 @@ def test_a_loop_is_drawn_where_it_was(run, ax):
 
 def test_distances(run, ax):
     plots.distances(ax, run, replica=0)
-    loops = history_of(run).loops
+    loops = run.history.loops
     expected = [np.linalg.norm(loop.ends[0] - loop.targets[0], axis=1).mean() for loop in loops]
     shown = next(line for line in ax.lines if line.get_label() == "its end")
     np.testing.assert_allclose(shown.get_ydata(), expected)
@@ -65,7 +64,7 @@ def test_distances(run, ax):
 def test_gp_parameters(run, ax):
     plots.gp_parameters(ax, run, replica=0)
     assert [line.get_label() for line in ax.lines] == ["signal", "length scale", "noise"]
-    expected = [loop.gp["length_scale"][0] for loop in history_of(run).loops]
+    expected = [loop.gp["length_scale"][0] for loop in run.history.loops]
     np.testing.assert_allclose(ax.lines[1].get_ydata(), expected)
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.bench.synthetic import BASELINE, write_run
 
 from jedax.bench.comparison import compare
-from jedax.report import latex, tables
+from jedax.report import tables
 
 ODD = ["a|b", "a_b*c", "<script>alert(1)</script>", "50%_$x^2$ & {y}~#\\z", "α=0.3", "`code`[x](y)"]
 
@@ -79,8 +79,8 @@ def test_ranges_of_few_seeds_are_named(tmp_path, seeds, kind):
     (entry,) = found.tables[0].entries
     assert tables.details(entry, 1)["interval"] == f"-{119 + seeds}.0 to -120.0{' (range)' * is_range}"
     assert ("Of fewer than 5 seeds the range of the fitness is shown" in tables.markdown(found)) == is_range
-    assert ("of fewer than 5 seeds the range, least to greatest" in latex.latex(found)) == is_range
-    assert next(csv.DictReader(io.StringIO(tables.summary_csv(found))))["median_interval"] == kind
+    assert ("of fewer than 5 seeds the range, least to greatest" in tables.latex(found)) == is_range
+    assert next(csv.DictReader(io.StringIO(tables.csv_files(found)["table"])))["median_interval"] == kind
 
 
 def test_every_table_of_the_page_has_as_many_cells_as_its_head(odd):
@@ -107,7 +107,7 @@ def test_csv_reads_back_to_the_last_digit(tmp_path):
     write_run(tmp_path / "a", [-120.1 / 3, -130.7 / 7, -1 / 3], label='a,"b"')
     write_run(tmp_path / "b", [-1.0, -2.0], label="b", method=BASELINE)
     found = compare(tmp_path, fitness=[-19.0])
-    rows = list(csv.DictReader(io.StringIO(tables.summary_csv(found))))
+    rows = list(csv.DictReader(io.StringIO(tables.csv_files(found)["table"])))
     entries = found.tables[0].entries
     assert [row["label"] for row in rows] == ['a,"b"', "b"]
     for row, entry in zip(rows, entries, strict=True):
@@ -116,7 +116,7 @@ def test_csv_reads_back_to_the_last_digit(tmp_path):
         assert float(row["success_high"]) == entry.success_interval[1]
     assert (rows[0]["p"], float(rows[1]["p"])) == ("", entries[1].p)
     assert float(rows[1]["vargha_delaney_a"]) == entries[1].effect
-    seeds = list(csv.DictReader(io.StringIO(tables.seeds_csv(found))))
+    seeds = list(csv.DictReader(io.StringIO(tables.csv_files(found)["seeds"])))
     assert [(row["label"], int(row["seed"])) for row in seeds] == [('a,"b"', n) for n in range(3)] + [
         ("b", 0),
         ("b", 1),
@@ -126,7 +126,7 @@ def test_csv_reads_back_to_the_last_digit(tmp_path):
         (str(tmp_path / "b"), "0"),
         (str(tmp_path / "b"), "1"),
     ]
-    reached = list(csv.DictReader(io.StringIO(tables.reached_csv(found))))
+    reached = list(csv.DictReader(io.StringIO(tables.csv_files(found)["reached"])))
     assert len(reached) == 2 * 5  # the goal and -19, for 5 seeds
     assert [float(row["evaluations"]) for row in reached if row["fitness"] == "-19.0" and row["label"] != "b"] == [
         math.inf, 10_000, 1000,
@@ -135,7 +135,7 @@ def test_csv_reads_back_to_the_last_digit(tmp_path):
 
 def test_csv_without_anything_to_reach(tmp_path):
     write_run(tmp_path / "a", [-1.0], task="custom:t")
-    assert tables.reached_csv(compare(tmp_path)) == ""
+    assert tables.csv_files(compare(tmp_path))["reached"] == ""
 
 
 def test_plain_table(bench):
@@ -151,7 +151,7 @@ def test_plain_table(bench):
 
 
 def test_latex_rows(bench):
-    text = latex.latex(compare(bench))
+    text = tables.latex(compare(bench))
     assert r"Task & decay & tuned & far & near \\" in text
     assert (
         r"maze-a & $-129.0$ & $\mathbf{-125.0}$ & $-283.5$ (0.029) & \underline{$-126.0$} (0.686) $^\star$ \\" in text
@@ -162,11 +162,11 @@ def test_latex_rows(bench):
 
 
 def test_latex_escapes():
-    assert latex.escape("a_b & 50%") == r"a\_b \& 50\%"
-    assert latex.escape("{$#~^<>|\\}") == (
+    assert tables.latex_text("a_b & 50%") == r"a\_b \& 50\%"
+    assert tables.latex_text("{$#~^<>|\\}") == (
         r"\{\$\#\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}\textbackslash{}\}"
     )
-    assert latex.escape("α=0.3, λ\nο") == r"$\alpha$=0.3, $\lambda$ o"
+    assert tables.latex_text("α=0.3, λ\nο") == r"$\alpha$=0.3, $\lambda$ o"
 
 
 def balanced(text):
@@ -193,15 +193,15 @@ def balanced(text):
 
 
 def test_latex_is_balanced(bench, odd):
-    assert balanced(latex.latex(compare(bench)))
-    assert balanced(latex.latex(odd))
-    assert "Mann--Whitney" in latex.latex(odd)
+    assert balanced(tables.latex(compare(bench)))
+    assert balanced(tables.latex(odd))
+    assert "Mann--Whitney" in tables.latex(odd)
 
 
 def test_latex_of_minus_infinity_and_of_one_seed(tmp_path):
     path = write_run(tmp_path / "a", [-1.0], task="custom:t")
     (path / "metrics.csv").write_text("evaluations,replica,max_fitness\n10000,0,-inf\n")
-    text = latex.latex(compare(tmp_path))
+    text = tables.latex(compare(tmp_path))
     assert r"t & $\mathbf{-\infty}$ \\" in text
     assert r"t & jedi & 1 & $-\infty$ & -- & -- & -- & -- & -- & -- \\" in text
     assert "Mann--Whitney U test" not in text
@@ -209,7 +209,7 @@ def test_latex_of_minus_infinity_and_of_one_seed(tmp_path):
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_compiles(odd, tmp_path):
-    (tmp_path / "table.tex").write_text(latex.latex(odd), encoding="utf-8")
+    (tmp_path / "table.tex").write_text(tables.latex(odd), encoding="utf-8")
     document = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{table.tex}\end{document}"
     (tmp_path / "paper.tex").write_text(document)
     done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"], cwd=tmp_path,

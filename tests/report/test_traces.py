@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.report.traces import lines_of, packed_lines
+from jedax.report.episodes import lines_of, packed_lines
 from jedax.tasks import Maze, PlanarArm, make
 from jedax.tasks.maze import drawing as mazes
 from jedax.tasks.maze.drawing import ARRIVED, COLLIDED, TIMED_OUT

@@ -9,9 +9,8 @@ import pytest
 
 import jedax
 from jedax.report import plots
-from jedax.report.head import head_of, how_to_read
 from jedax.report.replay import replay
-from jedax.report.run_data import run_data
+from jedax.report.run_data import head_of, how_to_read, run_data
 from jedax.tasks.drawing import FEET, Episodes, Recording, Scene, TaskDrawing, Trace, acting, draw_or_explain
 
 
@@ -95,7 +94,7 @@ def test_a_page(run):
     assert replica["episodes"]["departs"] == []
     assert data["episodes"]["feet"] == ("tail",)
     assert data["replay"] == f"jedax replay {run.path}"
-    lead = head_of(found).lead
+    lead = head_of(found)["lead"]
     assert lead.startswith("Wanted: a kite that flies high. After 64 evaluations (solutions that were tried), the ")
     assert "the best kite flies low." in lead
     assert how_to_read(found).startswith("Each cell is a place in the sky.")

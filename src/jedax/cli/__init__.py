@@ -40,6 +40,7 @@ options:
   -h, --help               show this help
   --version                show the version
 """
+_READING = ("compare", "replay", "reevaluate", "report", "view")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -69,33 +70,25 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli.run import run
 
         run(arguments, BEGAN)
-    elif command in ("bench", "compare"):
-        from jedax.cli import experiments
+    elif command == "bench":
+        from jedax.cli.bench import bench
 
-        experiments.bench(arguments) if command == "bench" else experiments.compare(arguments)
-    elif command == "replay":
-        from jedax.cli.replay import replay
+        bench(arguments)
+    elif command in _READING:
+        from jedax.cli import results
 
-        replay(arguments)
-    elif command == "reevaluate":
-        from jedax.cli.reevaluate import reevaluate
-
-        reevaluate(arguments)
+        getattr(results, command)(arguments)
     elif command == "doctor":
         from jedax.cli.doctor import doctor
 
         doctor(arguments)
-    elif command in ("report", "view"):
-        from jedax.cli import report
-
-        report.report(arguments) if command == "report" else report.view(arguments)
     elif command in ("tasks", "methods"):
         if arguments not in ([], ["--help"], ["-h"]):
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
         _show_tasks() if command == "tasks" else _show_methods()
     else:
-        known = ["run", "bench", "compare", "replay", "reevaluate", "report", "view", "doctor"]
-        raise unknown("command", command, [*known, "tasks", "methods", "--help", "--version"])
+        known = ["run", "bench", *_READING, "doctor", "tasks", "methods", "--help", "--version"]
+        raise unknown("command", command, known)
 
 
 def _show_tasks() -> None:

@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import Option, parse
-from jedax.cli.run import nothing_to_save
+from jedax.cli.options import Option, nothing_to_save, parse
 from jedax.errors import JedaxError, check_choice, fail
 
 _PARTS = ("simulator", "repertoire", "es", "gp", "run")
@@ -54,12 +53,10 @@ def _measure(values: dict[str, Any]) -> None:
     parts = [check_choice("only", part, _PARTS) for part in values["only"] or _PARTS]
     if not 0 <= values["seconds"] <= 3600:
         raise fail("seconds", expected="0 to 3600", received=values["seconds"], remedy="change it")
-    with nothing_to_save():
+    with nothing_to_save(compiles=True):
         from jedax.bench import speed
-        from jedax.search.compile_cache import keep_compiled_programs
         from jedax.store.environment import describe
 
-        keep_compiled_programs()
         began, machine = time.perf_counter(), describe()
         print(f"{machine['processor']}, {machine['cores']} cores, load {os.getloadavg()[0]:.1f}; "
               f"{', '.join(machine['devices'])}; jax {machine['packages']['jax']}, "
@@ -73,12 +70,9 @@ def _measure(values: dict[str, Any]) -> None:
                 row = _COLUMNS.format(one.part, one.what, f"{one.per_second:,.4g}", one.unit, ratios)
                 print(row.rstrip(), flush=True)
         if values["json"]:
-            _write(Path(values["json"]), {"machine": machine, "figures": found})
+            try:
+                text = json.dumps({"machine": machine, "figures": found}, indent=2)
+                Path(values["json"]).write_text(text + "\n")
+            except OSError as error:
+                raise JedaxError(f"json: {error}; choose another file.") from None
         print(f"{time.perf_counter() - began:.0f} s; other work on the machine makes all of it slower.")
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(content, indent=2) + "\n")
-    except OSError as error:
-        raise JedaxError(f"json: {error}; choose another file.") from None

@@ -1,11 +1,14 @@
-"""Options of the commands: typed fields that tyro parses."""
+"""What the commands share: options, which are typed fields that tyro parses, and how a command is stopped."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
+import signal
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from jedax.errors import fail
@@ -31,11 +34,7 @@ ENGINE = {
 def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str, description: str) -> dict[str, Any]:
     """Return the value of every option; prints the help or the mistake and exits.
 
-    Args:
-        arguments: What follows the command.
-        options: Every option by its name in Python, such as `max_seconds` for `--max-seconds`.
-        prog: The command, for the help.
-        description: What it does.
+    `options` are named as in Python, such as `max_seconds` for `--max-seconds`.
     """
     import tyro
 
@@ -54,19 +53,11 @@ def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str,
 
 
 def directory_of(command: str, arguments: list[str]) -> str:
-    """Remove the one word before the options, a directory, from the arguments and return it.
-
-    Raises:
-        JedaxError: There is none, or there are several; asking for help is no mistake.
-    """
+    """Remove the one word before the options, a directory, from the arguments and return it."""
     words = leading_words(arguments)
     if len(words) != 1 and not {"-h", "--help"} & set(arguments):
-        raise fail(
-            f"jedax {command}",
-            expected="one directory",
-            received=" ".join(words) or "none",
-            remedy=f"try: jedax {command} runs/maze-a-jedi-x-seed0",
-        )
+        received, remedy = " ".join(words) or "none", f"try: jedax {command} runs/maze-a-jedi-x-seed0"
+        raise fail(f"jedax {command}", expected="one directory", received=received, remedy=remedy)
     return words[0] if words else ""
 
 
@@ -83,11 +74,7 @@ def _plain_type(kind: Any) -> Any:
 
 
 def peek(arguments: Sequence[str], flag: str) -> str | None:
-    """Return the value of an option on which other options depend.
-
-    Raises:
-        JedaxError: It has no value.
-    """
+    """Return the value of an option on which other options depend."""
     for place, argument in enumerate(arguments):
         if argument.startswith(f"{flag}="):
             return argument.partition("=")[2]
@@ -104,3 +91,29 @@ def leading_words(arguments: list[str]) -> list[str]:
     words = arguments[:count]
     del arguments[:count]
     return words
+
+
+@contextlib.contextmanager
+def nothing_to_save(*, compiles: bool = False) -> Iterator[None]:
+    """Exit at once on Ctrl-C or SIGTERM: an exception raised while modules are imported can get lost.
+
+    With `compiles`, JAX keeps the programs that it compiles from then on.
+    """
+
+    def leave(number: int, frame: Any) -> None:
+        os.write(2, b"jedax: stopped; nothing was written.\n")
+        os._exit(128 + number)
+
+    try:
+        before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread, which alone handles signals
+        before = {}
+    try:
+        if compiles:
+            from jedax.search.compile_cache import keep_compiled_programs
+
+            keep_compiled_programs()
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

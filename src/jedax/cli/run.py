@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-from collections.abc import Iterator
+import functools
+import itertools
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import ENGINE, Option, parse, peek
+from jedax.cli.options import ENGINE, Option, nothing_to_save, parse, peek
 from jedax.errors import fail
 
 _COMMAND = {
@@ -37,12 +35,7 @@ _STATUS = {
 
 
 def run(arguments: list[str], began: float) -> None:
-    """Run or resume a search.
-
-    Args:
-        arguments: The words after the command.
-        began: `time.perf_counter()` when the command began.
-    """
+    """Run or resume a search; `began` is `time.perf_counter()` when the command began."""
     with nothing_to_save():
         from jedax.store.config import FullConfig
     task, file = _take_task(arguments), peek(arguments, "--config")
@@ -55,25 +48,19 @@ def run(arguments: list[str], began: float) -> None:
     if "resume" in values:
         others = sorted(set(values) - {"resume", "devices", "max_seconds", "track"})
         if others or task or file:
-            raise fail(
-                "resume",
-                expected="no options but --devices, --max-seconds and --track, because the settings of the run stay",
-                received=", ".join(["TASK"] * bool(task) + others),
-                remedy="leave them out",
-            )
-        _carry_out(where, began, resume=values["resume"], devices=values.get("devices"), track=values.get("track", ()),
-                   max_seconds=values.get("max_seconds"))  # fmt: skip
+            expected = "no options but --devices, --max-seconds and --track, because the settings of the run stay"
+            received = ", ".join(["TASK"] * bool(task) + others)
+            raise fail("resume", expected=expected, received=received, remedy="leave them out")
+        _carry_out(where, began, values.pop("resume"), **values)
         return
     if task is None and file is None:
-        raise fail(
-            "task", expected="the name of a task", received="none", remedy="see jedax tasks, or try: jedax run maze-a"
-        )
+        remedy = "see jedax tasks, or try: jedax run maze-a"
+        raise fail("task", expected="the name of a task", received="none", remedy=remedy)
     out, overwrite, track = values.pop("out", None), values.pop("overwrite", False), values.pop("track", ())
     config = _with_values(config, values)
     said = ", the default method," if config.method == _COMMAND["method"].default and not file else ""
     print(f"{config.method}{said} searches {config.task} with {config.run.evaluations:,} evaluations")
-    folder = out or _default_folder(config, overwrite)
-    _carry_out(where, began, config=config, out=folder, overwrite=overwrite, track=track)
+    _carry_out(where, began, out or _default_folder(config, overwrite), config, overwrite=overwrite, track=track)
 
 
 def _take_task(arguments: list[str]) -> str | None:
@@ -148,47 +135,26 @@ def _with_values(config: Any, values: dict[str, Any]) -> Any:
     return config.replace(**{name: getattr(config, name).replace(**change) for name, change in changes.items()})
 
 
-def _carry_out(
-    where: dict[str, str],
-    began: float,
-    *,
-    config: Any = None,
-    out: Any = None,
-    overwrite: bool = False,
-    resume: str | None = None,
-    devices: Any = None,
-    max_seconds: Any = None,
-    track: tuple = (),
-) -> None:
-    """Run or resume a search, and print its outcome."""
-    with nothing_to_save():
+def _carry_out(where: dict[str, str], began: float, out: Any, config: Any = None, **options: Any) -> None:
+    """Run a search, or resume the one in `out` if there are no settings, and print its outcome."""
+    with nothing_to_save(compiles=True):
         from jedax.api import draw_figures
         from jedax.search import api, engines, progress
-        from jedax.search.compile_cache import keep_compiled_programs
         from jedax.store.directory import RunDirectory
         from jedax.tasks.host import HostTask
         from jedax.tasks.registry import task_of
-
-        keep_compiled_programs()
-    if resume is not None:
-        config, out = RunDirectory.open(resume).read_config(), resume
+    if config is None:
+        config, search = RunDirectory.open(out).read_config(), functools.partial(api.resume, out)
+    else:
+        search = functools.partial(api.start, config, out=out)
     with engines.make(**where) as engine:
         if where.get("engine") == "ray" and not isinstance(task_of(config.task, config.task_config), HostTask):
-            raise fail(
-                "engine",
-                expected="a task outside JAX, such as gym:HalfCheetah-v5, for an engine of several machines",
-                received=f"ray for {config.task}",
-                remedy="leave it out; jedax bench --engine ray runs whole searches on several machines",
-            )
+            expected = "a task outside JAX, such as gym:HalfCheetah-v5, for an engine of several machines"
+            remedy = "leave it out; jedax bench --engine ray runs whole searches on several machines"
+            raise fail("engine", expected=expected, received=f"ray for {config.task}", remedy=remedy)
         shown = progress.make(config.run.evaluations)
-        how: dict[str, Any] = {
-            "progress": shown, "began": began, "track": track, "engine": engine, "draw": draw_figures,
-        }  # fmt: skip
         try:
-            if resume is not None:
-                found = api.resume(resume, devices=devices, max_seconds=max_seconds, **how)
-            else:
-                found = api.start(config, out=out, overwrite=overwrite, **how)
+            found = search(progress=shown, began=began, engine=engine, draw=draw_figures, **options)
         finally:
             shown.close()
     _print_outcome(found, out)
@@ -222,25 +188,6 @@ def _print_outcome(found: Any, out: Any) -> None:
     print(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
 
 
-@contextlib.contextmanager
-def nothing_to_save() -> Iterator[None]:
-    """Exit at once on Ctrl-C or SIGTERM: an exception raised while modules are imported can get lost."""
-
-    def leave(number: int, frame: Any) -> None:
-        os.write(2, b"jedax: stopped; nothing was written.\n")
-        os._exit(128 + number)
-
-    try:
-        before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread, which alone handles signals
-        before = {}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _rounded(fitness: float) -> str:
     """Return a fitness with two decimals, or three digits below 1."""
     return f"{fitness:.3g}" if 0 < abs(fitness) < 1 else f"{fitness + 0.0:.2f}"
@@ -254,9 +201,8 @@ def _read(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise fail(
-            "config", expected="a readable file", received=f"{path} ({error})", remedy="check the path"
-        ) from None
+        received = f"{path} ({error})"
+        raise fail("config", expected="a readable file", received=received, remedy="check the path") from None
 
 
 def _default_folder(config: Any, overwrite: bool) -> Path:
@@ -265,9 +211,5 @@ def _default_folder(config: Any, overwrite: bool) -> Path:
     from jedax.tasks.registry import title_of
 
     stem = f"{slug(title_of(config.task))}-{slug(config.method)}-seed{config.run.seed}"
-    folder = Path("runs") / stem
-    number = 2
-    while folder.exists() and not overwrite:
-        folder = Path("runs") / f"{stem}-{number}"
-        number += 1
-    return folder
+    folders = (Path("runs") / (stem if number == 1 else f"{stem}-{number}") for number in itertools.count(1))
+    return next(folder for folder in folders if overwrite or not folder.exists())

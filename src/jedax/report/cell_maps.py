@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,9 +14,7 @@ from jedax.bench.reading import Record
 from jedax.imports import is_custom
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
-from jedax.report.comparisons import plain
-from jedax.report.numbers import decimals_for, fitness_text
-from jedax.report.scales import colour_limits
+from jedax.report.numbers import colour_limits, decimals_for, fitness_text, plain
 from jedax.store.directory import RunDirectory
 from jedax.store.files import CorruptError
 from jedax.tasks.base import Task
@@ -27,19 +25,10 @@ _MOST_METHODS = 4
 _FILE = "repertoire.safetensors"
 
 
-@dataclass(frozen=True, eq=False)
-class CellMap:
-    """The cells of one seed.
+class CellMap(NamedTuple):
+    """The cells of one seed: the fitness of each elite (NaN: empty), and how many evaluations fell into each cell."""
 
-    Attributes:
-        title: The method, the seed and its best fitness.
-        task: The task.
-        cells: The cells of its descriptor space.
-        fitness: `(cells,)`, of each cell's elite; NaN: empty.
-        counts: `(cells,)`, evaluations with a descriptor in the cell.
-    """
-
-    title: str
+    title: str  # the method, the seed and its best fitness
     task: Task
     cells: Cells
     fitness: Float[np.ndarray, " cells"]

@@ -1,59 +1,123 @@
-"""Figures of several methods side by side, each a function of a matplotlib `Axes` and a `Comparison`."""
+"""Several methods side by side: `compare`, and each figure as a function of a matplotlib `Axes` and a `Comparison`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
+from jedax.bench import comparison as experiments
 from jedax.bench.comparison import Comparison, TaskTable
-from jedax.bench.statistics import median_band
-from jedax.report.numbers import evaluations_text
-from jedax.report.scales import cut_axis
+from jedax.bench.statistics import BANDS, median_band
+from jedax.errors import check_choice, fail
+from jedax.report import cell_maps, tables
+from jedax.report.numbers import cut_axis, evaluations_axis, plain
+from jedax.report.pictures import write_figure, writing
+from jedax.report.plots import COLOURS
+from jedax.store.files import write_atomic
 
 Styles = Mapping[str, dict[str, Any]]
 
 GOAL: dict[str, Any] = {"color": "#222222", "linestyle": ":", "linewidth": 1.2}
 
-# Okabe & Ito, safe for colour-blind readers, without their yellow, which is too pale for lines on white; then black.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222")
+FORMATS = ("png", "pdf")
+
 _LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
-_NO_NUMBER = "#d55e00"
+_PANEL = (4.2, 3.0)  # inches
+_BAND_NAMES = {"quartiles": "quartiles", "std": "± 1 standard deviation"}
+_MOST_BANDS = 3
+_NAMES = ("convergence", "coverage", "final-fitness", "evaluations-to-fitness", "cells-", "ablation-")
+
+
+def compare(
+    directories: str | Path | Iterable[str | Path], *, out: str | Path | None = None, reference: str | None = None,
+    band: str = "quartiles", fitness: Sequence[float] = (), formats: Sequence[str] = FORMATS,
+    cells: Sequence[str] | None = None,
+) -> Comparison:  # fmt: skip
+    """Compare all runs below some directories, and write tables and figures; nothing is run.
+
+    Example:
+        `jedax.compare("bench").tables[0].entries`
+
+    Args:
+        directories: Directories, searched with everything below them, and CSV files of other programs (see
+            `jedax.bench.reading.read_csv`).
+        out: Where to write; None: the folder `compare` in the first directory.
+        reference: Label that all others are tested against; None: the best JEDi of each task.
+        band: Around the median in figures: "quartiles", or "std" for one standard deviation as in the paper.
+        fitness: Fitness values, besides the goal, for which the evaluations to reach them are counted.
+        formats: Of the figures: "png", "pdf".
+        cells: Labels whose cells are drawn; None: the reference and the best others, four in all.
+
+    Returns:
+        The comparison as data.
+
+    Raises:
+        JedaxError: No results, results that do not belong together, an unknown name, or a directory that cannot be
+            written.
+    """
+    paths = [Path(path) for path in ([directories] if isinstance(directories, str | Path) else directories)]
+    if not paths:
+        raise fail("directories", expected="at least one", received="none", remedy="name the directory of a bench")
+    check_choice("band", band, BANDS)
+    for kind in formats:
+        check_choice("formats", kind, FORMATS)
+    found = experiments.compare(paths, reference=reference, fitness=fitness)
+    for label in cells or ():
+        check_choice("cells", label, found.labels)
+    folder = folder_for(paths[0], out)
+    with writing("a directory", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn = write_comparison_figures(found, folder / "figures", band=band, formats=formats, cells=cells)
+        pictures = [path.relative_to(folder).as_posix() for path in drawn if path.suffix == ".png"]
+        write_atomic(folder / "table.md", tables.markdown(found, pictures))
+        write_atomic(folder / "table.tex", tables.latex(found))
+        for name, text in tables.csv_files(found).items():
+            write_atomic(folder / f"{name}.csv", text)
+    return found
+
+
+def folder_for(first: Path, out: str | Path | None = None) -> Path:
+    """Return where a comparison is written: `out`, else `compare` in the first directory or beside the first file."""
+    if out is not None:
+        return Path(out)
+    return (first.parent if first.is_file() else first) / "compare"
+
+
+def outcome(comparison: Comparison, folder: Path) -> str:
+    """Return the text that the command line prints after a comparison was written to `folder`."""
+    lines = [tables.plain_table(comparison), *comparison.notes]
+    if left_out := comparison.records.left_out:
+        lines.append(f"runs that have not ended, left out: {len(left_out)}; table.md lists them")
+    return "\n".join([*lines, f"tables and figures are in {folder}: see {folder / 'table.md'}"])
 
 
 def styles(labels: Sequence[str]) -> Styles:
     """Return a colour and a line style for each method: 7 colours, then the same dashed, then dotted."""
     return {
-        label: {"color": _COLOURS[n % len(_COLOURS)], "linestyle": _LINES[n // len(_COLOURS) % len(_LINES)]}
+        label: {"color": COLOURS[n % len(COLOURS)], "linestyle": _LINES[n // len(COLOURS) % len(_LINES)]}
         for n, label in enumerate(labels)
     }
 
 
-def plain(text: str) -> str:
-    """Return a text that matplotlib shows as it is: dollars are no math, and a leading underscore hides no label."""
-    return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
-
-
 def sequential_styles(labels: Sequence[str]) -> Styles:
     """Return colours from dark to light for labels such as `alpha=0.3`, in their order; orange for `alpha=decay`."""
-    numbers = [label for label in labels if _is_number(label.rpartition("=")[2])]
-    shades = colormaps["viridis"](np.linspace(0, 0.88, max(len(numbers), 1)))
-    found: dict[str, dict[str, Any]] = {
-        n: {"color": c, "linestyle": "-"} for n, c in zip(numbers, shades, strict=False)
+    numbers = [label for label in labels if re.search(r"=[-+]?[\d.]+(e[-+]?\d+)?$", label)]
+    others = [label for label in labels if label not in numbers]
+    shades = colormaps["viridis"](np.linspace(0, 0.88, len(numbers)))
+    return {
+        **{label: {"color": shade, "linestyle": "-"} for label, shade in zip(numbers, shades, strict=True)},
+        **{label: {"color": COLOURS[1], "linestyle": _LINES[(n + 1) % 3]} for n, label in enumerate(others)},
     }
-    others = [label for label in labels if label not in found]
-    return found | {label: {"color": _NO_NUMBER, "linestyle": _LINES[(n + 1) % 3]} for n, label in enumerate(others)}
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def curves(
@@ -89,10 +153,8 @@ def curves(
 
 
 def _evaluations_axis(ax: Axes, table: TaskTable) -> None:
-    ax.set(xlim=(0, table.budget), xlabel="evaluations", title=plain(table.task))
-    ax.xaxis.set_major_formatter(lambda x, _: evaluations_text(x))
-    ax.locator_params(axis="x", nbins=5)
-    ax.grid(alpha=0.25)
+    ax.set(xlim=(0, table.budget), title=plain(table.task))
+    evaluations_axis(ax)
 
 
 def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[str, str] | None = None) -> None:
@@ -100,13 +162,17 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
 
     Points are seeds, lines are medians. A method without results keeps its place. `names` replace labels at the axis.
     """
+    from scipy.stats import gaussian_kde
+
     for place, (label, line) in enumerate(style.items()):
         entry = table.entry(label)
         values = np.array([] if entry is None else [value for value in entry.final if np.isfinite(value)])
         if not len(values):
             continue
         if np.ptp(values) > 0:
-            where, width = _violin(values)
+            where = np.linspace(values.min(), values.max(), 200)
+            density = gaussian_kde(values)(where)
+            width = 0.4 * density / density.max()
             ax.fill_between(where, place - width, place + width, color=line["color"], alpha=0.28, linewidth=0)
         # Points are spread so that they do not hide each other, the same way every time.
         height = place + np.random.default_rng(0).uniform(-0.16, 0.16, len(values))
@@ -119,15 +185,6 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
            xlabel="final best fitness")  # fmt: skip
     ax.locator_params(axis="x", nbins=5)
     ax.grid(alpha=0.25, axis="x")
-
-
-def _violin(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return places between the lowest and the highest value, and the half width of the violin at each."""
-    from scipy.stats import gaussian_kde
-
-    where = np.linspace(values.min(), values.max(), 200)
-    density = gaussian_kde(values)(where)
-    return where, 0.4 * density / density.max()
 
 
 def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
@@ -149,3 +206,135 @@ def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
     goal = " (goal)" if fitness == table.goal else ""
     ax.set(ylim=(0, 1), title=f"{plain(table.task)}: fitness {fitness:g}{goal}")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+
+
+def write_comparison_figures(
+    comparison: Comparison, folder: Path, *, band: str, formats: Sequence[str], cells: Sequence[str] | None
+) -> list[Path]:
+    """Draw all figures of a comparison and return their files; those of an earlier comparison are removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        if old.name.startswith(_NAMES) and old.suffix.removeprefix(".") in FORMATS:
+            old.unlink()
+    paths: list[Path] = []
+    for name, figure in _figures(comparison, band, cells):
+        for kind in formats:
+            paths.append(write_figure(_free(folder, name, kind, paths), figure))
+            figure.set_layout_engine("none")  # a layout takes longer than drawing; the next file keeps this one
+    return paths
+
+
+def _free(folder: Path, name: str, kind: str, taken: Sequence[Path]) -> Path:
+    """Return a path that no figure has yet: names of tasks can be equal without their odd characters."""
+    stem = re.sub(r"[^\w.=-]+", "-", name)
+    numbered = (folder / f"{stem}{'' if n == 1 else f'-{n}'}.{kind}" for n in range(1, len(taken) + 2))
+    return next(path for path in numbered if path not in taken)
+
+
+def _figures(comparison: Comparison, band: str, cells: Sequence[str] | None) -> Iterator[tuple[str, Figure]]:
+    """Yield the name of each figure and the figure."""
+    style, tables = styles(comparison.labels), comparison.tables
+    shade = Patch(color="#bbbbbb", label=_BAND_NAMES[band])
+    draws = [lambda ax, t=t: curves(ax, comparison, t, style, band=band) for t in tables]
+    yield "convergence", _panels(draws, style, "best fitness (median)", [shade, *_goal(tables)])
+    yield "final-fitness", _final_fitness(comparison, style)
+    covered = [t for t in tables if np.isfinite([c for entry in t.entries for c in entry.coverage]).any()]
+    if covered:
+        draws = [lambda ax, t=t: curves(ax, comparison, t, style, "coverage", band=band) for t in covered]
+        yield "coverage", _panels(draws, style, "coverage", [shade])
+    levels = [(table, r.fitness) for table in tables for r in table.entries[0].reached]
+    if levels:
+        draws = [lambda ax, t=t, f=f: reached(ax, t, style, f) for t, f in levels]
+        yield "evaluations-to-fitness", _panels(draws, style, "share of seeds")
+    for table in tables:
+        if maps := cell_maps.cell_maps(comparison, table, cells):
+            yield f"cells-{table.task}", cell_maps.draw(maps, table.task)
+    for prefix, labels in ablations(comparison.labels).items():
+        yield f"ablation-{prefix}", _ablation(comparison, prefix, labels, band)
+
+
+def ablations(labels: Sequence[str]) -> dict[str, list[str]]:
+    """Return the labels that differ in one value only, such as `alpha=0` and `alpha=0.3`, by what is before the `=`."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        prefix, equals, _ = label.rpartition("=")
+        if equals:
+            groups.setdefault(prefix, []).append(label)
+    return {prefix: group for prefix, group in groups.items() if len(group) > 1}
+
+
+def _goal(tables: Sequence[TaskTable]) -> list[Line2D]:
+    return [Line2D([], [], **GOAL, label="goal")] if any(t.goal is not None for t in tables) else []
+
+
+def _grid(
+    draws: Sequence[Callable[[Axes], None]], columns: int, panel: tuple[float, float], sharey: bool = False
+) -> Figure:
+    """Return a figure with a panel for each drawing, in rows of equal size."""
+    rows = math.ceil(len(draws) / columns)
+    figure = Figure(figsize=(panel[0] * columns, panel[1] * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=sharey).flatten()
+    for ax in axes[len(draws) :]:
+        ax.remove()
+    for ax, draw in zip(axes, draws, strict=False):
+        draw(ax)
+    return figure
+
+
+def _panels(
+    draws: Sequence[Callable[[Axes], None]], style: Styles, ylabel: str, extra: Sequence[Patch | Line2D] = ()
+) -> Figure:
+    """Return a figure with a panel for each drawing and one legend below."""
+    columns = {1: 1, 2: 2, 3: 3, 4: 2}.get(len(draws), 3 if len(draws) <= 6 else 4)
+    figure = _grid(draws, columns, _PANEL)
+    for place, ax in enumerate(figure.axes):
+        ax.set_ylabel(ylabel if place % columns == 0 else "")
+        if place + columns < len(draws):
+            ax.set_xlabel("")
+    _legend_below(figure, style, extra)
+    return figure
+
+
+def _legend_below(
+    figure: Figure, style: Styles, extra: Sequence[Patch | Line2D] = (), names: Mapping[str, str] | None = None
+) -> None:
+    lines = [
+        Line2D([], [], **line, linewidth=2, label=plain(label if names is None else names[label]))
+        for label, line in style.items()
+    ]
+    handles = [*lines, *extra]
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / 1.9)))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
+def _final_fitness(comparison: Comparison, style: Styles) -> Figure:
+    tables = comparison.tables
+    draws = [lambda ax, t=t: final_fitness(ax, t, style) for t in tables]
+    columns = min(len(tables), 4)
+    figure = _grid(draws, columns, (3.1 + 1.3 / columns, 1.2 + 0.36 * len(style)), sharey=True)
+    marks = [Line2D([], [], color="#111111", linewidth=1.8, label="median"),
+             Line2D([], [], color="#666666", marker="o", markersize=3.5, linestyle="", label="a seed")]  # fmt: skip
+    _legend_below(figure, {}, [*marks, *_goal(tables)])
+    return figure
+
+
+def _ablation(comparison: Comparison, prefix: str, labels: Sequence[str], band: str) -> Figure:
+    """Return a column per task: convergence, coverage, final fitness, as in the paper's appendix."""
+    style = sequential_styles(labels)
+    tables = [t for t in comparison.tables if sum(t.entry(label) is not None for label in labels) > 1]
+    shown_band = band if len(labels) <= _MOST_BANDS else None
+    names = {label: label.removeprefix(f"{prefix}=") for label in labels}
+    figure = Figure(figsize=(0.6 + 3.3 * len(tables), 5.6 + 0.3 * len(labels)), layout="constrained")
+    axes = figure.subplots(3, len(tables), squeeze=False, height_ratios=(2.6, 2.0, 0.8 + 0.3 * len(labels)))
+    for place, table in enumerate(tables):
+        top, middle, bottom = axes[:, place]
+        curves(top, comparison, table, style, band=shown_band)
+        curves(middle, comparison, table, style, "coverage", band=shown_band)
+        final_fitness(bottom, table, style, names=names)
+        top.set_xlabel("")
+        for ax, ylabel in ((top, "best fitness (median)"), (middle, "coverage"), (bottom, plain(prefix))):
+            ax.set_ylabel(ylabel if place == 0 else "")
+            ax.set_title(ax.get_title() if ax is top else "")
+    extra = [] if shown_band is None else [Patch(color="#bbbbbb", label=_BAND_NAMES[shown_band])]
+    _legend_below(figure, style, [*extra, *_goal(tables)], {n: f"{prefix} = {names[n]}" for n in labels})
+    return figure

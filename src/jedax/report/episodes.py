@@ -1,19 +1,18 @@
-"""Episodes of policies on a page: what each step earned, which feet touched the floor, where the robot went."""
+"""What solutions do, on a page: lines, such as a path through a maze, and episodes of policies, step by step."""
 
 from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jedax.errors import JedaxError, fail
-from jedax.report.traces import packed_lines
 from jedax.store.packing import pack
 from jedax.store.run import Run
-from jedax.tasks.drawing import FEET, WAY, Episodes, Trace, drawing_of
+from jedax.tasks.drawing import FEET, WAY, Episodes, TaskDrawing, Trace, drawing_of
 from jedax.types import Float, Int, Shaped
 
 MOST_POINTS = 120
@@ -33,17 +32,10 @@ class Rollout(NamedTuple):
 
 
 def episodes(found: Run, seconds: float, say: Callable[[str], None] | None) -> tuple[dict[str, Any] | None, list]:
-    """Return what a page shows of the episodes of a run's solutions.
+    """Return what a page shows of the episodes of a run's solutions, simulated for some seconds as in `rollouts`.
 
-    Args:
-        found: The run.
-        seconds: As in `rollouts`; 0: no episodes.
-        say: As there.
-
-    Returns:
-        What holds for all replicas, None for tasks without episodes: `kind`, `feet`, `most_points`, `why` an episode
-        may differ from the search, and `missing`, why nothing can act; and for each replica what `packed` returns, or
-        None.
+    The first value holds for all replicas, None for tasks without episodes: `why` is why an episode may differ from the
+    search, `missing` why none can be simulated. The second holds for each replica what `packed` returns, or None.
     """
     nothing = [None] * found.replicas
     drawing, stored = drawing_of(found.task), found.repertoire
@@ -63,11 +55,7 @@ def episodes(found: Run, seconds: float, say: Callable[[str], None] | None) -> t
 
 
 def episode(found: Run, replica: int, cell: int) -> dict[str, Any]:
-    """Return what a page shows of the episode of one solution, as `packed` does of many.
-
-    Raises:
-        JedaxError: There is no such solution, or it cannot act.
-    """
+    """Return what a page shows of the episode of one solution, as `packed` does of many."""
     acting, stored = drawing_of(found.task).episodes(), found.repertoire
     known = stored is not None and 0 <= replica < found.replicas and 0 <= cell < stored.fitness.shape[1]
     if acting is None or stored is None or not known or not np.isfinite(stored.fitness[replica, cell]):
@@ -104,22 +92,10 @@ def rollouts(
     acting: Episodes, genotypes: Any, orders: Sequence[np.ndarray], *, seconds: float, most_bytes: float,
     say: Callable[[str], None] | None = None,
 ) -> list[list[Rollout]]:  # fmt: skip
-    """Let solutions act again, batch by batch, until all have or there is no more time or room.
+    """Return episodes of each replica: solutions act again, batch by batch, while there is time and room.
 
-    Args:
-        acting: How policies act.
-        genotypes: `(replicas, cells, params)`.
-        orders: For each replica its cells, the first first; the replicas take turns.
-        seconds: A batch begins only if it would end within so many seconds, compilation included, judged by the batch
-            before; at least one batch acts.
-        most_bytes: Room for all episodes in a page.
-        say: What shows progress, a line now and then.
-
-    Returns:
-        Episodes of each replica, in order.
-
-    Raises:
-        JedaxError: What simulates the task is not installed.
+    `genotypes` are `(replicas, cells, params)`; `orders` are the cells of each replica, and the replicas take turns. A
+    batch begins only if it would end within so many seconds, judged by the batch before; at least one batch acts.
     """
     found: list[list[Rollout]] = [[] for _ in orders]
     total, done, room = sum(map(len, orders)), 0, most_bytes
@@ -132,7 +108,8 @@ def rollouts(
         before = time.monotonic()
         acted = acting.act(np.asarray(genotypes[replica][cells], np.float32))
         for cell, (rewards, seen) in zip(cells, acted, strict=True):
-            room -= _size(len(rewards), seen)
+            points = min(len(rewards), MOST_POINTS) + 1
+            room -= _BYTES * points + (seen.size / 6 if seen.dtype == bool else 2 * _BYTES * points)
             if room >= 0 or not done:
                 found[replica].append(Rollout(int(cell), rewards, seen))
                 done += 1
@@ -147,18 +124,11 @@ def rollouts(
     return found
 
 
-def _size(length: int, seen: np.ndarray) -> float:
-    points = min(length, MOST_POINTS) + 1
-    return _BYTES * points + (seen.size / 6 if seen.dtype == bool else 2 * _BYTES * points)
-
-
 def packed(acting: Episodes, acted: Sequence[Rollout], fitness: Float[np.ndarray, " cells"]) -> dict[str, Any]:
     """Return the episodes of a replica as JSON values; `fitness` is what the run recorded for each cell.
 
-    Returns:
-        `episodes`: `cells`, `lengths` (steps of each), `returns` (packed, the sum of rewards up to the steps that
-        `kept` names), `departs` (cells whose return is not the recorded fitness), and for `FEET` `contacts` (base64, a
-        bit for each foot of each step, the lowest bit of a byte first). `traces`: for `WAY` the ways of the robots.
+    `returns` are the sums of rewards up to the steps that `kept` names, `departs` the cells whose return is not the
+    recorded fitness. For `FEET`, `contacts` holds a bit for each foot of each step, the lowest bit of a byte first.
     """
     returns = [np.cumsum(one.rewards, dtype=np.float64) for one in acted]
     finals = [(one.cell, sums[-1]) for one, sums in zip(acted, returns, strict=True)]
@@ -187,3 +157,53 @@ def kept(length: int) -> Int[np.ndarray, " points"]:
 
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0), *arrays])
+
+
+def packed_lines(
+    lines: Mapping[int, Trace], *, every: int = 1, whole: int | None = None, joints: bool = False
+) -> dict[str, Any]:
+    """Return the line of each cell as JSON values.
+
+    One point in `every` was kept, and always the last; the line of the cell `whole` has all its points; `joints`: the
+    points are marked.
+    """
+    points = np.concatenate([np.zeros((0, 2)), *(line.points for line in lines.values())])
+    endings = list(dict.fromkeys(line[1:] for line in lines.values()))
+    return {
+        "cells": [int(cell) for cell in lines],
+        "sizes": [len(line.points) for line in lines.values()],
+        "x": pack(points[:, 0]),
+        "y": pack(points[:, 1]),
+        "endings": [{"caption": caption, "mark": mark} for caption, mark in endings],
+        "ends": [endings.index(line[1:]) for line in lines.values()],
+        "every": every,
+        "whole": whole,
+        "joints": joints,
+    }
+
+
+def lines_of(
+    drawing: TaskDrawing, genotypes: Float[np.ndarray, "cells params"], fitness: Float[np.ndarray, " cells"], seed: int,
+    most_points: int,
+) -> tuple[dict[int, Trace], int]:  # fmt: skip
+    """Return a line for each filled cell, the best first, and that one point in so many was kept.
+
+    With more than `most_points` in all, points in between are left out, and then the lines of the worst cells; the best
+    line stays whole. Tasks that draw no lines give none.
+    """
+    best_first = [cell for cell in np.argsort(-fitness, kind="stable").tolist() if np.isfinite(fitness[cell])]
+    found = drawing.traces(genotypes, seed) if best_first else None
+    if found is None:
+        return {}, 1
+    total = sum(len(found[cell].points) for cell in best_first)
+    every = 1 if drawing.marks_points else min(8, max(1, -(-total // max(1, most_points))))
+    lines: dict[int, Trace] = {}
+    for cell in best_first:
+        points = found[cell].points
+        if lines and every > 1:
+            points = np.concatenate([points[:-1:every], points[-1:]])
+        most_points -= len(points)
+        if lines and most_points < 0:
+            break
+        lines[cell] = found[cell]._replace(points=points)
+    return lines, every

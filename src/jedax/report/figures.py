@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -16,22 +15,15 @@ _LAYERS = {"repertoire": "fitness", "evaluations": "counts", "gp_mean": "gp_mean
 
 
 def write_figures(run: Run, folder: Path) -> list[Path]:
-    """Draw a run's figures as PNG files; those of cells show the replica that found the best solution.
-
-    Args:
-        run: The run.
-        folder: Where to; made if it is missing.
-
-    Returns:
-        The files, in the order in which one would look at them.
-    """
+    """Draw a run's figures as PNG files, and return them; those of cells show the replica with the best solution."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawings: dict[str, Callable[[], Figure]] = {"convergence": lambda: _convergence(run), "best": lambda: _best(run)}
+    paths = [write_picture(folder / "convergence.png", _convergence(run)),
+             write_picture(folder / "best.png", _best(run))]  # fmt: skip
     has_gp = run.gp_mean is not None and run.gp_std is not None and run.has_solution
     for name, layer in _LAYERS.items():
         if has_gp or not layer.startswith("gp_"):
-            drawings[name] = lambda layer=layer: _cells(run, layer)
-    return [write_picture(folder / f"{name}.png", draw()) for name, draw in drawings.items()]
+            paths.append(write_picture(folder / f"{name}.png", _cells(run, layer)))
+    return paths
 
 
 def _title(run: Run, after: str = "") -> str:

@@ -1,12 +1,13 @@
-"""How numbers are written in tables and at axes."""
+"""How tables and axes show numbers, and scales of colours and axes that leave out a few very low values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
-_DIGITS = 4
-_MOST_DECIMALS = 6
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
 
 def evaluations_text(value: float) -> str:
@@ -22,7 +23,7 @@ def decimals_for(values: Iterable[float]) -> int:
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     if largest == 0:
         return 0
-    return min(_MOST_DECIMALS, max(0, _DIGITS - 1 - math.floor(math.log10(largest))))
+    return min(6, max(0, 3 - math.floor(math.log10(largest))))
 
 
 def fitness_text(value: float, decimals: int) -> str:
@@ -39,3 +40,52 @@ def p_text(p: float) -> str:
 def share_text(share: float) -> str:
     """Return a share in percent; unknown (NaN) is a dash."""
     return "-" if math.isnan(share) else f"{share:.0%}"
+
+
+def plain(text: str) -> str:
+    """Return a text that matplotlib shows as it is: dollars are no math, and a leading underscore hides no label."""
+    return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
+# `lowestShown` and `cutAxis` in common.js are the same as `lowest_shown` and `cut_axis`.
+def lowest_shown(values: ArrayLike, ratio: float = 10.0) -> float:
+    """Return the lower end of a scale: the lowest value, or the lowest above those far below all others.
+
+    Values are far below if the gap above them is more than `ratio` times the range of all higher values. At least half
+    of the values stay on the scale, and the highest always do. Values that are not finite do not count; at least one
+    must be finite.
+    """
+    known = np.sort(np.asarray(values, float)[np.isfinite(values)])
+    ranges = known[-1] - known[1:]
+    far = (np.diff(known) > ratio * ranges) & (ranges > 0)
+    lower = np.flatnonzero(far[: len(known) // 2])
+    return float(known[lower[-1] + 1] if len(lower) else known[0])
+
+
+def colour_limits(values: ArrayLike, *, log: bool) -> tuple[float, float]:
+    """Return the values at the ends of the colours: `lowest_shown` (the lowest for logarithmic colours), the highest.
+
+    All values must be finite, and there must be one.
+    """
+    known = np.asarray(values, float)
+    return float(known.min()) if log else lowest_shown(known), float(known.max())
+
+
+def cut_axis(ax: Axes, values: ArrayLike) -> None:
+    """Let the y axis begin at `lowest_shown` of all drawn values; a line in the axes says so if any lie below."""
+    known = np.asarray(values, float)[np.isfinite(values)]
+    # A curve may jump far when a search finds its goal; only values of broken solutions are cut off.
+    if not len(known) or (low := lowest_shown(known, 1000.0)) == known.min():
+        return
+    span = known.max() - low
+    ax.set_ylim(low - 0.15 * span, known.max() + 0.05 * span)
+    ax.text(0.02, 0.03, f"cut off below: down to {known.min():.3g}", transform=ax.transAxes, fontsize=7,
+            color="#555555", zorder=6, bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1})  # fmt: skip
+
+
+def evaluations_axis(ax: Axes) -> None:
+    """Let the x axis count evaluations."""
+    ax.set_xlabel("evaluations")
+    ax.xaxis.set_major_formatter(lambda x, _: evaluations_text(x))
+    ax.locator_params(axis="x", nbins=5)
+    ax.grid(alpha=0.25)

@@ -1,28 +1,42 @@
-"""`write_report`: a run, or a directory of runs, as one page that opens from disk."""
+"""`write_report`: a run, or a directory of runs, as one HTML page that opens from disk."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import numpy as np
+
+from jedax._version import __version__
+from jedax.bench import comparison as experiments
+from jedax.bench.comparison import Comparison, Entry, TaskTable
+from jedax.bench.reading import Record
+from jedax.bench.statistics import median_band, ranking
 from jedax.errors import JedaxError, fail
-from jedax.report.head import head_of, how_it_searched, how_to_read, words
-from jedax.report.html import FILE, PLOTLY, plotly_source, render
-from jedax.report.run_data import run_data
+from jedax.imports import require
+from jedax.report import tables
+from jedax.report.comparisons import styles
+from jedax.report.numbers import fitness_text, p_text, share_text
+from jedax.report.pictures import writing
+from jedax.report.run_data import head_of, how_it_searched, how_to_read, run_data, words
 from jedax.store.files import write_atomic
 from jedax.store.run import load
 from jedax.tasks.base import Task
 
-TRACE_SECONDS = 60.0
-"""How long policies may act again for a page, unless another time is asked for."""
+FILE = "report.html"
+
+_PLOTLY = "plotly.min.js"
+_DASHES = ("solid", "dash", "dot")
 
 
 def write_report(
     directory: str | Path, *, out: str | Path | None = None, task: Task | None = None, share: bool = False,
-    runs: bool = False, trace_seconds: float = TRACE_SECONDS, say: Callable[[str], None] | None = None,
+    runs: bool = False, trace_seconds: float = 60.0, say: Callable[[str], None] | None = None,
 ) -> Path:  # fmt: skip
     """Write a run, or all runs below a directory, as one HTML page, and return its path; nothing is searched.
 
@@ -33,12 +47,11 @@ def write_report(
         directory: Of a run, finished or not, or a directory of runs such as a bench.
         out: The page; None: report.html in the directory.
         task: The task, where it is an object of your own that the directory cannot name.
-        share: Put the library that draws charts beside the page, for all pages of the directory, and not into it.
-        runs: Of a directory of runs: write the page of each run as well; they share the library.
-        trace_seconds: Of a run whose solutions are policies: how long they may act again, compilation included, so that
-            the page can show their episodes: the best first, then the best of each region. At least one batch acts;
-            0: none.
-        say: What shows progress, a line now and then.
+        share: Put the chart library beside the page, where all pages of the directory find it, instead of inside it.
+        runs: For a directory of runs: also write the page of each run; they share the chart library.
+        trace_seconds: Seconds, compilation included, for simulating policies again, so that the page shows their
+            episodes: the best first, then the best of each region. At least one batch is simulated; 0: none.
+        say: Called with a line of progress from time to time.
 
     Raises:
         JedaxError: No run there, none that has ended in a directory of runs, settings of a newer format, the extra
@@ -49,18 +62,16 @@ def write_report(
     plotly_source()
 
     def shared(page: Path) -> str:
-        return Path(os.path.relpath(folder / PLOTLY, page.parent)).as_posix()
+        return Path(os.path.relpath(folder / _PLOTLY, page.parent)).as_posix()
 
     if (folder / "config.yaml").is_file():
         text = run_page(folder, task, shared(page) if share else None, trace_seconds=trace_seconds, say=say)
         return _write(page, text, folder, share)
     configs = sorted(folder.rglob("config.yaml")) if folder.is_dir() else []
     if not configs:
+        remedy = "check the path, or make one with: jedax run maze-a"
         raise fail(
-            "report",
-            expected="the directory of a run or of several",
-            received=f"no run in {folder}",
-            remedy="check the path, or make one with: jedax run maze-a",
+            "report", expected="the directory of a run or of several", received=f"no run in {folder}", remedy=remedy
         )
     share = share or runs
     for config in configs if runs else ():
@@ -69,20 +80,15 @@ def write_report(
             _write(own, run_page(config.parent, None, shared(own), trace_seconds=trace_seconds, say=say), folder, share)
         except JedaxError as error:
             raise JedaxError(f"{config.parent}: {error}") from None
-    from jedax.report.comparison_page import comparison_page
-
-    return _write(page, comparison_page(folder, page, shared(page) if share else None), folder, share)
+    return _write(page, _comparison_page(folder, page, shared(page) if share else None), folder, share)
 
 
 def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
-    try:
+    with writing("a file", page):
         page.parent.mkdir(parents=True, exist_ok=True)
-        if share and not (folder / PLOTLY).exists():
-            write_atomic(folder / PLOTLY, plotly_source())
+        if share and not (folder / _PLOTLY).exists():
+            write_atomic(folder / _PLOTLY, plotly_source())
         write_atomic(page, text)
-    except OSError as error:
-        received = f"{page} ({error.strerror or error})"
-        raise fail("out", expected="a file that can be written", received=received, remedy="give --out") from None
     return page
 
 
@@ -90,23 +96,14 @@ def run_page(
     directory: Path, task: Task | None = None, plotly_path: str | None = None, live: Mapping[str, Any] | None = None,
     trace_seconds: float = 0.0, say: Callable[[str], None] | None = None,
 ) -> str:  # fmt: skip
-    """Return the page of a run; arguments and errors as in `write_report`.
-
-    Args:
-        directory: Of the run.
-        task: The task.
-        plotly_path: Where the page finds the library that draws charts; None: inside itself.
-        live: What a page needs that follows a run; None: it follows none.
-        trace_seconds: How long policies may act again.
-        say: What shows progress.
-    """
+    """Return the page of a run; `plotly_path` and `live` as in `_render`, the other arguments as in `write_report`."""
     found = load(directory, task, partial=True)
     head = head_of(found)
-    return render(
+    return _render(
         "run.html",
-        title=f"{head.task}, {head.method}, seed {found.config.run.seed}",
+        title=f"{head['task']}, {head['method']}, seed {found.config.run.seed}",
         data={**run_data(found, trace_seconds, say), "live": live},
-        scripts=("common.js", "episodes.js", "strip.js", "explorer.js", "run.js"),
+        scripts=("common.js", "episodes.js", "explorer.js", "run.js"),
         plotly_path=plotly_path,
         live=bool(live),
         head=head,
@@ -116,3 +113,147 @@ def run_page(
         settings=found.config.dump(),
         environment=json.dumps(found.environment, indent=2, ensure_ascii=False) if found.environment else "",
     )
+
+
+def _comparison_page(folder: Path, page: Path, plotly_path: str | None) -> str:
+    """Return the page that compares all finished runs below a directory; `page` is its path, for links to runs."""
+    found = experiments.compare(folder)
+    ranks = ranking(found.medians)
+    return _render(
+        "comparison.html",
+        title=f"Comparison: {', '.join(table.task for table in found.tables)}",
+        data={
+            "labels": found.labels,
+            "styles": {
+                label: {"color": line["color"], "dash": _DASHES[place // 7 % 3]}
+                for place, (label, line) in enumerate(styles(found.labels).items())
+            },
+            "tables": [
+                {
+                    "task": table.task,
+                    "budget": table.budget,
+                    "goal": table.goal,
+                    "entries": [_entry(found, table, entry, page) for entry in table.entries],
+                }
+                for table in found.tables
+            ],
+            "ranks": ranks and {name: getattr(ranks, name) for name in ("labels", "ranks", "difference", "groups")},
+            "csv": tables.csv_files(found),
+        },
+        scripts=("common.js", "comparison.js"),
+        plotly_path=plotly_path,
+        folder=folder.resolve().name,
+        labels=found.labels,
+        rows=tables.median_rows(found, _cell, None),
+        tested=tables.has_tests(found),
+        tasks=found.tables,
+        notes=found.notes,
+        left_out=found.records.left_out,
+        ranks=ranks,
+        lead=_lead(found),
+    )
+
+
+def _entry(found: Comparison, table: TaskTable, entry: Entry, page: Path) -> dict[str, Any]:
+    return {
+        "label": entry.label,
+        "seeds": entry.seeds,
+        "final": _finite(entry.final),
+        "success": None if entry.success_interval is None or entry.successes is None
+        else [entry.successes / len(entry.seeds), *entry.success_interval],
+        "reached": [{"fitness": r.fitness, "evaluations": _finite(r.evaluations)} for r in entry.reached],
+        "fitness": _band(found, table, entry.label, "max_fitness"),
+        "coverage": _band(found, table, entry.label, "coverage"),
+        "links": [_link(record, page) for record in found.records.of(table.task, entry.label)],
+    }  # fmt: skip
+
+
+def _band(found: Comparison, table: TaskTable, label: str, column: str) -> dict[str, Any] | None:
+    curves = found.curves(table, label, column)
+    if curves.empty:
+        return None
+    low, median, high = median_band(curves.to_numpy())
+    named = {"x": curves.index, "low": low, "median": median, "high": high}
+    return {name: [float(f"{value:.6g}") for value in numbers] for name, numbers in named.items()}
+
+
+def _finite(values: Any) -> list[float | None]:
+    return [value if np.isfinite(value) else None for value in values]
+
+
+def _link(record: Record, page: Path) -> str | None:
+    """Return the address of a run's own page, relative to the comparison; None if it has none."""
+    own = record.source / FILE
+    if record.replica is None or not own.is_file():
+        return None
+    return f"{quote(Path(os.path.relpath(own, page.parent)).as_posix())}#seed={record.seed}"
+
+
+def _cell(entry: Entry, decimals: int) -> dict[str, Any]:
+    """Return the content of a cell of the table."""
+    return {
+        "median": fitness_text(entry.median, decimals),
+        "place": {1: "best", 2: "second"}.get(entry.place, ""),
+        "p": "" if entry.p is None else f"({p_text(entry.p)})",
+        "star": entry.similar,
+        "success": "" if entry.successes is None else f"{entry.successes} of {len(entry.seeds)} reached the goal, ",
+        "coverage": share_text(entry.median_coverage),
+    }
+
+
+def _lead(found: Comparison) -> str:
+    seeds = {len(entry.seeds) for table in found.tables for entry in table.entries}
+    many = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    best = [f"{max(table.entries, key=lambda e: e.median).label} on {table.task}" for table in found.tables]
+    return (
+        f"{len(found.labels)} method{'s' * (len(found.labels) > 1)} on {len(found.tables)} "
+        f"task{'s' * (len(found.tables) > 1)}, {many} seeds each. "
+        f"The highest median of the final best fitness: {', '.join(best)}."
+    )
+
+
+def _render(
+    template: str, *, data: Mapping[str, Any], scripts: Sequence[str], plotly_path: str | None, live: bool = False,
+    **texts: Any,
+) -> str:  # fmt: skip
+    """Return a page; all texts are escaped.
+
+    `data` are JSON values for its scripts, `plotly_path` is where it finds the chart library (None: inside itself),
+    `live` says whether it follows a run.
+    """
+    from markupsafe import Markup
+
+    def static(name: str) -> Any:
+        return Markup((Path(__file__).parent / "static" / name).read_text(encoding="utf-8"))
+
+    # Neither the end of a script nor a comment can stand in JSON written so.
+    packed = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return templates().get_template(template).render(
+        version=__version__,
+        style=static("style.css"),
+        data=Markup(packed),
+        scripts=[static(name) for name in scripts],
+        plotly=Markup("" if plotly_path else plotly_source().replace("</script", "<\\/script")),
+        plotly_path=plotly_path,
+        live=live,
+        **texts,
+    )  # fmt: skip
+
+
+@functools.cache
+def templates() -> Any:
+    """Return the templates, which escape what they show."""
+    jinja2: Any = require("jinja2", "report", "report")
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("jedax.report", "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+
+
+@functools.cache
+def plotly_source() -> str:
+    """Return the chart library; raises an error if the extra `report` is not installed."""
+    require("jinja2", "report", "report")
+    package: Any = require("plotly", "report", "report")
+    folder = Path(package.__file__).parent
+    return (folder / "package_data" / _PLOTLY).read_text(encoding="utf-8")

@@ -1,9 +1,10 @@
-"""How pictures, films and arrays are written; figures for papers, in several formats, by `jedax.report.plots.save`."""
+"""How figures, films, arrays and other results are written."""
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,34 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from jedax.errors import fail
 from jedax.store.files import write_atomic
 
-_DPI = 150
+
+@contextlib.contextmanager
+def writing(kind: str, path: Path) -> Iterator[None]:
+    """Turn an error of the disk into one sentence about `path`, which is a file or a directory."""
+    try:
+        yield
+    except OSError as error:
+        expected, received = f"{kind} that can be written", f"{path} ({error.strerror or error})"
+        raise fail("out", expected=expected, received=received, remedy="choose another with --out") from None
+
+
+def write_figure(path: Path, figure: Figure, dpi: int = 150) -> Path:
+    """Write a figure in the format that the path ends with, png or pdf, and return the path."""
+    buffer = io.BytesIO()
+    kind = path.suffix.removeprefix(".")
+    metadata = {"CreationDate": None} if kind == "pdf" else None  # the same figure gives the same bytes
+    figure.savefig(buffer, format=kind, dpi=dpi, bbox_inches="tight", metadata=metadata)
+    write_atomic(path, buffer.getvalue())
+    return path
 
 
 def write_picture(path: Path, figure: Figure) -> Path:
-    """Write a figure as PNG, close it, and return the path."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DPI, bbox_inches="tight")
+    """Write a figure, close it, and return the path."""
+    write_figure(path, figure)
     plt.close(figure)
-    write_atomic(path, buffer.getvalue())
     return path
 
 

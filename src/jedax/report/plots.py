@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
 
 from jedax.errors import check_choice, fail
 from jedax.repertoire.cells import Cells
-from jedax.report.numbers import evaluations_text
-from jedax.report.run_plots import distances, gp_parameters, paper_style, phase_times, replay, save
-from jedax.report.scales import colour_limits, cut_axis
+from jedax.report.numbers import colour_limits, cut_axis, evaluations_axis, evaluations_text
+from jedax.report.pictures import write_figure
+from jedax.store import history
+from jedax.store.history import Loop
 from jedax.store.run import Run
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.drawing import PATH, STOP, TARGET, draw_or_explain, drawing_of, frame, legend_below
 
 __all__ = [
-    "LAYERS",
-    "best",
-    "cell_outlines",
-    "cell_values",
-    "convergence",
-    "distances",
-    "gp_parameters",
-    "layer",
-    "paper_style",
-    "phase_times",
-    "replay",
-    "save",
-    "targets",
-]
+    "LAYERS", "best", "cell_outlines", "cell_values", "convergence", "distances", "gp_parameters", "layer",
+    "paper_style", "phase_times", "replay", "save", "targets",
+]  # fmt: skip
 
 LAYERS: dict[str, dict[str, Any]] = {
     "fitness": {"label": "fitness"},
@@ -45,7 +40,29 @@ LAYERS: dict[str, dict[str, Any]] = {
 }
 """Values by which the cells of a run can be coloured, and arguments of `cell_values` for each."""
 
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222")
+"""Those of Okabe & Ito, safe for colour-blind readers, without their yellow, which is too pale on white; then black."""
+
 _EMPTY = "#ececec"
+_COLUMN = 3.33  # width of a column of the paper, in inches
+_DPI = 300
+
+
+@contextmanager
+def paper_style() -> Iterator[None]:
+    """Draw in the paper's style: figures one column wide, small type, fonts that stay text in a PDF."""
+    style: dict[Any, Any] = {
+        "figure.figsize": (_COLUMN, 2.5), "figure.dpi": 100, "savefig.dpi": _DPI, "font.size": 8, "axes.labelsize": 8,
+        "axes.titlesize": 8, "legend.fontsize": 7, "xtick.labelsize": 7, "ytick.labelsize": 7, "lines.linewidth": 1.2,
+        "axes.linewidth": 0.6, "axes.spines.top": False, "axes.spines.right": False, "pdf.fonttype": 42,
+    }  # fmt: skip
+    with matplotlib.rc_context(style):
+        yield
+
+
+def save(figure: Figure, path: str | Path) -> list[Path]:
+    """Write a figure as PDF and as PNG of 300 dots per inch to `path`, given without an ending; return both paths."""
+    return [write_figure(Path(f"{path}.{kind}"), figure, _DPI) for kind in ("pdf", "png")]
 
 
 def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "best fitness") -> None:
@@ -78,21 +95,14 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
 
 
 def cell_values(
-    ax: Axes,
-    run: Any,
-    values: np.ndarray,
-    label: str,
-    *,
-    log: bool = False,
-    cmap: str = "viridis",
+    ax: Axes, run: Any, values: np.ndarray, label: str, *, log: bool = False, cmap: str = "viridis",
     limits: tuple[float, float] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Colour every cell of the descriptor space; cells without a finite value are grey.
 
     Args:
         ax: Where to draw.
-        run: A `Run`, or another object with `cells` and `task`; what fills the task's behaviour space, such as the
-            walls of a maze, is drawn as well.
+        run: A `Run`, or another object with `cells` and `task`; the task also draws its space, such as walls.
         values: `(cells,)`.
         label: Text beside the colour bar.
         log: Whether the colours are logarithmic.
@@ -133,13 +143,9 @@ def _say_nothing_was_stored(ax: Axes) -> None:
 
 
 def layer(ax: Axes, run: Run, name: str = "fitness", replica: int | None = None) -> None:
-    """Colour every cell by one of `LAYERS`.
+    """Colour every cell by one of `LAYERS`; "rank" is that of the Pareto front of the GP's mean and variance, from 1.
 
-    Args:
-        ax: Where to draw.
-        run: The run.
-        name: Of the layer; "rank" is that of the Pareto front of the GP's mean and variance, from 1.
-        replica: None: the one that found the best solution.
+    Without `replica`: of the replica that found the best solution.
 
     Raises:
         JedaxError: An unknown layer, or one of a GP that was not computed.
@@ -165,11 +171,9 @@ def targets(ax: Axes, run: Run, replica: int) -> None:
     """Mark the last targets of the evolution strategies; a run of a method without targets gets no marks."""
     if run.targets is None:
         return
-    points = run.targets[replica]
-    if points.shape[1] < 2:
-        points = np.column_stack([points[:, 0], np.full(len(points), 0.5)])
+    points = np.array([_flat(target) for target in run.targets[replica]])
     choice = getattr(run.config.method_config, "targets", "")
-    ax.scatter(*points[:, :2].T, marker="X", s=55, linewidth=0.9, color="white", edgecolor="black", zorder=5,
+    ax.scatter(*points.T, marker="X", s=55, linewidth=0.9, color="white", edgecolor="black", zorder=5,
                label=f"last targets ({choice})")  # fmt: skip
     legend_below(ax)
 
@@ -216,7 +220,122 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         return
     draw = drawing_of(run.task).draw_solution
     if not draw_or_explain(ax, draw, solution.genotype, run.config.run.seed + which):
-        place = solution.descriptor if len(solution.descriptor) > 1 else [solution.descriptor[0], 0.5]
-        ax.plot(*place[:2], "*", color=STOP, markersize=16, markeredgecolor="white", label="best", zorder=5)
+        ax.plot(
+            *_flat(solution.descriptor), "*", color=STOP, markersize=16, markeredgecolor="white", label="best", zorder=5
+        )
         layer(ax, run, "fitness", which)
     ax.set_title(f"best solution: fitness {solution.fitness:.5g}", fontsize=10)
+
+
+def _loops(run: Run, replica: int | None) -> tuple[tuple[Loop, ...], int]:
+    """Return the loops of a run, at least one, and a replica: the given one, else the one with the best solution."""
+    recorded = run.history
+    if recorded is None:
+        expected, received = f"one with a directory that holds {history.FILE}", run.path or "one without a directory"
+        raise fail("run", expected=expected, received=received, remedy="run it with out=..., and without history=False")
+    if not recorded.loops:
+        received = f"{run.config.method}, which has none"
+        raise fail("run", expected="a method with loops", received=received, remedy="draw a run of JEDi")
+    return recorded.loops, run.best_replica if replica is None else replica
+
+
+def replay(ax: Axes, run: Run, loop: int = -1, replica: int | None = None) -> None:
+    """Draw one loop over a map of cells: from where to where each ES went, and its target.
+
+    A ring is where an ES started, a dot where it got to, a cross its target; the first two descriptors are shown.
+
+    Args:
+        ax: Where to draw, such as after `layer`.
+        run: A run of JEDi.
+        loop: Which of the recorded loops, from 0; -1 is the last.
+        replica: None: the one that found the best solution.
+
+    Raises:
+        JedaxError: No history, no loops, or not so many.
+    """
+    loops, which = _loops(run, replica)
+    if not -len(loops) <= loop < len(loops):
+        raise fail("loop", expected=f"one of the {len(loops)} that were kept", received=loop, remedy="change it")
+    chosen = loops[loop]
+    for es in range(chosen.targets.shape[1]):
+        colour = COLOURS[es % len(COLOURS)]
+        target, start = (_flat(values[which, es]) for values in (chosen.targets, chosen.starts))
+        end = start if chosen.ends is None else _flat(chosen.ends[which, es])
+        outline: dict[str, Any] = {"markeredgecolor": "white", "zorder": 7, "linestyle": ""}
+        ax.plot(*zip(start, end, strict=True), color="white", linewidth=3.2, zorder=5)
+        ax.plot(*zip(start, end, strict=True), color=colour, linewidth=1.6, zorder=6)
+        ax.plot(*zip(end, target, strict=True), color=colour, linewidth=1.1, linestyle=":", zorder=6)
+        names = ("ES target", "ES start", "ES end") if es == 0 else (None,) * 3
+        ax.plot(*target, "X", color=colour, markersize=6, label=names[0], **outline)
+        ax.plot(*start, "o", markersize=4.5, zorder=7, label=names[1], linestyle="", markerfacecolor="white",
+                markeredgecolor=colour, markeredgewidth=1.5)  # fmt: skip
+        if chosen.ends is not None:
+            ax.plot(*end, "o", color=colour, markersize=5.5, label=names[2], **outline)
+    legend_below(ax)
+    alpha = chosen.alpha[which]
+    weight = f", alpha {alpha:.2f}" if np.isfinite(alpha) else ""
+    ax.set_title(f"loop at {evaluations_text(chosen.evaluations)} evaluations{weight}")
+
+
+def _flat(descriptor: np.ndarray) -> tuple[float, float]:
+    """Return the first two descriptors; one descriptor lies in the middle of its strip of cells."""
+    return (float(descriptor[0]), float(descriptor[1]) if len(descriptor) > 1 else 0.5)
+
+
+def distances(ax: Axes, run: Run, replica: int | None = None) -> None:
+    """Draw how far from their targets the ES started and ended, loop by loop: means over the pool.
+
+    Raises:
+        JedaxError: No history, or no loops.
+    """
+    loops, which = _loops(run, replica)
+    for name, label, style, colour in (
+        ("starts", "start of a loop", ":", COLOURS[1]), ("ends", "its end", "-", COLOURS[0])
+    ):  # fmt: skip
+        chosen = [loop for loop in loops if getattr(loop, name) is not None]
+        far = [np.linalg.norm(getattr(loop, name)[which] - loop.targets[which], axis=-1) for loop in chosen]
+        means = [np.nanmean(values) if np.isfinite(values).any() else np.nan for values in far]
+        ax.plot([loop.evaluations for loop in chosen], means, style, color=colour, label=label)
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("mean distance to the targets")
+    evaluations_axis(ax)
+    ax.legend(frameon=False)
+
+
+def gp_parameters(ax: Axes, run: Run, replica: int | None = None) -> None:
+    """Draw signal, length scale and noise of the Gaussian process, loop by loop, on a logarithmic axis.
+
+    Raises:
+        JedaxError: No history, or a run whose targets no Gaussian process guided.
+    """
+    loops, which = _loops(run, replica)
+    names = [name for name in loops[0].gp if name != "noise_floor"]
+    if not names:
+        expected = "one whose targets a Gaussian process guided"
+        raise fail("run", expected=expected, received=run.config.method, remedy="run JEDi with --targets pareto")
+    for name, line, colour in zip(names, ("-", "--", ":"), COLOURS, strict=False):
+        values = [loop.gp[name][which] for loop in loops]
+        ax.plot([loop.evaluations for loop in loops], values, line, color=colour, label=name.replace("_", " "))
+    ax.set_yscale("log")
+    ax.set_ylabel("parameters of the GP")
+    evaluations_axis(ax)
+    ax.legend(frameon=False)
+
+
+def phase_times(ax: Axes, run: Run) -> None:
+    """Draw where the seconds went, one bar, the longest phase first.
+
+    Raises:
+        JedaxError: A run that has not ended.
+    """
+    phases = {name: seconds for name, seconds in run.summary.get("phase_seconds", {}).items() if seconds > 0}
+    if not phases:
+        raise fail("run", expected="one that has ended", received="no phase_seconds", remedy="finish it")
+    left = 0.0
+    for number, (name, seconds) in enumerate(sorted(phases.items(), key=lambda item: -item[1])):
+        colour = COLOURS[number % len(COLOURS)]
+        ax.barh(0, seconds, left=left, height=0.5, color=colour, edgecolor="white", label=f"{name} {seconds:.3g} s")
+        left += seconds
+    ax.set(yticks=[], xlabel="seconds", xlim=(0, left), ylim=(-0.4, 0.4))
+    ax.spines["left"].set_visible(False)
+    ax.legend(frameon=False, ncol=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))

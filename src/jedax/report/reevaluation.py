@@ -22,14 +22,9 @@ from jedax.tasks.base import Task
 
 
 def reevaluate(
-    run: Run | str | Path,
-    *,
-    samples: int = 128,
-    seed: int = 0,
-    cells: str = "all",
-    task: Task | None = None,
+    run: Run | str | Path, *, samples: int = 128, seed: int = 0, cells: str = "all", task: Task | None = None,
     note: Note = lambda share: None,
-) -> Reevaluation:
+) -> Reevaluation:  # fmt: skip
     """Evaluate the solutions of a run again, each many times, and return how much of its results was luck.
 
     The run's own files are not changed. Its directory gets `reevaluated.json` (the numbers of `table`),
@@ -51,12 +46,8 @@ def reevaluate(
     """
     run = run if isinstance(run, Run) else load(run, task)
     if run.path is not None and not (run.path / "summary.json").exists():
-        raise fail(
-            "run directory",
-            expected="a run that has ended",
-            received=run.path,
-            remedy=f"end it with: jedax run --resume {run.path}",
-        )
+        remedy = f"end it with: jedax run --resume {run.path}"
+        raise fail("run directory", expected="a run that has ended", received=run.path, remedy=remedy)
     found = sample_again(run, samples, seed, cells, note)
     if run.path is not None:
         numbers, table, picture = (run.path / name for name in REEVALUATED)

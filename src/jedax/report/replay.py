@@ -2,71 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
-from jedax.report.pictures import write_arrays, write_film, write_picture
+from jedax.report.pictures import write_arrays, write_film, write_picture, writing
 from jedax.store.run import Run, Solution, load
 from jedax.tasks.drawing import drawing_of
 
-FOLDER = "replay"
-"""Folder of a run's directory for the files of its replays."""
 
-
-@dataclass(frozen=True)
-class Replay:
-    """The outcome of a replay.
-
-    Attributes:
-        solution: The solution, as the run recorded it.
-        fitness: Its fitness in the replay.
-        files: Files that were written: picture, film, numbers, as far as the task gives them.
-        remarks: Sentences for the user, such as why there is no film.
-    """
+class Replay(NamedTuple):
+    """A solution as the run recorded it, its fitness in the replay, the files written, and remarks for the user."""
 
     solution: Solution
     fitness: float
     files: tuple[Path, ...]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...]
 
 
 def replay(
-    run: Run | str | Path,
-    *,
-    cell: tuple[float, ...] | None = None,
-    seed: int | None = None,
+    run: Run | str | Path, *, cell: tuple[float, ...] | None = None, seed: int | None = None,
     out: str | Path | None = None,
-) -> Replay:
-    """Let one solution of a run act again, and draw it.
+) -> Replay:  # fmt: skip
+    """Let the best solution of a run, or that of the cell that holds the descriptor `cell`, act again, and draw it.
 
-    Args:
-        run: A run, or its directory.
-        cell: A descriptor; the solution of the cell it lies in; None: the best solution.
-        seed: Seed of the replica to take it from; None: the replica that found the best solution.
-        out: Folder for the files; None: `replay/` in the run's directory.
-
-    Raises:
-        JedaxError: No such run, replica or cell, a task that draws no solutions, or no folder to write to.
+    `seed` names a replica; None: the one with the best solution. `out` is a folder; None: `replay/` of the run.
     """
     run = run if isinstance(run, Run) else load(run)
     replica = _replica(run, seed)
     solution = run.best(replica) if cell is None else in_cell(run, replica, cell)
     name = "best" if cell is None else "cell-" + "-".join(f"{number:g}" for number in cell)
     name += "" if seed is None else f"-seed{seed}"
-    folder = _folder(run, out)
+    if out is None and run.path is None:
+        raise fail("out", expected="a folder", received="none for a run without a directory", remedy="give one")
+    folder = Path(out) if out is not None else Path(run.path or "") / "replay"
+    with writing("a folder", folder):
+        folder.mkdir(parents=True, exist_ok=True)
     drawing = drawing_of(run.task)
     recording = drawing.replay(solution.genotype, solution.fitness, run.config.run.seed + replica)
     if recording is None:
-        raise fail(
-            "replay",
-            expected="a task that draws its solutions, such as a maze, a robot or a class with draw(ax, genotype)",
-            received=run.task.name,
-            remedy="give its class that method, or see figures/best.png in the run's directory",
-        )
+        expected = "a task that draws its solutions, such as a maze, a robot or a class with draw(ax, genotype)"
+        remedy = "give its class that method, or see figures/best.png in the run's directory"
+        raise fail("replay", expected=expected, received=run.task.name, remedy=remedy)
     film, numbers = folder / f"{name}.gif", folder / f"{name}.npz"
     for stale in (film, numbers):
         stale.unlink(missing_ok=True)
@@ -86,56 +66,26 @@ def _replica(run: Run, seed: int | None) -> int:
     if seed is None:
         return run.best_replica
     if not first <= seed < first + number:
-        raise fail(
-            "seed",
-            expected=f"one of this run's, {first}" + (f" to {first + number - 1}" if number > 1 else ""),
-            received=seed,
-            remedy="change it or leave it out",
-        )
+        expected = f"one of this run's, {first}" + (f" to {first + number - 1}" if number > 1 else "")
+        raise fail("seed", expected=expected, received=seed, remedy="change it or leave it out")
     return seed - first
 
 
 def in_cell(run: Run, replica: int, descriptor: tuple[float, ...]) -> Solution:
-    """Return the solution of the cell that a descriptor lies in.
-
-    Raises:
-        JedaxError: The cell is empty, or the descriptor has another length than the task's.
-    """
+    """Return the solution of the cell that a descriptor lies in."""
     given = " ".join(f"{number:g}" for number in descriptor)
     if len(descriptor) != run.task.num_descriptors:
-        raise fail(
-            "cell",
-            expected=f"{run.task.num_descriptors} numbers, a descriptor of {run.task.name}",
-            received=given,
-            remedy="give one number for each axis of figures/repertoire.png",
-        )
+        expected = f"{run.task.num_descriptors} numbers, a descriptor of {run.task.name}"
+        remedy = "give one number for each axis of figures/repertoire.png"
+        raise fail("cell", expected=expected, received=given, remedy=remedy)
     stored = run.repertoire
     index = int(run.cells.assign(jnp.asarray(descriptor, jnp.float32)[None])[0])
     fitness, descriptors = np.asarray(stored.fitness[replica]), np.asarray(stored.descriptors[replica])
     if not np.isfinite(fitness[index]):
         distance = np.linalg.norm(descriptors - np.asarray(descriptor), axis=1)
         nearest = descriptors[np.argmin(np.where(np.isfinite(fitness), distance, np.inf))]
-        raise fail(
-            "cell",
-            expected="a cell that holds a solution",
-            received=f"an empty one at {given}",
-            remedy=f"the nearest solution is at {' '.join(f'{number:.4g}' for number in nearest)}",
-        )
+        received = f"an empty one at {given}"
+        remedy = f"the nearest solution is at {' '.join(f'{number:.4g}' for number in nearest)}"
+        raise fail("cell", expected="a cell that holds a solution", received=received, remedy=remedy)
     genotype = np.asarray(stored.genotypes[replica, index], np.float32)
     return Solution(genotype, float(fitness[index]), descriptors[index])
-
-
-def _folder(run: Run, out: str | Path | None) -> Path:
-    if out is None and run.path is None:
-        raise fail("out", expected="a folder", received="none for a run without a directory", remedy="give one")
-    folder = Path(out) if out is not None else Path(run.path or "") / FOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise fail(
-            "out",
-            expected="a folder that can be written",
-            received=f"{folder} ({error.strerror})",
-            remedy="choose another with --out",
-        ) from None
-    return folder

@@ -1,7 +1,8 @@
-"""All that the page of a run shows, as JSON values; arrays are packed as `jedax.store.packing` does."""
+"""All that the page of a run shows: texts, and JSON values whose arrays are packed as `jedax.store.packing` does."""
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -14,14 +15,16 @@ from matplotlib import colormaps
 from jedax.imports import is_custom
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
-from jedax.report.episodes import episodes
-from jedax.report.traces import lines_of, packed_lines
+from jedax.report.episodes import episodes, lines_of, packed_lines
+from jedax.report.numbers import decimals_for, fitness_text, share_text
+from jedax.search.failures import ALL_FAILED
 from jedax.store.history import History
 from jedax.store.packing import pack
 from jedax.store.run import Run
 from jedax.targets.pareto import pareto_rank
 from jedax.tasks.base import Task
 from jedax.tasks.drawing import drawing_of
+from jedax.tasks.registry import title_of
 
 # Points of all paths in a page: 5.4 bytes each.
 _MOST_POINTS = 400_000
@@ -30,16 +33,18 @@ _MOST_EXACT = 100_000
 # Values of all snapshots of the cells: 2.7 bytes each.
 _MOST_KEPT = 400_000
 _MAPS = ("viridis", "magma", "cividis")
+_STATUS = {
+    "running": "has not ended",
+    "finished": "budget spent",
+    "goal": "stopped: reached its stop fitness",
+    "time": "stopped: its time was over",
+    "interrupted": "was interrupted",
+    "callback": "stopped by a callback",
+}
 
 
 def run_data(found: Run, trace_seconds: float = 0.0, say: Callable[[str], None] | None = None) -> dict[str, Any]:
-    """Return what the scripts of a run's page need.
-
-    Args:
-        found: The run.
-        trace_seconds: How long policies may act again, where a solution is an episode; 0: they do not.
-        say: What shows progress, a line now and then.
-    """
+    """Return what the scripts of a run's page need; policies act again for `trace_seconds`, `say` shows progress."""
     scene, method = drawing_of(found.task).scene(), found.method
     data: dict[str, Any] = {
         "scene": None if scene is None else asdict(scene),
@@ -52,7 +57,7 @@ def run_data(found: Run, trace_seconds: float = 0.0, say: Callable[[str], None] 
         "phases": found.summary.get("phase_seconds", {}),
         "maps": {name: _colours(name) for name in _MAPS},
         "episodes": None,
-        "replay": replay_command(found),
+        "replay": _replay_command(found),
         "space": None,
         "replicas": [],
         "best_replica": 0,
@@ -66,8 +71,8 @@ def run_data(found: Run, trace_seconds: float = 0.0, say: Callable[[str], None] 
     return data
 
 
-def replay_command(found: Run) -> str:
-    """Return the command that shows a solution of a run, but for the cell; empty: there is none for its task."""
+def _replay_command(found: Run) -> str:
+    """Return the command, without the cell, that shows a solution of a run; empty: its task has none."""
     known = drawing_of(found.task).can_replay and not is_custom(found.config.task)
     return f"jedax replay {shlex.quote(str(found.path))}" if known else ""
 
@@ -207,3 +212,131 @@ def _loops(history: History, replica: int) -> dict[str, Any]:
         **places,
         **fitness,
     }
+
+
+def head_of(found: Run) -> dict[str, Any]:
+    """Return the top of a run's page, as texts; the kind of the badge is "good", "warn" or ""."""
+    config, run = found.config, found.config.run
+    best = _best(found)
+    goal = None if found.task is None else found.task.goal_fitness
+    reached = [] if goal is None else [value >= goal for value in best]
+    badge, kind = _badge(best, reached, found.status == "running")
+    several = run.replicas > 1
+    seeds = f"{run.seed} to {run.seed + run.replicas - 1}" if several else str(run.seed)
+    # Name, value and a remark of each number that a reader looks for first.
+    facts = [
+        *_results(found, best, goal),
+        ("evaluations", f"{found.evaluations:,}", f"of {run.evaluations:,}{' each' if several else ''}"),
+        ("duration", _duration(found), _STATUS.get(found.status, found.status)),
+        ("method", config.method, "" if config.label in ("", config.method) else config.label),
+        ("seeds" if several else "seed", seeds, ""),
+    ]
+    return {
+        "task": title_of(config.task, config.task_config),
+        "method": config.label or config.method,
+        "badge": badge,
+        "badge_kind": kind,
+        "lead": _lead(found, best, reached),
+        "facts": facts,
+        "command": _command(found.environment),
+        "missing": found.missing,
+    }
+
+
+def _best(found: Run) -> list[float]:
+    """Return the best fitness of each replica, as far as is known."""
+    if found.repertoire is not None:
+        return np.asarray(found.repertoire.best_fitness, float).tolist()
+    last = {row["replica"]: row["max_fitness"] for row in found.rows}
+    return [value for _, value in sorted(last.items())]
+
+
+def _badge(best: list[float], reached: list[bool], is_running: bool) -> tuple[str, str]:
+    """Return whether the goal was reached, in a few words, and the kind of the badge."""
+    if best and not np.isfinite(best).any():
+        return "no solution", "warn"
+    if not reached:
+        return "has not ended" if is_running else "ended", ""
+    if any(reached) and len(reached) > 1:
+        return f"{sum(reached)} of {len(reached)} seeds reached the goal", "good" if all(reached) else ""
+    if any(reached):
+        return "reached the goal", "good"
+    return ("has not reached the goal so far", "") if is_running else ("did not reach the goal", "warn")
+
+
+def _results(found: Run, best: list[float], goal: float | None) -> list[tuple[str, str, str]]:
+    if not best:
+        return []
+    facts = [("best fitness", _fitness(max(best)), "" if goal is None else f"goal {goal:g}")]
+    if len(best) > 1:
+        facts.append(("median of the seeds", _fitness(float(np.median(best))), ""))
+    if found.repertoire is not None:
+        filled = np.isfinite(np.asarray(found.repertoire.fitness))
+        coverage = share_text(float(np.median(filled.mean(axis=1))))
+        facts.append(("coverage", coverage, f"of {filled.shape[1]:,} cells"))
+    return facts
+
+
+def _fitness(value: float) -> str:
+    if not math.isfinite(value):
+        return "none"
+    return f"{value:.2g}" if 0 < abs(value) < 1e-4 else fitness_text(value, decimals_for([value]))
+
+
+def _duration(found: Run) -> str:
+    seconds = found.summary.get("wall_seconds") or (found.rows[-1].get("seconds") if found.rows else None)
+    if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+        return "unknown"
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _command(environment: dict[str, Any]) -> str:
+    command = str(environment.get("command") or "")
+    return "jedax" + command.removeprefix("__main__.py") if command.startswith("__main__.py") else command
+
+
+def _lead(found: Run, best: list[float], reached: list[bool]) -> str:
+    drawing = drawing_of(found.task)
+    parts = [f"Wanted: {drawing.wanted}."]
+    if best and not math.isfinite(max(best)):
+        parts.append(ALL_FAILED)
+    elif best:
+        achieved = drawing.outcome(max(best), reached=any(reached))
+        if achieved is None:
+            ending = "" if not reached else ", which reaches the goal" if any(reached) else ", short of the goal"
+            achieved = f"has fitness {_fitness(max(best))}{ending}"
+        seeds = f" of {found.replicas} seeds" if found.replicas > 1 else ""
+        tried = f"After {found.evaluations:,} evaluations (solutions that were tried)"
+        parts.append(f"{tried}, the best {drawing.solution}{seeds} {achieved}.")
+    if found.method is not None:
+        parts.append(found.method.lead())
+    return " ".join(filter(None, parts))
+
+
+def how_to_read(found: Run) -> str:
+    """Return how the map is read, in a few sentences."""
+    use = "Brighter is better. Point at a cell to see its values, choose it to see what its solution does."
+    return f"{drawing_of(found.task).map_text} {use}"
+
+
+def how_it_searched(found: Run) -> str:
+    """Return how the method searched, in a few sentences."""
+    drawing, method = drawing_of(found.task), found.method
+    return "How the cells filled." if method is None else method.describe_search(drawing.solution, drawing.place)
+
+
+def words(found: Run) -> list[tuple[str, str]]:
+    """Return the words of the page and what they mean."""
+    offset = "an offset" if found.task is None else f"{found.task.qd_offset:g}"
+    return [
+        ("fitness", "How good a solution is; higher is better."),
+        ("descriptor, behaviour", "How a solution behaves, as a few numbers; the axes of the map."),
+        ("cell", "A piece of the behaviour space. It keeps the best solution that fell into it."),
+        ("coverage", "The share of cells that hold a solution."),
+        ("QD score", f"Fitness above {offset}, summed over all filled cells."),
+        ("evaluations here", "How often a solution that was tried fell into the cell, whether it was kept or not."),
+        *(found.method.glossary() if found.method else ()),
+    ]

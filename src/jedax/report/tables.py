@@ -1,4 +1,4 @@
-"""A comparison as tables: Markdown, plain text for a terminal, and CSV in full precision.
+"""A comparison as tables: Markdown, plain text for a terminal, CSV in full precision, and LaTeX.
 
 The main table has the layout of Table 1 of the paper: tasks as rows, methods as columns, the median of the final best
 fitness and in brackets the p-value against the reference; the best median bold, the second underlined, a star if
@@ -7,7 +7,9 @@ p > 0.05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +22,20 @@ from jedax.report.numbers import decimals_for, evaluations_text, fitness_text, p
 
 T = TypeVar("T")
 
+# The tables of pandas in Markdown and LaTeX need packages that jedax does not install.
 _MARKED = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}  # fmt: skip
+_LATEX_COLUMNS = {
+    "method": "Method", "seeds": "Seeds", "median": "Median", "interval": r"95\,\% interval", "reached goal": "Goal",
+    "p": "p", "p (Holm)": "p (Holm)", "A": "A", "coverage": "Coverage",
+}  # fmt: skip
+"""Columns of `details` that LaTeX shows, and their heads."""
 
 
 def markdown(comparison: Comparison, pictures: Sequence[str] = ()) -> str:
@@ -28,34 +43,28 @@ def markdown(comparison: Comparison, pictures: Sequence[str] = ()) -> str:
     parts = ["# Comparison", "## Final best fitness", main_table(comparison), _legend(comparison)]
     for table in comparison.tables:
         goal = "no goal" if table.goal is None else f"goal {table.goal:g}"
-        head = f"Budget {table.budget:,} evaluations, {goal}, reference: {_escape(table.reference or 'none')}."
+        head = f"Budget {table.budget:,} evaluations, {goal}, reference: {_text(table.reference or 'none')}."
         decimals = decimals_for(entry.median for entry in table.entries)
         rows = [details(entry, decimals) for entry in table.entries]
-        body = _table(list(rows[0]), [map(_escape, row.values()) for row in rows], right=True)
-        parts += [f"## {_escape(table.task)}", head, body]
+        body = _table(list(rows[0]), [map(_text, row.values()) for row in rows], right=True)
+        parts += [f"## {_text(table.task)}", head, body]
     if pictures:
         parts += ["## Figures", *(f"![{Path(picture).stem}]({picture})" for picture in pictures)]
     if comparison.notes:
-        parts += ["## Notes", "\n".join(f"- {_escape(note)}" for note in comparison.notes)]
+        parts += ["## Notes", "\n".join(f"- {_text(note)}" for note in comparison.notes)]
     if comparison.records.left_out:
-        left_out = (f"- {_escape(f'{path}: {reason}')}" for path, reason in comparison.records.left_out.items())
+        left_out = (f"- {_text(f'{path}: {reason}')}" for path, reason in comparison.records.left_out.items())
         parts += ["## Left out", "\n".join(left_out)]
     sources: dict[tuple[str, str], dict[str, None]] = {}
     for record in comparison.records.records:
-        sources.setdefault((record.task, record.label), {})[_escape(str(record.source))] = None
-    rows = [[_escape(task), _escape(label), "<br>".join(paths)] for (task, label), paths in sources.items()]
+        sources.setdefault((record.task, record.label), {})[_text(str(record.source))] = None
+    rows = [[_text(task), _text(label), "<br>".join(paths)] for (task, label), paths in sources.items()]
     body = _table(["task", "method", "directories and files"], rows)
     return "\n\n".join([*parts, "## Sources", body]) + "\n"
 
 
 def median_rows(comparison: Comparison, text: Callable[[Entry, int], T], empty: T) -> list[tuple[str, list[T]]]:
-    """Return a row per task: its name, and for each label what `text` returns for the method's entry.
-
-    Args:
-        comparison: The comparison.
-        text: Takes an entry and the number of decimals for fitness on its task.
-        empty: Stands for a method without results on the task.
-    """
+    """Return a row per task: its name, and per label `text(entry, decimals of fitness)`; `empty`: no results."""
     rows = []
     for table in comparison.tables:
         decimals = decimals_for(entry.median for entry in table.entries)
@@ -70,11 +79,11 @@ def main_table(comparison: Comparison) -> str:
     def text(entry: Entry, decimals: int) -> str:
         median = fitness_text(entry.median, decimals)
         median = {1: f"**{median}**", 2: f"<ins>{median}</ins>"}.get(entry.place, median)
-        p = "" if entry.p is None else f" ({_escape(p_text(entry.p))})"
+        p = "" if entry.p is None else f" ({_text(p_text(entry.p))})"
         return median + p + " ★" * entry.similar
 
-    rows = [[_escape(task), *cells] for task, cells in median_rows(comparison, text, "-")]
-    return _table(["task", *map(_escape, comparison.labels)], rows)
+    rows = [[_text(task), *cells] for task, cells in median_rows(comparison, text, "-")]
+    return _table(["task", *map(_text, comparison.labels)], rows)
 
 
 def plain_table(comparison: Comparison) -> str:
@@ -152,25 +161,41 @@ def details(entry: Entry, decimals: int) -> dict[str, str]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Iterable[str]], *, right: bool = False) -> str:
-    """Return a Markdown table; that of pandas needs a package that jedax does not install."""
+    """Return a Markdown table."""
     lines = [head, [":---", *["---:" if right else ":---"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _escape(text: str) -> str:
+def _text(text: str) -> str:
     """Return a text that Markdown shows as it is, on one line."""
     return " ".join(text.split()).translate(_MARKED)
 
 
-def summary_csv(comparison: Comparison) -> str:
-    """Return a row per task and method, in full precision; an empty cell: there is no such number."""
-    return _csv({
-        "task": table.task, "label": entry.label, "budget": table.budget, "goal": table.goal, "seeds": len(entry.seeds),
-        "median": entry.median, **_ends("median", entry.interval), "median_interval": entry.interval_kind,
-        "successes": entry.successes, **_ends("success", entry.success_interval), "reference": table.reference,
-        "p": entry.p, "p_holm": entry.p_holm, "vargha_delaney_a": entry.effect,
-        "median_coverage": entry.median_coverage,
-    } for table in comparison.tables for entry in table.entries)  # fmt: skip
+def csv_files(comparison: Comparison) -> dict[str, str]:
+    """Return the text of three CSV files by their names, in full precision; an empty cell: there is no such number.
+
+    `table`: a row per task and method. `seeds`: a row per seed, with its source. `reached`: a row per seed and fitness
+    that was asked for, with the evaluations to reach it, or inf.
+    """
+    records = {(r.task, r.label, r.seed): r for r in comparison.records.records}
+    rows: dict[str, list[dict[str, Any]]] = {"table": [], "seeds": [], "reached": []}
+    for table, entry in ((t, e) for t in comparison.tables for e in t.entries):
+        named = {"task": table.task, "label": entry.label}
+        rows["table"].append({
+            **named, "budget": table.budget, "goal": table.goal, "seeds": len(entry.seeds), "median": entry.median,
+            **_ends("median", entry.interval), "median_interval": entry.interval_kind, "successes": entry.successes,
+            **_ends("success", entry.success_interval), "reference": table.reference, "p": entry.p,
+            "p_holm": entry.p_holm, "vargha_delaney_a": entry.effect, "median_coverage": entry.median_coverage,
+        })  # fmt: skip
+        for seed, fitness, coverage in zip(entry.seeds, entry.final, entry.coverage, strict=True):
+            record = records[table.task, entry.label, seed]
+            rows["seeds"].append({**named, "seed": seed, "final_fitness": fitness, "coverage": coverage,
+                                  "source": record.source, "replica": record.replica})  # fmt: skip
+        for level in entry.reached:
+            for seed, count in zip(entry.seeds, level.evaluations, strict=True):
+                rows["reached"].append({**named, "seed": seed, "fitness": level.fitness, "evaluations": count})
+    frames = {name: pandas.DataFrame(found, dtype=object) for name, found in rows.items()}
+    return {n: "" if f.empty else f.to_csv(index=False, lineterminator="\n") for n, f in frames.items()}
 
 
 def _ends(name: str, interval: tuple[float, float] | None) -> dict[str, float | None]:
@@ -178,27 +203,81 @@ def _ends(name: str, interval: tuple[float, float] | None) -> dict[str, float | 
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def seeds_csv(comparison: Comparison) -> str:
-    """Return a row per task, method and seed: its result, and where it comes from."""
-    records = {(r.task, r.label, r.seed): r for r in comparison.records.records}
-    return _csv({
-        "task": table.task, "label": entry.label, "seed": seed, "final_fitness": fitness, "coverage": coverage,
-        "source": (record := records[table.task, entry.label, seed]).source, "replica": record.replica,
-    } for table in comparison.tables for entry in table.entries
-      for seed, fitness, coverage in zip(entry.seeds, entry.final, entry.coverage, strict=True))  # fmt: skip
+def latex(comparison: Comparison) -> str:
+    r"""Return two tables to \input: medians and p-values as in Table 1 of the paper, then all statistics."""
+    return "\n".join([r"% Needs \usepackage{booktabs}.", *_latex_main(comparison), "", *_latex_detail(comparison), ""])
 
 
-def reached_csv(comparison: Comparison) -> str:
-    """Return a row per task, method, seed and fitness that was asked for: the evaluations to reach it, or inf."""
-    return _csv(
-        {"task": table.task, "label": entry.label, "seed": seed, "fitness": reached.fitness, "evaluations": count}
-        for table in comparison.tables
-        for entry in table.entries
-        for reached in entry.reached
-        for seed, count in zip(entry.seeds, reached.evaluations, strict=True)
+def latex_text(text: str) -> str:
+    """Return a text that LaTeX prints as it is, on one line; Greek letters become math."""
+    return "".join(_SPECIAL.get(c) or _greek(c) for c in " ".join(text.split()))
+
+
+def _greek(character: str) -> str:
+    if "\N{GREEK SMALL LETTER ALPHA}" <= character <= "\N{GREEK SMALL LETTER OMEGA}":
+        name = unicodedata.name(character).rpartition(" ")[2].lower().replace("lamda", "lambda")
+        return "o" if name == "omicron" else rf"$\{name}$"
+    return character
+
+
+def _latex_main(comparison: Comparison) -> list[str]:
+    def text(entry: Entry, decimals: int) -> str:
+        median = _in_math(fitness_text(entry.median, decimals))
+        median = {1: rf"$\mathbf{{{median.strip('$')}}}$", 2: rf"\underline{{{median}}}"}.get(entry.place, median)
+        p = "" if entry.p is None else f" ({latex_text(p_text(entry.p))})"
+        return median + p + r" $^\star$" * entry.similar
+
+    caption = "Median final best fitness. The highest is in bold, the second is underlined."
+    if has_tests(comparison):
+        caption += (
+            " In brackets the p-value of a Mann--Whitney U test against the reference of the task;"
+            rf" those $> {SIGNIFICANT:g}$ (no significant difference found) have a star $\star$."
+        )
+    rows = [[latex_text(task), *cells] for task, cells in median_rows(comparison, text, "--")]
+    columns = "l" + "c" * len(comparison.labels)
+    return _latex_table(columns, ["Task", *map(latex_text, comparison.labels)], [rows], caption, "tab:comparison")
+
+
+def _latex_detail(comparison: Comparison) -> list[str]:
+    groups: list[list[list[str]]] = []
+    for table in comparison.tables:
+        decimals = decimals_for(entry.median for entry in table.entries)
+        groups.append([])
+        for place, entry in enumerate(table.entries):
+            texts = details(entry, decimals)
+            shown = {name: "--" if texts.get(name, "-") == "-" else latex_text(texts[name]) for name in _LATEX_COLUMNS}
+            shown |= {name: _in_math(shown[name]) for name in ("median", "interval")}
+            groups[-1].append([latex_text(table.task) if place == 0 else "", *shown.values()])
+    ranges = f" (of fewer than {FEWEST_FOR_INTERVAL} seeds the range, least to greatest)" * has_ranges(comparison)
+    caption = (
+        f"Seeds, median final best fitness with its bootstrap interval{ranges}, seeds that reached the goal, p-values"
+        " (Mann--Whitney U) uncorrected and corrected by Holm's method for all tests on the task, Vargha and Delaney's"
+        " A, and median coverage."
     )
+    return _latex_table("llrrlrrrrr", ["Task", *_LATEX_COLUMNS.values()], groups, caption, "tab:comparison-detail")
 
 
-def _csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    frame = pandas.DataFrame(rows, dtype=object)
-    return "" if frame.empty else frame.to_csv(index=False, lineterminator="\n")
+def _in_math(text: str) -> str:
+    """Return a text with its numbers in math mode."""
+    return re.sub(r"-?(inf|\d[\d.]*)", lambda number: f"${number[0]}$".replace("inf", r"\infty"), text)
+
+
+def _latex_table(
+    columns: str, head: Sequence[str], groups: Iterable[Sequence[Sequence[str]]], caption: str, label: str
+) -> list[str]:
+    """Return a table with rules between the groups of rows."""
+    body = "\n\\midrule\n".join("\n".join(" & ".join(row) + r" \\" for row in group) for group in groups)
+    return [
+        r"\begin{table*}",
+        r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(head) + r" \\",
+        r"\midrule",
+        body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{caption}}}",
+        rf"\label{{{label}}}",
+        r"\end{table*}",
+    ]

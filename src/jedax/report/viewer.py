@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import time
@@ -12,11 +13,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from jedax.errors import JedaxError, fail
-from jedax.report import html
+from jedax.report import pages
 from jedax.report.episodes import episode
-from jedax.report.head import head_of
-from jedax.report.pages import run_page
-from jedax.report.run_data import run_data
+from jedax.report.run_data import head_of, run_data
 from jedax.store.directory import RunDirectory
 from jedax.store.history import FILE as HISTORY
 from jedax.store.run import load
@@ -52,7 +51,7 @@ class View:
     def page(self) -> str:
         """Return the page as the run stands now."""
         with self._lock:
-            return run_page(self.directory, live={"stamp": self.stamp(), "pause": round(1000 * _PAUSE)})
+            return pages.run_page(self.directory, live={"stamp": self.stamp(), "pause": round(1000 * _PAUSE)})
 
     def update(self, known: str) -> dict[str, Any] | None:
         """Return what is new for a page that knows the run as of a stamp; None: nothing is, or it was just read."""
@@ -79,23 +78,18 @@ class View:
             if found.cells is not None or not had_cells or attempt == _TRIES - 1:
                 break
             time.sleep(0.2)
-        head = html.templates().get_template("head.html").render(head=head_of(found))
+        head = pages.templates().get_template("head.html").render(head=head_of(found))
         return {"head": head, "data": run_data(found)}
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, port: int, view: View):
-        self.view = view
-        super().__init__((HOST, port), _Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET; the base class refuses every other method."""
 
-    server: _Server
     timeout = 60.0  # seconds that a connection may be silent
+
+    def __init__(self, view: View, *connection: Any):
+        self.view = view
+        super().__init__(*connection)
 
     def do_GET(self) -> None:
         """Answer with the page, with what is new, or with an episode."""
@@ -111,21 +105,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, "text/plain", "not here\n")
 
     def _found(self) -> tuple[int, str, str]:
-        """Return status, kind and text of the answer.
-
-        Raises:
-            ValueError: There is nothing at the address.
-        """
-        address, view = urlsplit(self.path), self.server.view
+        """Return status, kind and text of the answer; a ValueError says that there is nothing at the address."""
+        address = urlsplit(self.path)
         wanted = {name: values[0] for name, values in parse_qs(address.query).items()}
-        if address.path in ("/", f"/{html.FILE}"):
-            return 200, "text/html; charset=utf-8", view.page()
+        if address.path in ("/", f"/{pages.FILE}"):
+            return 200, "text/html; charset=utf-8", self.view.page()
         if address.path == "/data.json":
-            found = view.update(wanted.get("known", ""))
-            return (204, "application/json", "") if found is None else (200, "application/json", _json(found))
+            found = self.view.update(wanted.get("known", ""))
+            return 204 if found is None else 200, "application/json", _json(found)
         if address.path == "/episode.json":
             replica, cell = (int(wanted.get(name, "-1")) for name in ("replica", "cell"))
-            return 200, "application/json", _json(view.episode(replica, cell))
+            return 200, "application/json", _json(self.view.episode(replica, cell))
         raise ValueError(self.path)
 
     def _answer(self, status: int, kind: str, text: str) -> None:
@@ -143,35 +133,23 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing for a request."""
 
 
-def _json(values: dict[str, Any]) -> str:
-    return json.dumps(values, allow_nan=False)
+def _json(values: dict[str, Any] | None) -> str:
+    return "" if values is None else json.dumps(values, allow_nan=False)
 
 
-def server(directory: str | Path, port: int = 0) -> _Server:
-    """Return a server of a run's page that listens on this machine and has not begun to answer.
-
-    Args:
-        directory: Of the run.
-        port: 0: any that is free.
-
-    Raises:
-        JedaxError: There is no run, the extra `report` is not installed, or the port is taken.
-    """
-    html.plotly_source()
+def server(directory: str | Path, port: int = 0) -> ThreadingHTTPServer:
+    """Return a server of a run's page that listens on this machine; it does not answer yet. Port 0: any free one."""
+    pages.plotly_source()
     view = View(directory)
     try:
-        return _Server(port, view)
+        return ThreadingHTTPServer((HOST, port), functools.partial(_Handler, view))
     except OSError as error:
         received = f"{port} ({error.strerror})"
         raise fail("port", expected="one that is free", received=received, remedy="choose another") from None
 
 
 def serve(directory: str | Path, *, port: int = 0, browser: bool = False, say: Callable[[str], None]) -> None:
-    """Serve the page of a run, which may still go on, until Ctrl-C; `browser` opens a browser.
-
-    Raises:
-        JedaxError: As in `server`.
-    """
+    """Serve the page of a run, which may still go on, until Ctrl-C; `browser` opens a browser."""
     found = server(directory, port)
     address = f"http://{HOST}:{found.server_address[1]}/"
     say(f"{directory} is shown at {address} (Ctrl-C stops it)")

@@ -25,7 +25,7 @@ jedax.number = (value, digits = 4) => {
   return value.toLocaleString("en", { maximumFractionDigits: decimals, minimumFractionDigits: 0 });
 };
 
-// Where a scale begins: at the lowest value, or above a few far below all others; as in scales.py.
+// Where a scale begins: at the lowest value, or above a few far below all others; as in numbers.py.
 jedax.lowestShown = (values, ratio = 10) => {
   const known = Float64Array.from(values.filter((value) => value !== null && Number.isFinite(value))).sort();
   let low = known[0];
@@ -56,6 +56,29 @@ jedax.element = (tag, text, attributes = {}) => {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   return made;
 };
+
+// Sizes a canvas to what holds it, and returns its cleared pen, whose unit is a pixel of the page.
+jedax.pen = (canvas, heightOf) => {
+  const width = Math.max(160, canvas.parentElement.clientWidth), height = heightOf(width), scale = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext("2d");
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = "12px system-ui, sans-serif";
+  return { pen, width, height };
+};
+
+jedax.write = (pen, text, x, y, align, baseline, colour = "soft") => {
+  pen.textAlign = align;
+  pen.textBaseline = baseline;
+  pen.fillStyle = jedax.colour(colour);
+  pen.fillText(text, x, y);
+};
+
+// Columns by name, from rows with the same names.
+jedax.columns = (rows) => Object.fromEntries(Object.keys(rows[0] || {}).map((name) => [name, rows.map((row) => row[name])]));
 
 jedax.csv = (name, columns) => {
   const cell = (value) => {

@@ -12,10 +12,8 @@ jedax.Comparison = class {
       this.draw();
     });
     jedax.onColours(() => this.draw());
-    const files = { table: data.csv.table, seeds: data.csv.seeds, reached: data.csv.reached };
-    for (const button of document.querySelectorAll("[data-csv]")) {
-      button.addEventListener("click", () => (button.dataset.csv === "curves" ? jedax.csv("curves.csv", this.curvesCsv()) : jedax.save(`${button.dataset.csv}.csv`, files[button.dataset.csv])));
-    }
+    for (const button of document.querySelectorAll("[data-csv]"))
+      button.addEventListener("click", () => (button.dataset.csv === "curves" ? jedax.csv("curves.csv", this.curvesCsv()) : jedax.save(`${button.dataset.csv}.csv`, data.csv[button.dataset.csv])));
     this.draw();
   }
 
@@ -139,16 +137,13 @@ jedax.Comparison = class {
   }
 
   curvesCsv() {
-    const columns = { task: [], label: [], column: [], evaluations: [], low: [], median: [], high: [] };
+    const rows = [];
     for (const table of this.data.tables) for (const entry of table.entries) for (const column of ["fitness", "coverage"]) {
       const band = entry[column];
       if (!band) continue;
-      band.x.forEach((evaluations, place) => {
-        const row = { task: table.task, label: entry.label, column, evaluations, low: band.low[place], median: band.median[place], high: band.high[place] };
-        for (const [name, value] of Object.entries(row)) columns[name].push(value);
-      });
+      band.x.forEach((evaluations, place) => rows.push({ task: table.task, label: entry.label, column, evaluations, low: band.low[place], median: band.median[place], high: band.high[place] }));
     }
-    return columns;
+    return jedax.columns(rows);
   }
 };
 jedax.withCharts(() => { jedax.comparison = new jedax.Comparison(jedax.read()); });

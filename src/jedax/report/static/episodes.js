@@ -32,26 +32,12 @@ jedax.episodeText = (episode, { feet, why }, fitness) => {
 
 // Draws the return over the steps, and below it a row for each foot, dark while it is on the floor.
 jedax.drawEpisode = (canvas, episode, { feet }) => {
-  const width = Math.max(160, canvas.parentElement.clientWidth), scale = window.devicePixelRatio || 1;
   const left = 52, right = 10, top = 22, curve = 150, row = 34;
-  const height = top + curve + 14 + row * feet.length + 36;
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  pen.font = "12px system-ui, sans-serif";
+  const { pen, width } = jedax.pen(canvas, () => top + curve + 14 + row * feet.length + 36);
   const across = (step) => left + (step / episode.length) * (width - left - right);
   const [low, high] = [Math.min(0, ...episode.returns), Math.max(0, ...episode.returns)];
   const up = (value) => top + curve * (1 - (value - low) / (high - low || 1));
-  const write = (text, x, y, align, baseline, colour = "soft") => {
-    pen.textAlign = align;
-    pen.textBaseline = baseline;
-    pen.fillStyle = jedax.colour(colour);
-    pen.fillText(text, x, y);
-  };
-  write("return so far", left, top - 7, "left", "bottom", "ink");
+  jedax.write(pen, "return so far", left, top - 7, "left", "bottom", "ink");
   pen.lineWidth = 1;
   const marked = [low, high].filter((value) => value === 0 || Math.abs(up(value) - up(0)) > 14);
   for (const value of new Set([0, ...marked])) {
@@ -59,7 +45,7 @@ jedax.drawEpisode = (canvas, episode, { feet }) => {
     pen.beginPath();
     pen.moveTo(left, up(value)); pen.lineTo(width - right, up(value));
     pen.stroke();
-    write(jedax.number(value, 3), left - 6, up(value), "right", "middle");
+    jedax.write(pen, jedax.number(value, 3), left - 6, up(value), "right", "middle");
   }
   pen.strokeStyle = jedax.colour("path");
   pen.lineWidth = 2.2;
@@ -70,8 +56,8 @@ jedax.drawEpisode = (canvas, episode, { feet }) => {
   pen.stroke();
   let y = top + curve + 14;
   feet.forEach((foot, place) => {
-    write(foot, left, y + 13, "left", "bottom", "ink");
-    write(`${Math.round(100 * episode.shares[place])} % on the floor`, width - right, y + 13, "right", "bottom", "ink");
+    jedax.write(pen, foot, left, y + 13, "left", "bottom", "ink");
+    jedax.write(pen, `${Math.round(100 * episode.shares[place])} % on the floor`, width - right, y + 13, "right", "bottom", "ink");
     pen.fillStyle = jedax.colour("empty");
     pen.fillRect(left, y + 16, width - left - right, 12);
     pen.fillStyle = jedax.colour("path");
@@ -85,7 +71,7 @@ jedax.drawEpisode = (canvas, episode, { feet }) => {
     }
     y += row;
   });
-  write("0", left, y + 4, "left", "top");
-  write("step", (left + width - right) / 2, y + 4, "center", "top");
-  write(jedax.number(episode.length), width - right, y + 4, "right", "top");
+  jedax.write(pen, "0", left, y + 4, "left", "top");
+  jedax.write(pen, "step", (left + width - right) / 2, y + 4, "center", "top");
+  jedax.write(pen, jedax.number(episode.length), width - right, y + 4, "right", "top");
 };

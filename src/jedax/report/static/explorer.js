@@ -9,6 +9,8 @@ jedax.LAYERS = {
   improved: { name: "last improved", map: "cividis", says: "When the solution of each cell was found: bright is late." },
 };
 
+jedax.MOMENTS = [0, 0.12, 0.35, 0.65];
+
 jedax.Explorer = class {
   constructor(data) {
     this.layer = "fitness";
@@ -73,17 +75,20 @@ jedax.Explorer = class {
     });
   }
 
-  // Values of a layer at the moment that is shown, NaN where there are none.
-  values(layer, replica = this.replica) {
-    const key = `${layer} ${replica}`;
-    const known = this.data.replicas[replica].layers;
-    if (!this.cache.has(key)) {
-      let values = jedax.unpack(known[layer]);
-      if (layer === "counts") values = values.map((value) => (value > 0 ? value : NaN));
-      if (layer === "improved") values = values.map((value) => (value >= 0 ? value : NaN));
-      this.cache.set(key, values);
-    }
-    return this.cache.get(key);
+  // What belongs to a key and the shown replica: made when it is first needed, and again after new data.
+  cached(key, make) {
+    const mine = `${key} of ${this.replica}`;
+    if (!this.cache.has(mine)) this.cache.set(mine, make());
+    return this.cache.get(mine);
+  }
+
+  // Values of a layer at the end, NaN where there are none.
+  values(layer) {
+    return this.cached(layer, () => {
+      const values = jedax.unpack(this.now.layers[layer]);
+      if (layer === "counts") return values.map((value) => (value > 0 ? value : NaN));
+      return layer === "improved" ? values.map((value) => (value >= 0 ? value : NaN)) : values;
+    });
   }
 
   shown(layer = this.layer, loop = this.loop) {
@@ -106,9 +111,7 @@ jedax.Explorer = class {
   }
 
   unpacked(snapshot, name) {
-    const key = `${name} at ${snapshot.evaluations} of ${this.replica}`;
-    if (!this.cache.has(key)) this.cache.set(key, jedax.unpack(snapshot[name]));
-    return this.cache.get(key);
+    return this.cached(`${name} at ${snapshot.evaluations}`, () => jedax.unpack(snapshot[name]));
   }
 
   limits(layer = this.layer) {
@@ -129,17 +132,9 @@ jedax.Explorer = class {
 
   // Sizes a canvas for a box of the descriptor space, and returns how to get from there to pixels.
   frame(canvas, lows, highs, { left, bottom, gap } = { left: 34, bottom: 30, gap: 6 }) {
-    const width = Math.max(160, canvas.parentElement.clientWidth);
     const [across, up] = [highs[0] - lows[0], highs[1] - lows[1]];
     const ratio = this.dimensions === 1 && canvas !== this.scene ? 0.3 : up / across;
-    const height = Math.round(width * (ratio > 0.4 && ratio < 1.6 ? ratio : this.dimensions === 1 ? 0.3 : 0.8));
-    const scale = window.devicePixelRatio || 1;
-    canvas.width = Math.round(width * scale);
-    canvas.height = Math.round(height * scale);
-    canvas.style.height = `${height}px`;
-    const pen = canvas.getContext("2d");
-    pen.setTransform(scale, 0, 0, scale, 0, 0);
-    pen.clearRect(0, 0, width, height);
+    const { pen, width, height } = jedax.pen(canvas, (width) => Math.round(width * (ratio > 0.4 && ratio < 1.6 ? ratio : this.dimensions === 1 ? 0.3 : 0.8)));
     const to = ([x, y]) => [left + ((x - lows[0]) / across) * (width - left - gap), height - bottom - ((y - lows[1]) / up) * (height - bottom - gap)];
     return { pen, to, width, height, left, bottom };
   }
@@ -171,11 +166,15 @@ jedax.Explorer = class {
     // Nearest in the units of the descriptors, as the search assigned them.
     const unit = (axis, pixel) => lows[axis] + ((pixel - corners[0][axis]) / (corners[1][axis] - corners[0][axis])) * (highs[axis] - lows[axis]);
     const [x, y] = [unit(0, at[0]), unit(1, at[1])];
+    return this.nearest(([a, b]) => (a - x) ** 2 + (this.dimensions === 1 ? 0 : (b - y) ** 2));
+  }
+
+  // The cell whose place has the smallest distance; null if all are infinite.
+  nearest(distance) {
     let best = null, least = Infinity;
     for (let cell = 0; cell < this.centroids[0].length; cell++) {
-      const [a, b] = this.place(cell);
-      const distance = (a - x) ** 2 + (this.dimensions === 1 ? 0 : (b - y) ** 2);
-      if (distance < least) { least = distance; best = cell; }
+      const here = distance(this.place(cell));
+      if (here < least) { least = here; best = cell; }
     }
     return best;
   }
@@ -185,7 +184,7 @@ jedax.Explorer = class {
     this.drawMap();
     this.drawDetail();
     this.drawReplay();
-    jedax.drawStrip(this);
+    this.drawStrip();
   }
 
   drawMap() {
@@ -229,14 +228,13 @@ jedax.Explorer = class {
     pen.restore();
   }
 
-  drawCells({ pen, to }, values, limits, layer) {
-    const edge = jedax.colour("edge");
+  drawCells(view, values, limits, layer) {
+    const { pen } = view, edge = jedax.colour("edge");
     const fine = values.length > 3000;
     pen.lineWidth = 0.6;
     for (let cell = 0; cell < values.length; cell++) {
       const known = Number.isFinite(values[cell]);
-      pen.beginPath();
-      this.outlines[cell].forEach((corner, place) => (place ? pen.lineTo(...to(corner)) : pen.moveTo(...to(corner))));
+      this.trail(view, this.outlines[cell]);
       pen.closePath();
       pen.fillStyle = known ? this.shade(values[cell], limits, layer) : jedax.emptyColour;
       pen.fill();
@@ -265,14 +263,8 @@ jedax.Explorer = class {
     pen.lineCap = "round";
     pen.beginPath();
     for (const [x1, y1, x2, y2] of walls) { pen.moveTo(...to([x1, y1])); pen.lineTo(...to([x2, y2])); }
-    if (!filled) {
-      pen.strokeStyle = jedax.colour("edge");
-      pen.lineWidth = width + 3;
-      pen.stroke();
-    }
-    pen.strokeStyle = jedax.colour("wall");
-    pen.lineWidth = width;
-    pen.stroke();
+    if (!filled) this.stroke(pen, [width + 3, jedax.colour("edge")]);
+    this.stroke(pen, [width, jedax.colour("wall")]);
     if (target) {
       const [x, y] = to(target), edge = to([target[0] + radius, target[1]]);
       pen.beginPath();
@@ -285,26 +277,35 @@ jedax.Explorer = class {
     if (start) this.dot(pen, to(start), 5, jedax.colour("path"));
   }
 
+  // Begins a path through points of the space.
+  trail({ pen, to }, points) {
+    pen.beginPath();
+    points.forEach((point) => pen.lineTo(...to(point)));
+  }
+
+  // Strokes a path with several lines, each of a width and a colour.
+  stroke(pen, ...lines) {
+    for (const [width, colour] of lines) {
+      pen.lineWidth = width;
+      pen.strokeStyle = colour;
+      pen.stroke();
+    }
+  }
+
   dot(pen, [x, y], radius, colour, hollow = false) {
     pen.beginPath();
     pen.arc(x, y, radius, 0, 2 * Math.PI);
     pen.fillStyle = hollow ? "#ffffff" : colour;
     pen.fill();
-    pen.lineWidth = hollow ? 2.5 : 1.5;
-    pen.strokeStyle = hollow ? colour : "#ffffff";
-    pen.stroke();
+    this.stroke(pen, hollow ? [2.5, colour] : [1.5, "#ffffff"]);
   }
 
   cross(pen, [x, y], size, colour) {
-    for (const [width, ink] of [[5, "#ffffff"], [2.6, colour]]) {
-      pen.lineCap = "round";
-      pen.lineWidth = width;
-      pen.strokeStyle = ink;
-      pen.beginPath();
-      pen.moveTo(x - size, y - size); pen.lineTo(x + size, y + size);
-      pen.moveTo(x - size, y + size); pen.lineTo(x + size, y - size);
-      pen.stroke();
-    }
+    pen.lineCap = "round";
+    pen.beginPath();
+    pen.moveTo(x - size, y - size); pen.lineTo(x + size, y + size);
+    pen.moveTo(x - size, y + size); pen.lineTo(x + size, y - size);
+    this.stroke(pen, [5, "#ffffff"], [2.6, colour]);
   }
 
   star(pen, [x, y], size, colour) {
@@ -314,10 +315,8 @@ jedax.Explorer = class {
       pen.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
     }
     pen.closePath();
-    pen.lineWidth = 3;
     pen.lineJoin = "round";
-    pen.strokeStyle = "#ffffff";
-    pen.stroke();
+    this.stroke(pen, [3, "#ffffff"]);
     pen.fillStyle = colour;
     pen.fill();
   }
@@ -344,74 +343,53 @@ jedax.Explorer = class {
   }
 
   packed(name, axis) {
-    const key = `loops ${name} ${axis} ${this.replica}`;
-    const source = axis === undefined ? this.loops[name] : this.loops[name][axis];
-    if (!this.cache.has(key)) this.cache.set(key, jedax.unpack(source));
-    return this.cache.get(key);
+    return this.cached(`loops ${name} ${axis}`, () => jedax.unpack(axis === undefined ? this.loops[name] : this.loops[name][axis]));
   }
 
-  drawLoop({ pen, to }, loop) {
+  drawLoop(view, loop) {
+    const { pen, to } = view;
     for (let number = 0; number < this.loops.pool; number++) {
       const { target, start, end } = this.es(loop, number);
       const colour = jedax.palette[number % jedax.palette.length];
       const ended = Number.isFinite(end[0]);
-      const line = (from, until, dashes) => {
-        for (const [width, ink] of [[5, "rgba(255,255,255,.85)"], [2.4, colour]]) {
-          pen.setLineDash(width === 5 ? [] : dashes);
-          pen.lineWidth = width;
-          pen.strokeStyle = ink;
-          pen.beginPath();
-          pen.moveTo(...to(from)); pen.lineTo(...to(until));
-          pen.stroke();
-        }
+      const line = (points, dashes) => {
+        this.trail(view, points);
+        this.stroke(pen, [5, "rgba(255,255,255,.85)"]);
+        pen.setLineDash(dashes);
+        this.stroke(pen, [2.4, colour]);
         pen.setLineDash([]);
       };
-      line(ended ? end : start, target, [3, 5]);
-      if (ended) line(start, end, []);
+      line([ended ? end : start, target], [3, 5]);
+      if (ended) line([start, end], []);
       this.cross(pen, to(target), 6, colour);
       this.dot(pen, to(start), 5, colour, true);
       if (ended) this.dot(pen, to(end), 6, colour);
     }
   }
 
-  outlineCell({ pen, to }, cell, width) {
+  outlineCell(view, cell, width) {
     if (cell === null) return;
-    pen.beginPath();
-    if (this.outlines) this.outlines[cell].forEach((corner, place) => (place ? pen.lineTo(...to(corner)) : pen.moveTo(...to(corner))));
-    else pen.arc(...to(this.place(cell)), 9, 0, 2 * Math.PI);
+    const { pen, to } = view;
+    this.trail(view, this.outlines ? this.outlines[cell] : []);
+    if (!this.outlines) pen.arc(...to(this.place(cell)), 9, 0, 2 * Math.PI);
     pen.closePath();
-    for (const [thick, ink] of [[width + 2, "#ffffff"], [width, "#111111"]]) {
-      pen.lineWidth = thick;
-      pen.strokeStyle = ink;
-      pen.stroke();
-    }
+    this.stroke(pen, [width + 2, "#ffffff"], [width, "#111111"]);
   }
 
   axis({ pen, to, height, width, left, bottom }, lows, highs, names = null) {
-    pen.fillStyle = jedax.colour("soft");
-    pen.font = "12px system-ui, sans-serif";
     const { space } = this.data;
     const [across, up] = names || (this.dimensions === 1 ? [space.names[0], ""] : this.axes.map((axis) => space.names[axis]));
     const text = (value) => jedax.number(Number(value.toPrecision(3)));
-    pen.textBaseline = "top";
-    pen.textAlign = "left";
-    pen.fillText(text(lows[0]), left, height - bottom + 5);
-    pen.textAlign = "right";
-    pen.fillText(text(highs[0]), width - 6, height - bottom + 5);
-    pen.textAlign = "center";
-    pen.fillText(across, (left + width) / 2, height - bottom + 8);
+    jedax.write(pen, text(lows[0]), left, height - bottom + 5, "left", "top");
+    jedax.write(pen, text(highs[0]), width - 6, height - bottom + 5, "right", "top");
+    jedax.write(pen, across, (left + width) / 2, height - bottom + 8, "center", "top");
     if (!up) return;
-    pen.textAlign = "right";
-    pen.textBaseline = "bottom";
-    pen.fillText(text(lows[1]), left - 5, height - bottom);
-    pen.textBaseline = "top";
-    pen.fillText(text(highs[1]), left - 5, 6);
+    jedax.write(pen, text(lows[1]), left - 5, height - bottom, "right", "bottom");
+    jedax.write(pen, text(highs[1]), left - 5, 6, "right", "top");
     pen.save();
     pen.translate(11, (height - bottom) / 2);
     pen.rotate(-Math.PI / 2);
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
-    pen.fillText(up, 0, 0);
+    jedax.write(pen, up, 0, 0, "center", "middle");
     pen.restore();
   }
 
@@ -433,11 +411,9 @@ jedax.Explorer = class {
 
   // What is known of one cell, name by name.
   facts(cell) {
-    const found = this.data.space.names.map((name, axis) => [name, jedax.number(this.descriptor(axis)[cell], 3)]);
     const filled = Number.isFinite(this.values("fitness")[cell]);
-    const facts = [["cell", String(cell)], ["fitness", filled ? jedax.number(this.values("fitness")[cell]) : "empty"]];
-    if (filled) facts.push(...found);
-    else facts.push(...this.data.space.names.map((name, axis) => [`centre, ${name}`, jedax.number(this.centroids[axis][cell], 3)]));
+    const place = (name, axis) => (filled ? [name, jedax.number(this.descriptor(axis)[cell], 3)] : [`centre, ${name}`, jedax.number(this.centroids[axis][cell], 3)]);
+    const facts = [["cell", String(cell)], ["fitness", filled ? jedax.number(this.values("fitness")[cell]) : "empty"], ...this.data.space.names.map(place)];
     facts.push(["evaluations here", jedax.number(this.values("counts")[cell] || 0)]);
     if (this.now.layers.gp_mean) facts.push(["GP mean", jedax.number(this.values("gp_mean")[cell])], ["GP standard deviation", jedax.number(this.values("gp_std")[cell])]);
     if (this.now.layers.rank) facts.push(["Pareto rank", jedax.number(this.values("rank")[cell] + 1)]);
@@ -446,9 +422,7 @@ jedax.Explorer = class {
   }
 
   descriptor(axis) {
-    const key = `descriptor ${axis} ${this.replica}`;
-    if (!this.cache.has(key)) this.cache.set(key, jedax.unpack(this.now.descriptors[axis]));
-    return this.cache.get(key);
+    return this.cached(`descriptor ${axis}`, () => jedax.unpack(this.now.descriptors[axis]));
   }
 
   // The line of a cell's solution: one point in `every` was kept.
@@ -456,9 +430,7 @@ jedax.Explorer = class {
     const asked = this.asked.get(this.solution(cell))?.traces, traces = asked || this.now.traces;
     const place = traces ? traces.cells.indexOf(cell) : -1;
     if (place < 0) return null;
-    const key = `traces ${this.replica}`;
-    if (!asked && !this.cache.has(key)) this.cache.set(key, this.split(traces));
-    const points = (asked ? this.split(asked) : this.cache.get(key))[place];
+    const points = (asked ? this.split(asked) : this.cached("traces", () => this.split(traces)))[place];
     const episode = this.data.episodes?.kind === "way" && this.episode(cell);
     const every = episode ? Math.ceil(episode.length / episode.steps.length) : cell === traces.whole ? 1 : traces.every;
     return { points, every, joints: traces.joints, ...traces.endings[traces.ends[place]] };
@@ -466,12 +438,9 @@ jedax.Explorer = class {
 
   // The episode of a cell's solution.
   episode(cell) {
-    const { episodes } = this.now;
-    const key = `episodes ${this.replica}`, asked = this.asked.get(this.solution(cell));
+    const { episodes } = this.now, asked = this.asked.get(this.solution(cell));
     if (asked) return jedax.episodes(asked.episodes, this.data.episodes).get(cell);
-    if (!episodes) return null;
-    if (!this.cache.has(key)) this.cache.set(key, jedax.episodes(episodes, this.data.episodes));
-    return this.cache.get(key).get(cell) || null;
+    return (episodes && this.cached("episodes", () => jedax.episodes(episodes, this.data.episodes)).get(cell)) || null;
   }
 
   // What tells the solution of a cell from one that takes its place while the run goes on.
@@ -564,11 +533,8 @@ jedax.Explorer = class {
     if (!trace && Number.isFinite(fitness)) label = this.data.episodes ? "not shown" : "The path of this cell was left out, to keep the page small.";
     if (trace) {
       pen.lineJoin = pen.lineCap = "round";
-      pen.strokeStyle = jedax.colour("path");
-      pen.lineWidth = 2.2;
-      pen.beginPath();
-      trace.points.forEach((point, place) => (place ? pen.lineTo(...to(point)) : pen.moveTo(...to(point))));
-      pen.stroke();
+      this.trail(view, trace.points);
+      this.stroke(pen, [2.2, jedax.colour("path")]);
       const last = to(trace.points.at(-1));
       if (trace.joints) trace.points.forEach((point) => this.dot(pen, to(point), 3.5, jedax.colour("path")));
       this[trace.mark](pen, last, { star: 9, cross: 5, dot: 5 }[trace.mark], jedax.colour("stop"));
@@ -619,9 +585,7 @@ jedax.Explorer = class {
     const text = [`Loop ${jedax.number(number)}`, `${jedax.number(loops.evaluations[this.loop])} to ${jedax.number(loops.until[this.loop])} evaluations`, ...(loops.alpha[this.loop] === null ? [] : [`alpha ${jedax.number(loops.alpha[this.loop], 2)}`]), ...gp].join(" · ");
     output.textContent = text;
     slider.setAttribute("aria-valuetext", text);
-    const head = table.tHead, body = table.tBodies[0];
-    head.replaceChildren(jedax.element("tr"));
-    for (const name of ["ES", "target", "fitness at start", "fitness at end", "distance at start", "distance at end"]) head.rows[0].append(jedax.element("th", name, { scope: "col" }));
+    const body = table.tBodies[0];
     body.replaceChildren();
     for (let es = 0; es < loops.pool; es++) {
       const found = this.es(this.loop, es), row = jedax.element("tr"), first = jedax.element("td", String(es + 1));
@@ -633,6 +597,27 @@ jedax.Explorer = class {
       for (const value of [target, found.startFitness, found.endFitness, found.before, found.after]) row.append(jedax.element("td", typeof value === "string" ? value : jedax.number(value, 4)));
       body.append(row);
     }
+  }
+
+  // The map at a few moments of the search, side by side; each leads to its loop.
+  drawStrip() {
+    const { loops } = this, strip = document.getElementById("strip");
+    const last = loops ? loops.evaluations.length - 1 : 0;
+    strip.hidden = last < jedax.MOMENTS.length;
+    if (strip.hidden) return;
+    const limits = this.limits("fitness"), [lows, highs] = this.box();
+    [...jedax.MOMENTS.map((share) => Math.round(share * last)), null].forEach((loop, place) => {
+      const button = strip.children[place] || strip.appendChild(jedax.element("button", null, { type: "button" }));
+      if (!button.firstChild) button.append(jedax.element("canvas", null, { "aria-hidden": "true" }), jedax.element("span"));
+      button.onclick = () => this.go(loop === null ? last + 1 : loop);
+      const { values, at } = this.shown("fitness", loop);
+      const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0) / values.length;
+      button.lastChild.textContent = `${loop === null ? "end: " : "after "}${jedax.number(at)}, ${Math.round(100 * filled)} % filled`;
+      const view = this.frame(button.firstChild, lows, highs, { left: 1, bottom: 1, gap: 1 });
+      this.drawSpace(view, values, limits, "fitness");
+      if (loop === null) this.drawBest(view);
+      else this.drawLoop(view, loop);
+    });
   }
 
   // Fills the choices of the toolbar.
@@ -717,14 +702,11 @@ jedax.Explorer = class {
   neighbour([x, y]) {
     if (this.cell === null) return 0;
     const [lows, highs] = this.box(), here = this.place(this.cell);
-    let best = this.cell, least = Infinity;
-    for (let cell = 0; cell < this.centroids[0].length; cell++) {
-      const there = this.place(cell);
+    return this.nearest((there) => {
       const [dx, dy] = [0, 1].map((axis) => (there[axis] - here[axis]) / (highs[axis] - lows[axis]));
       const along = dx * x + dy * y, aside = Math.abs(dx * y) + Math.abs(dy * x);
-      if (along > 1e-6 && aside <= along && along + 2 * aside < least) { least = along + 2 * aside; best = cell; }
-    }
-    return best;
+      return along > 1e-6 && aside <= along ? along + 2 * aside : Infinity;
+    }) ?? this.cell;
   }
 
   tip(cell, event) {
@@ -766,10 +748,7 @@ jedax.Explorer = class {
   }
 
   loopsCsv() {
-    const columns = { loop: [], evaluations: [], until: [], alpha: [], es: [], start_fitness: [], end_fitness: [] };
-    const { loops } = this, { names } = this.data.space;
-    for (const gp of Object.keys(loops.gp)) columns[`gp_${gp}`] = [];
-    for (const what of ["target", "start", "end"]) for (const name of names) columns[`${what} ${name}`] = [];
+    const { loops } = this, { names } = this.data.space, rows = [];
     loops.evaluations.forEach((evaluations, loop) => {
       for (let es = 0; es < loops.pool; es++) {
         const place = loop * loops.pool + es;
@@ -777,9 +756,9 @@ jedax.Explorer = class {
           start_fitness: this.packed("start_fitness")[place], end_fitness: this.packed("end_fitness")[place] };
         for (const gp of Object.keys(loops.gp)) row[`gp_${gp}`] = loops.gp[gp][loop];
         for (const what of ["target", "start", "end"]) names.forEach((name, axis) => (row[`${what} ${name}`] = this.packed(`${what}s`, axis)[place]));
-        for (const [name, value] of Object.entries(row)) columns[name].push(value);
+        rows.push(row);
       }
     });
-    return columns;
+    return jedax.columns(rows);
   }
 };

@@ -1,4 +1,4 @@
-"""The commands `jedax bench` and `jedax compare`."""
+"""The command `jedax bench`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import ENGINE, Option, leading_words, parse
-from jedax.cli.run import nothing_to_save
+from jedax.cli.options import ENGINE, Option, leading_words, nothing_to_save, parse
 from jedax.errors import fail
 
 _BENCH = {
@@ -35,17 +34,11 @@ _BENCH = {
         "Run nothing; copy to --out the runs that such commands left in these directories.", tuple[str, ...], ()
     ),
 }
-_COMPARE = {
-    "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str | None),
-    "reference": Option("The method that others are tested against; default: the best JEDi of each task.", str | None),
-    "band": Option("Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"),
-    "fitness": Option("Also count the evaluations needed to reach each of these.", tuple[float, ...], ()),
-}
 
 
 def bench(arguments: list[str]) -> None:
     """Run a grid of tasks, methods and seeds."""
-    from jedax.bench.grids import GRIDS
+    from jedax.bench.grids import GRIDS, slug
 
     words, tasks = list(arguments), leading_words(arguments)
     presets = "; ".join(f"{name}: {grid.summary}" for name, grid in GRIDS.items())
@@ -59,8 +52,6 @@ def bench(arguments: list[str]) -> None:
         grid = _grid(tasks, values)
     out = values["out"]
     if out is None and grid is not None:
-        from jedax.bench.grids import slug
-
         out = f"runs/bench-{values['preset'] or '-'.join(slug(Path(task).stem) for task in tasks)}"
     if out is None:
         raise fail("collect", expected="--out", received="none", remedy="name the directory to copy to")
@@ -75,14 +66,11 @@ def bench(arguments: list[str]) -> None:
 
 def _run(grid: Any, out: str, values: dict[str, Any]) -> None:
     """Run what is left of a grid."""
-    with nothing_to_save():
+    with nothing_to_save(compiles=True):
         from jedax.bench.bench import BenchProgress, runs_text
         from jedax.bench.bench import bench as run_bench
         from jedax.search import engines
-        from jedax.search.compile_cache import keep_compiled_programs
         from jedax.search.loop import Interrupted
-
-        keep_compiled_programs()
     per_trial = {name: values[name] for name in ("cpus_per_trial", "gpus_per_trial")}
     try:
         with engines.make(values["engine"], address=values["address"], **per_trial) as engine:
@@ -149,43 +137,12 @@ def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
     elif tasks and methods:
         grid = Grid("", tuple(tasks), methods)
     else:
-        raise fail(
-            "jedax bench",
-            expected="tasks and --methods, or --preset",
-            received=" ".join(tasks) or "neither",
-            remedy="try: jedax bench maze-a --methods jedi-x map-elites",
-        )
+        remedy = "try: jedax bench maze-a --methods jedi-x map-elites"
+        received = " ".join(tasks) or "neither"
+        raise fail("jedax bench", expected="tasks and --methods, or --preset", received=received, remedy=remedy)
     changes: dict[str, Any] = {name: values[name] for name in ("seeds", "evaluations") if values[name] is not None}
     if tasks:
         changes["tasks"] = tuple(tasks)
     if methods:
         changes["entries"] = methods
     return dataclasses.replace(grid, **changes)
-
-
-def compare(arguments: list[str]) -> None:
-    """Write tables and figures of finished runs."""
-    directories = leading_words(arguments)
-    values = parse(
-        arguments, _COMPARE, prog="jedax compare",
-        description="Compare the runs below some directories, and results of other programs in CSV files (method, "
-        "task, seed, evaluations, max_fitness, coverage). Nothing is run.",
-    )  # fmt: skip
-    if not directories:
-        raise fail(
-            "jedax compare",
-            expected="at least one directory of runs, or a CSV file",
-            received="none",
-            remedy="try: jedax compare runs",
-        )
-    with nothing_to_save():
-        from jedax.report.compare import compare as write_comparison
-        from jedax.report.compare import folder_for, outcome
-    found = write_comparison(
-        directories,
-        out=values["out"],
-        reference=values["reference"],
-        band=values["band"],
-        fitness=values["fitness"],
-    )
-    print(outcome(found, folder_for(Path(directories[0]), values["out"])))

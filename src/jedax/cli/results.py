@@ -1,0 +1,131 @@
+"""The commands that read finished runs: `jedax compare`, `replay`, `reevaluate`, `report` and `view`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Literal
+
+from jedax.cli.options import Option, directory_of, leading_words, nothing_to_save, parse
+from jedax.errors import fail
+
+_COMPARE = {
+    "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str | None),
+    "reference": Option("The method that others are tested against; default: the best JEDi of each task.", str | None),
+    "band": Option("Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"),
+    "fitness": Option("Also count the evaluations needed to reach each of these.", tuple[float, ...], ()),
+}
+_REPLAY = {
+    "cell": Option("A descriptor; replay the solution of its cell. Default: the best solution.", tuple[float, ...], ()),
+    "seed": Option("Replay the replica with this seed. Default: the one with the best solution.", int | None),
+    "out": Option("Folder for pictures and films. Default: replay/ in the run's directory.", str | None),
+}
+_REEVALUATE = {
+    "samples": Option("New evaluations of each solution; 2 for a deterministic task.", int, 128),
+    "seed": Option("Random seed; the random numbers differ from those of every search.", int, 0),
+    "cells": Option("Evaluate all elites, or only the best solution of each seed.", Literal["all", "best"], "all"),
+}
+_REPORT = {
+    "out": Option("File of the page; default: report.html in the directory.", str | None),
+    "share": Option("Put the chart library beside the page instead of inside it.", bool, False),
+    "runs": Option("For a directory of runs: also write the page of each run; they share plotly.min.js.", bool, False),
+    "trace_seconds": Option("Seconds for simulating robots again, so that the page shows them; 0: none.", float, 60.0),
+}
+_VIEW = {
+    "port": Option("Port on this machine, 0 to 65535; default: any that is free.", int, 0),
+    "open": Option("Open a browser.", bool, False),
+}
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+def compare(arguments: list[str]) -> None:
+    """Write tables and figures of finished runs."""
+    directories = leading_words(arguments)
+    values = parse(
+        arguments, _COMPARE, prog="jedax compare",
+        description="Compare the runs below some directories, and results of other programs in CSV files (method, "
+        "task, seed, evaluations, max_fitness, coverage). Nothing is run.",
+    )  # fmt: skip
+    if not directories:
+        expected = "at least one directory of runs, or a CSV file"
+        raise fail("jedax compare", expected=expected, received="none", remedy="try: jedax compare runs")
+    with nothing_to_save():
+        from jedax.report import comparisons
+    found = comparisons.compare(directories, **values)
+    print(comparisons.outcome(found, comparisons.folder_for(Path(directories[0]), values["out"])))
+
+
+def replay(arguments: list[str]) -> None:
+    """Evaluate a solution of a run again, and draw it."""
+    directory = directory_of("replay", arguments)
+    values = parse(
+        arguments, _REPLAY, prog="jedax replay DIR",
+        description="Replay the best solution of a run: picture (PNG), film (GIF) and trajectory (npz).",
+    )  # fmt: skip
+    # With this set, MuJoCo cannot even simulate where that OpenGL is missing; films are made in another process.
+    os.environ.pop("MUJOCO_GL", None)
+    with nothing_to_save(compiles=True):
+        from jedax.report import replay as replaying
+    found = replaying.replay(directory, cell=values["cell"] or None, seed=values["seed"], out=values["out"])
+    descriptor = " ".join(f"{number:.4g}" for number in found.solution.descriptor)
+    print(f"fitness {found.fitness:.5g}, recorded descriptor {descriptor}")
+    for line in (*found.remarks, *found.files):
+        print(line)
+
+
+def reevaluate(arguments: list[str]) -> None:
+    """Evaluate the solutions of a run again, and print how much of their fitness was luck."""
+    directory = directory_of("reevaluate", arguments)
+    values = parse(
+        arguments, _REEVALUATE, prog="jedax reevaluate DIR",
+        description="Evaluate the solutions of a run many times: corrected fitness, coverage and QD score. Writes "
+        "reevaluated.json, .csv and .png to the directory; its other files are not changed.",
+    )  # fmt: skip
+    with nothing_to_save(compiles=True):
+        from jedax.report import reevaluation
+        from jedax.store.directory import REEVALUATED
+    last = time.monotonic()
+
+    def note(share: float) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            print(f"{share:.0%} of the evaluations", file=sys.stderr, flush=True)
+
+    found = reevaluation.reevaluate(directory, **values, note=note)
+    print(reevaluation.table(found))
+    print(f"\nthe numbers are in {directory}/{REEVALUATED[0]} and {REEVALUATED[1]}"
+          + f", the figure in {REEVALUATED[2]}" * (found.scope == "all"))  # fmt: skip
+
+
+def report(arguments: list[str]) -> None:
+    """Write the page of a run, or of a directory of runs."""
+    directory = directory_of("report", arguments)
+    summary = "Write a run, or a directory of runs, as one HTML page that opens from disk."
+    values = parse(arguments, _REPORT, prog="jedax report DIR", description=summary)
+    if not values["trace_seconds"] >= 0:
+        received = values["trace_seconds"]
+        raise fail("trace-seconds", expected="a number of at least 0", received=received, remedy="change it")
+    with nothing_to_save(compiles=True):
+        from jedax.report.pages import write_report
+
+        page = write_report(directory, **values, say=_say)
+    print(f"the report is in {page}")
+
+
+def view(arguments: list[str]) -> None:
+    """Serve the page of a run on this machine; the page follows the run."""
+    directory = directory_of("view", arguments)
+    summary = "Show a run in a browser on this machine; the page follows the run."
+    values = parse(arguments, _VIEW, prog="jedax view DIR", description=summary)
+    if not 0 <= values["port"] < 65536:
+        raise fail("port", expected="a number from 0 to 65535", received=values["port"], remedy="change it")
+    with nothing_to_save(compiles=True):
+        from jedax.report.viewer import serve
+    serve(directory, port=values["port"], browser=values["open"], say=_say)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
