@@ -13,7 +13,7 @@ from jedax.errors import JedaxError
 from jedax.report import plots
 from jedax.report.replay import in_cell, replay
 from jedax.tasks import Maze
-from jedax.tasks.drawing import every
+from jedax.tasks.motion import every
 
 
 @pytest.fixture(scope="module")

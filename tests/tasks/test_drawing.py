@@ -11,7 +11,8 @@ import jedax
 from jedax.report import plots
 from jedax.report.replay import replay
 from jedax.report.run_data import head_of, how_to_read, run_data
-from jedax.tasks.drawing import FEET, Episodes, Recording, Scene, TaskDrawing, Trace, acting, draw_or_explain
+from jedax.tasks.drawing import FEET, Episodes, Recording, Scene, TaskDrawing, Trace, draw_or_explain
+from jedax.tasks.motion import acting
 
 
 class KiteDrawing(TaskDrawing):

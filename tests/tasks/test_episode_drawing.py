@@ -9,8 +9,8 @@ from PIL import Image
 import jedax
 from jedax.report.pictures import write_film
 from jedax.report.replay import replay
-from jedax.tasks import episode_drawing, make, mujoco_film
-from jedax.tasks.gym import drawing as gym_drawing
+from jedax.tasks import drawing, make, mujoco
+from jedax.tasks.gym import task as gym
 
 pytest.importorskip("mujoco", reason="needs the extra [gym]")
 gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
@@ -18,7 +18,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
 
 @pytest.fixture
 def no_opengl(monkeypatch):
-    monkeypatch.setattr(episode_drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
+    monkeypatch.setattr(drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
 
 
 def by_hand(task, genotype):
@@ -72,7 +72,7 @@ def test_an_opengl_that_is_not_there(run, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "osmesa")
     monkeypatch.setenv("PYOPENGL_PLATFORM", "nothing")
     model = gymnasium.make("Hopper-v5").unwrapped.model
-    frames, reason = mujoco_film.render(model, np.zeros((1, model.nq)))
+    frames, reason = mujoco.render(model, np.zeros((1, model.nq)))
     assert frames == []
     assert reason.startswith("MuJoCo finds no OpenGL here (MUJOCO_GL=osmesa)")
 
@@ -109,7 +109,7 @@ class Blind(Drawing):
 @pytest.mark.parametrize(("kind", "steps", "frames"), [(Drawing, 7, 7), (Drawing, 100, 60), (Blind, 7, 0)])
 def test_environments_that_draw_themselves_or_not(kind, steps, frames, tmp_path, monkeypatch):
     gymnasium.register("Drawn-v0", kind)
-    monkeypatch.setattr(gym_drawing, "MOST_FRAMES", 60)
+    monkeypatch.setattr(gym, "MOST_FRAMES", 60)
     try:
         task = make("gym:Drawn-v0", steps=steps, hidden=(), descriptor="tests.search.workers.work:lengths")
         always_right = np.float32([0, 0, 0, 1])

@@ -117,10 +117,7 @@ def test_words_that_name_no_task(word):
         ("maze_a", r"^task: unknown name 'maze_a'; did you mean 'maze-a'"),
         ("shpere", r"^task: unknown name 'shpere'; did you mean 'sphere'"),
         ("zzz", r"^task: unknown name 'zzz'; choose one of ant, ant-maze, arm, .*walker2d\.$"),
-        (
-            "nofile.yaml",
-            r"^nofile\.yaml: expected a readable maze file, got No such file or directory; check",
-        ),
+        ("nofile.yaml", r"^nofile\.yaml: expected a readable maze file, got No such file or directory; check"),
         ("maze:a", r"^task: expected the name of a task or a maze file, got 'maze:a', which stands for a maze made in"),
     ],
 )

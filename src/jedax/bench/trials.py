@@ -32,7 +32,7 @@ from jedax.store.config import FullConfig, RunConfig, method_of
 from jedax.store.directory import RunDirectory, has_ended
 from jedax.store.lock import LockedError
 from jedax.tasks.base import Task
-from jedax.tasks.host import HostTask
+from jedax.tasks.measured import HostTask
 from jedax.tasks.registry import config_of, name_of, task_entry, task_of, title_of
 
 # A run needs the memory of its state about three times: donated buffers, a checkpoint, the final arrays.

@@ -141,7 +141,7 @@ def _carry_out(where: dict[str, str], began: float, out: Any, config: Any = None
         from jedax.api import draw_figures
         from jedax.search import api, engines, progress
         from jedax.store.directory import RunDirectory
-        from jedax.tasks.host import HostTask
+        from jedax.tasks.measured import HostTask
         from jedax.tasks.registry import task_of
     if config is None:
         config, search = RunDirectory.open(out).read_config(), functools.partial(api.resume, out)

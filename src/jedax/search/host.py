@@ -17,8 +17,7 @@ from jedax.search.engines.base import Engine
 from jedax.search.workers.pool import Stopped, WorkerPool
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks.base import Task
-from jedax.tasks.host import HostTask
-from jedax.tasks.measured import MeasuredTask
+from jedax.tasks.measured import HostTask, MeasuredTask
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 

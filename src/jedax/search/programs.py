@@ -13,7 +13,7 @@ from jedax.search.compiled import Programs, StepPrograms
 from jedax.search.devices import mesh_for
 from jedax.search.host import HostPrograms
 from jedax.tasks.base import Task
-from jedax.tasks.host import HostTask
+from jedax.tasks.measured import HostTask
 
 
 def programs_for(method: Method, task: Task, replicas: int, devices: int | Literal["all"] = 1) -> Programs:

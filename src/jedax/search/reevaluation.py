@@ -27,7 +27,7 @@ from jedax.search import host
 from jedax.search.compiled import reevaluation_key
 from jedax.search.engines import LocalEngine
 from jedax.store.run import Run
-from jedax.tasks.host import HostTask
+from jedax.tasks.measured import HostTask
 from jedax.types import Bool, Evaluation, Float, Int
 
 _ROWS = 1024  # evaluations in one program

@@ -11,8 +11,7 @@ from jedax.imports import lazy_names
 
 if TYPE_CHECKING:
     from jedax.tasks.base import ConfiguredTask, Task
-    from jedax.tasks.control.ant_maze import AntMaze
-    from jedax.tasks.control.locomotion import Locomotion
+    from jedax.tasks.control.task import AntMaze, Locomotion
     from jedax.tasks.family import TaskEntry
     from jedax.tasks.functions.task import PlanarArm, Rastrigin, Sphere
     from jedax.tasks.maze.task import Maze
@@ -27,9 +26,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "AntMaze": "jedax.tasks.control.ant_maze",
+        "AntMaze": "jedax.tasks.control.task",
         "ConfiguredTask": "jedax.tasks.base",
-        "Locomotion": "jedax.tasks.control.locomotion",
+        "Locomotion": "jedax.tasks.control.task",
         "Maze": "jedax.tasks.maze.task",
         "PlanarArm": "jedax.tasks.functions.task",
         "Rastrigin": "jedax.tasks.functions.task",

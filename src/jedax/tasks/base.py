@@ -76,34 +76,21 @@ class Task(abc.ABC):
         """Evaluate ONE genotype; `key` is for noise."""
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch, each member with its own key.
+        """Evaluate a batch, each member with its own key: `key` is one key, or `(batch,)` keys; see `member_keys`.
 
-        Args:
-            key: One key, which is split, or `(batch,)` keys; see `member_keys`.
-            genotypes: The batch.
-
-        Returns:
-            An `Evaluation` with `fitness (batch,)` and `descriptor (batch, d)`.
+        The result has `fitness (batch,)` and `descriptor (batch, d)`.
         """
         self._check_batch(genotypes)
         return jax.vmap(self.evaluate)(member_keys(key, genotypes.shape[0]), genotypes)
 
     def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch as `evaluate_batch` does, and return `transitions` `(batch, steps, ...)` as well.
-
-        Raises:
-            JedaxError: The task has no transitions.
-        """
+        """Evaluate a batch as `evaluate_batch` does, and return `transitions` `(batch, steps, ...)` as well."""
         raise self._no_policy("evaluate_with_transitions")
 
     def actions(
         self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
     ) -> Float[Array, "batch action"]:
-        """Return the actions of ONE policy, each number in [-1, 1], for many observations; differentiable.
-
-        Raises:
-            JedaxError: The task's genotypes are not policies.
-        """
+        """Return the actions of ONE policy, each number in [-1, 1], for many observations; differentiable."""
         raise self._no_policy("actions")
 
     def _no_policy(self, method: str) -> JedaxError:
@@ -139,11 +126,7 @@ def member_keys(key: PRNGKeyArray, batch: int) -> PRNGKeyArray:
 
 
 def check_task(task: Task) -> Task:
-    """Return a task of the user's if its attributes and methods fit together.
-
-    Raises:
-        JedaxError: An attribute is missing, the task cannot be hashed, or a result has a wrong shape.
-    """
+    """Return a task of the user's if its attributes, its methods and the shapes of their results fit together."""
     kind = type(task).__name__
     for attribute in ("name", "num_params", "descriptor_bounds"):
         if not hasattr(task, attribute):
@@ -151,12 +134,9 @@ def check_task(task: Task) -> Task:
     try:
         hash(task)
     except TypeError:
-        raise fail(
-            kind,
-            expected="a hashable object",
-            received="one that cannot be hashed",
-            remedy="make its dataclass frozen=True",
-        ) from None
+        received = "one that cannot be hashed"
+        remedy = "make its dataclass frozen=True"
+        raise fail(kind, expected="a hashable object", received=received, remedy=remedy) from None
     key = jax.eval_shape(lambda: jax.random.key(0))
     genotype = _traced(task, "init", key)
     if getattr(genotype, "shape", None) != (task.num_params,):
@@ -186,11 +166,7 @@ def check_task(task: Task) -> Task:
 
 
 def _traced(task: Task, method: str, *arguments: Any) -> Any:
-    """Return the shapes of the result of a method of the user's.
-
-    Raises:
-        JedaxError: The method raised an error; the sentence holds its first line and the line of code.
-    """
+    """Return the shapes of a method's result, or raise a `JedaxError` with its error and the line of code."""
     try:
         return jax.eval_shape(getattr(task, method), *arguments)
     except JedaxError:
@@ -217,11 +193,8 @@ def _traced(task: Task, method: str, *arguments: Any) -> Any:
 class ConfiguredTask(Task):
     """A task that its settings describe completely: tasks of one class with equal settings are equal.
 
-    A subclass names the class of its settings as `Config`, derived from `jedax.tasks.TaskConfig`. The settings become
-    options of the command and parameters of the class, and are stored with each run.
-
-    Attributes:
-        config: The settings.
+    A subclass names the class of its settings as `Config`, derived from `jedax.tasks.TaskConfig`. The settings, its
+    `config`, become options of the command and parameters of the class, and are stored with each run.
     """
 
     config: Any
@@ -239,22 +212,14 @@ class ConfiguredTask(Task):
             )
 
     def __init__(self, config: base_settings.Config | None = None, /, **settings: Any):
-        """Take a whole config, single settings by name, or a config with some settings changed.
-
-        Raises:
-            JedaxError: An unknown setting, a value that does not fit, or the config of another task.
-        """
+        """Take a whole config, single settings by name, or a config with some settings changed."""
         kind = self.Config
         if config is None:
             config = kind.build(settings)
         elif not isinstance(config, kind):
             name = type(self).__name__
-            raise fail(
-                f"config of {name}",
-                expected=f"a {kind.__name__}",
-                received=repr(config),
-                remedy=f"give single settings by name, as in {name}({next(iter(kind.model_fields))}=...)",
-            )
+            remedy = f"give single settings by name, as in {name}({next(iter(kind.model_fields))}=...)"
+            raise fail(f"config of {name}", expected=f"a {kind.__name__}", received=repr(config), remedy=remedy)
         elif settings:
             config = config.replace(**settings)
         object.__setattr__(self, "config", config)

@@ -50,28 +50,16 @@ def path_of(kind: type) -> str:
 
 
 class Family:
-    """A family of tasks; subclasses add names beyond their entries.
+    """A family of tasks; subclasses add names beyond their entries."""
 
-    Attributes:
-        entries: Tasks with a name of their own.
-        order: Position among the families: the first in lists, the first whose pattern is tried.
-        pattern: Regular expression of further names; by default it matches none.
-        prefix: Start of the further names under which tasks are kept.
-        make: `module:Class` of tasks that are kept under such names.
-    """
-
-    entries: ClassVar[tuple[TaskEntry, ...]] = ()
-    order: ClassVar[int] = 50
-    pattern: str = "(?!)"
-    prefix: str = ""
-    make: str = ""
+    entries: ClassVar[tuple[TaskEntry, ...]] = ()  # tasks with a name of their own
+    order: ClassVar[int] = 50  # the first family is first in lists, and its pattern is tried first
+    pattern: str = "(?!)"  # regular expression of further names; by default it matches none
+    prefix: str = ""  # start of the further names under which tasks are kept
+    make: str = ""  # `module:Class` of the tasks that are kept under such names
 
     def entry(self, name: str) -> TaskEntry:
-        """Return the entry of a name that `pattern` matches.
-
-        Raises:
-            JedaxError: There is no such task.
-        """
+        """Return the entry of a name that `pattern` matches."""
         raise NotImplementedError
 
     def name_of(self, task: Task) -> str | None:
@@ -88,13 +76,7 @@ class Family:
 
 
 class EnvironmentFamily(Family):
-    """Environments of another package.
-
-    Args:
-        prefix: Start of their names, such as "gym:".
-        config: Settings of such a task, with a field `name`.
-        make: `module:Class` of the tasks.
-    """
+    """Environments of another package; the settings of each have a field `name`."""
 
     order = 40
 

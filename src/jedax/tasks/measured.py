@@ -1,16 +1,21 @@
-"""Tasks whose descriptor bounds are given, or measured once at the start of a run."""
+"""Tasks whose descriptor bounds may be measured at the start of a run, and tasks that worker processes evaluate."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
+from jedax.imports import load_object
 from jedax.tasks.base import ConfiguredTask
 from jedax.tasks.settings import WithDescriptorBounds
+from jedax.tasks.work import Work
+from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 # Margin of measured bounds on each side, as a share of the measured range.
 _MARGIN = 0.1
@@ -56,12 +61,13 @@ class MeasuredTask(ConfiguredTask):
         return self.natural_bounds
 
     @property
-    def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """`(lows, highs)`.
+    def num_given(self) -> int | None:
+        """Number of descriptor dimensions, where bounds tell it."""
+        return None if self.given_bounds is None else len(self.given_bounds[0])
 
-        Raises:
-            JedaxError: They were neither given nor measured; see `settled`.
-        """
+    @property
+    def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """`(lows, highs)`; a `JedaxError` if they were neither given nor measured, see `settled`."""
         if self.given_bounds is None:
             raise fail(
                 "descriptor_lows",
@@ -74,13 +80,8 @@ class MeasuredTask(ConfiguredTask):
     def settled(self, evaluate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> Self:
         """Return the task with its final bounds: those given, or those measured on random genotypes.
 
-        The genotypes are the same for all seeds and methods, so that results can be compared.
-
-        Args:
-            evaluate: From genotypes `(n, params)` to fitness `(n,)` and descriptors `(n, d)`.
-
-        Raises:
-            JedaxError: All evaluations failed, or a descriptor does not vary.
+        The genotypes are the same for all seeds and methods, so that results can be compared. `evaluate` takes
+        genotypes `(n, params)` to fitness `(n,)` and descriptors `(n, d)`.
         """
         measures = self.given_bounds is None
         if not measures and not self.runs_own_code:
@@ -114,3 +115,31 @@ class MeasuredTask(ConfiguredTask):
 
 def _plain(values: np.ndarray) -> tuple[float, ...]:
     return tuple(float(f"{value:.4g}") for value in values)
+
+
+class HostTask(MeasuredTask):
+    """A task that JAX cannot run: searches evaluate it in worker processes. `init` runs in JAX.
+
+    `evaluate` and `evaluate_batch` run in this process, cannot be traced, and ignore their key.
+    """
+
+    @property
+    @abc.abstractmethod
+    def work(self) -> Work:
+        """The evaluation that workers do."""
+
+    def sample_seed(self, sample: int) -> int | None:
+        """Return the seed of sample 0, 1, ... of every solution; None: `work` takes no seeds."""
+        return None
+
+    def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
+        """Evaluate ONE genotype."""
+        self._check(genotype)
+        return jax.tree.map(lambda value: value[0], self.evaluate_batch(key, jnp.asarray(genotype)[None]))
+
+    def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+        """Evaluate a batch."""
+        self._check_batch(genotypes)
+        evaluator: Any = load_object(self.work.factory, "worker")(**self.work.settings)
+        fitness, descriptors = evaluator(np.asarray(genotypes))
+        return Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors))

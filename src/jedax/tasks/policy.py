@@ -1,14 +1,22 @@
-"""Tasks whose genotypes are policies."""
+"""Tasks whose genotypes are policies, and those of them that are environments of other packages."""
 
 from __future__ import annotations
 
+import abc
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from jedax import networks
 from jedax.errors import fail
+from jedax.imports import load_object
 from jedax.tasks.base import ConfiguredTask
+from jedax.tasks.measured import MeasuredTask
+from jedax.tasks.motion import Act, Motion
+from jedax.tasks.mujoco import feet_of
+from jedax.tasks.settings import WithPolicy
 from jedax.types import Array, Float, PRNGKeyArray
 
 
@@ -39,15 +47,11 @@ class PolicyTask(ConfiguredTask):
         return networks.apply_batch(genotype, observations, self.layer_sizes, self.config.activation)
 
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:
-        """Return the action of a policy, each number in [-1, 1], for one observation.
-
-        Raises:
-            JedaxError: An observation of another length.
-        """
+        """Return the action of a policy, each number in [-1, 1], for one observation."""
         return self.actions(jnp.asarray(genotype), self._observation(observation)[None])[0]
 
     def _observation(self, observation: Any) -> Float[Array, " observation"]:
-        """Return an observation as a flat array of the right length."""
+        """Return an observation as a flat array; a `JedaxError` if its length is wrong."""
         values = jnp.ravel(jnp.asarray(observation, jnp.float32))
         if len(values) != self.layer_sizes[0]:
             raise fail(
@@ -57,3 +61,37 @@ class PolicyTask(ConfiguredTask):
                 remedy=f"give one observation of {self.name}",
             )
         return values
+
+
+class EnvironmentTask(PolicyTask, MeasuredTask):
+    """An environment of another package: what gymnasium and Playground share."""
+
+    config: WithPolicy
+    drawing_class = "jedax.tasks.drawing:EnvironmentDrawing"
+
+    @property
+    def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """0 and 1 for shares of steps; None for other descriptors."""
+        if self.config.descriptor != "feet-contact":
+            return None
+        number = len(self.descriptor_names)
+        return (0.0,) * number, (1.0,) * number
+
+    @abc.abstractmethod
+    def actor(self) -> tuple[int, Act]:
+        """Return `batch` and `act` of `jedax.tasks.drawing.Episodes`."""
+
+    @abc.abstractmethod
+    def replay(self, genotype: Float[np.ndarray, " params"]) -> Motion:
+        """Return one episode of ONE genotype, for drawing."""
+
+
+def axis_names(descriptor: str, feet: Sequence[str], model: Any) -> tuple[str, ...]:
+    """Return the axis labels of a descriptor; `model` is MuJoCo's, None where the environment has none."""
+    if descriptor == "feet-contact":
+        return tuple(f"share of {model.geom(geom).name}" for geom in feet_of(model, feet))
+    if descriptor == "final-xy":
+        if model is None or int(model.jnt_type[0]) == 0:  # the root moves freely
+            return ("x", "y")
+        return (model.joint(0).name, model.joint(1).name)
+    return tuple(getattr(load_object(descriptor, "descriptor"), "descriptor_names", ()))

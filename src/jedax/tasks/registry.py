@@ -72,12 +72,7 @@ def is_task(word: str) -> bool:
 def task_entry(name: str, where: str = "") -> TaskEntry:
     """Return the entry of a task: one of `names()`, a maze file, `gym:ID`, `module:object`, and so on.
 
-    Args:
-        name: Name of the task.
-        where: Put in front of the argument's name in errors, such as the name of a file.
-
-    Raises:
-        JedaxError: An unknown name, or a module of the user's that cannot be imported.
+    Errors begin with `where`, such as the name of a file.
     """
     if name in entries():
         return entries()[name]
@@ -92,8 +87,8 @@ def task_entry(name: str, where: str = "") -> TaskEntry:
 
 def unknown_task(name: str, argument: str = "task") -> JedaxError:
     """Return the error for an unknown task: it offers similar names, or what is in the Python file that was meant."""
-    explained = (family.explain(argument, name) for family in _families())
-    return next((error for error in explained if error is not None), None) or unknown(argument, name, names())
+    explained = filter(None, (family.explain(argument, name) for family in _families()))
+    return next(explained, None) or unknown(argument, name, names())
 
 
 def make(name: str, config: Config | None = None, /, **settings: Any) -> Task:
@@ -118,11 +113,7 @@ def make(name: str, config: Config | None = None, /, **settings: Any) -> Task:
 
 
 def settings_of(name: str, given: Mapping[str, Any], where: str = "") -> Config | None:
-    """Return a task's settings from some values, by default its own; None: the task has no settings.
-
-    Raises:
-        JedaxError: An unknown task or setting, or a value that does not fit.
-    """
+    """Return a task's settings from some values, by default its own; None: the task has no settings."""
     if is_custom(name):
         if given:
             expected = "none for a task defined in Python"
@@ -142,13 +133,12 @@ def name_of(task: Task) -> str:
     task that only the user's program can make.
     """
     name, config, kind = getattr(task, "name", ""), getattr(task, "config", None), type(task)
+    found = None
     if config is None or type(config) is getattr(kind, "Config", None):
-        entry = entries().get(name)
-        if entry is not None and entry.make == path_of(kind):
+        if name in entries() and entries()[name].make == path_of(kind):
             return name
-        found = (family.name_of(task) for family in _families())
-        return next((other for other in found if other is not None), f"{CUSTOM}{name}")
-    return f"{CUSTOM}{name}"
+        found = next(filter(None, (family.name_of(task) for family in _families())), None)
+    return found or f"{CUSTOM}{name}"
 
 
 def config_of(name: str, task: Task) -> Config | None:
@@ -157,12 +147,7 @@ def config_of(name: str, task: Task) -> Config | None:
 
 
 def title_of(name: str, config: Config | None = None) -> str:
-    """Return what reports and directories call a task.
-
-    Args:
-        name: Name of the task in the settings of a run.
-        config: Its settings, where they are known: a maze file may name the maze.
-    """
+    """Return what reports and directories call a task; the settings of a maze file may name the maze."""
     if is_custom(name):
         return name.removeprefix(CUSTOM)
     if name in entries():
@@ -172,16 +157,7 @@ def title_of(name: str, config: Config | None = None) -> str:
 
 
 def task_of(name: str, task_config: Config | None, given: Task | None = None) -> Task:
-    """Return the task of a run's settings.
-
-    Args:
-        name: Its name there.
-        task_config: Its settings there.
-        given: The task, where the user gave it.
-
-    Raises:
-        JedaxError: Only the user's program can make the task, and it is not given; or another task is given.
-    """
+    """Return the task that the settings of a run name: the one that the user gave, after checks, or a new one."""
     from jedax.tasks.base import check_task
 
     if given is not None and (is_custom(name) or isinstance(task_config, OwnTaskConfig)):

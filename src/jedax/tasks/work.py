@@ -15,16 +15,13 @@ from jedax.arrays import as_float32
 class Work:
     """The evaluation that workers do.
 
-    Attributes:
-        factory: `module:name` of a callable. It takes the settings by name and returns a function from genotypes
-            `(n, params)`, and seeds `(n,)` where the task has them, to fitness `(n,)` and descriptors `(n, d)`.
-        settings: The settings.
-        chunk: Genotypes that are evaluated together. It does not depend on the number of workers.
+    `factory` names a callable as `module:name`. It takes the settings by name and returns a function from genotypes
+    `(n, params)`, and seeds `(n,)` where the task has them, to fitness `(n,)` and descriptors `(n, d)`.
     """
 
     factory: str
     settings: Mapping[str, Any]
-    chunk: int
+    chunk: int  # genotypes that are evaluated together, whatever the number of workers
 
 
 def checked(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from brax.envs.base import State
 
-from jedax.tasks.control.ant_maze import AntMaze
-from jedax.tasks.control.locomotion import Locomotion
+from jedax.tasks.control.task import AntMaze, Locomotion
 
 
 class Pose(NamedTuple):

@@ -10,8 +10,7 @@ import pytest
 from tests.tasks.control.scripted import Script, ant, walker
 
 from jedax.errors import JedaxError
-from jedax.tasks.control.ant_maze import AntMaze
-from jedax.tasks.control.locomotion import Locomotion
+from jedax.tasks.control.task import AntMaze, Locomotion
 from jedax.types import Evaluation
 
 KEY = jax.random.key(0)
@@ -156,8 +155,7 @@ class TestPolicy:
         np.testing.assert_allclose(task.act(genotype, observations[2]), values[2], atol=1e-6)
 
     @pytest.mark.parametrize(
-        ("task", "params"),
-        [(Locomotion(), 71942), (Locomotion(name="walker2d"), 71942), (AntMaze(), 75528)],
+        ("task", "params"), [(Locomotion(), 71942), (Locomotion(name="walker2d"), 71942), (AntMaze(), 75528)]
     )
     def test_sizes_are_the_papers(self, task, params):
         assert task.layer_sizes[1:-1] == (256, 256)

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from jedax.tasks import episode_drawing
-from jedax.tasks.control.locomotion import Locomotion
+from jedax.tasks import drawing
+from jedax.tasks.control.task import Locomotion
 from jedax.tasks.motion import Motion
 
 
@@ -22,7 +22,7 @@ class TestHopper:
         return np.asarray(3 * task.init(jax.random.key(1)))
 
     def test_all_of_it(self, task, genotype, monkeypatch):
-        monkeypatch.setattr(episode_drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
+        monkeypatch.setattr(drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
         evaluation = jax.jit(task.evaluate_batch)(jax.random.key(0), jnp.stack([genotype] * 4))
         shown = task.drawing.replay(genotype, 0.0, 0)
         assert (shown.remarks, shown.frames) == (("no film: no OpenGL at all",), [])

@@ -16,8 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from jedax.tasks import make
 from jedax.tasks.control import simulator
-from jedax.tasks.control.ant_maze import AntMaze
-from jedax.tasks.control.locomotion import ROBOTS, Locomotion
+from jedax.tasks.control.task import ROBOTS, AntMaze, Locomotion
 
 KEY = jax.random.key(0)
 SEED = 3

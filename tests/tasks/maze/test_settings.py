@@ -78,11 +78,7 @@ class TestRefused:
 
     def test_start_touching_a_wall(self):
         refused(
-            "start: expected",
-            "radius 0.015",
-            "got (0.15, 0.15) on the wall",
-            "; move",
-            walls=[(0.1, 0.16, 1, 0.16)],
+            "start: expected", "radius 0.015", "got (0.15, 0.15) on the wall", "; move", walls=[(0.1, 0.16, 1, 0.16)]
         )
         refused("start: expected", "got (0.01, 0.5) on the wall (0.0, 0.0, 0.0, 1.0); move", start=(0.01, 0.5, 0))
         assert MazeConfig(start=(0.01, 0.5, 0), border=False).start == (0.01, 0.5, 0)
@@ -101,21 +97,13 @@ class TestRefused:
 
     @pytest.mark.parametrize("limits", [((1, 1), (0, 0)), ((0, 1), (1, 0)), ((0, 0), (0, 1))])
     def test_limits_swapped(self, limits):
-        refused(
-            "limits: expected a lower left corner below and left of",
-            "got ((",
-            "; swap or change",
-            limits=limits,
-        )
+        refused("limits: expected a lower left corner below and left of", "got ((", "; swap or change", limits=limits)
 
     @pytest.mark.parametrize(
         ("walls", "words"),
         [
             ([(0, 0.5, 1)], ("walls[0][3]: expected a value, got none; give it.",)),
-            (
-                [(0, 0.5, 1, 0.5), (0, 0.5, 1, 0.5, 1)],
-                ("walls[1]: expected", "a length of at most 4", "got (0, 0.5"),
-            ),
+            ([(0, 0.5, 1, 0.5), (0, 0.5, 1, 0.5, 1)], ("walls[1]: expected", "a length of at most 4", "got (0, 0.5")),
             ((0, 0.5, 1, 0.5), ("walls[0]: expected a valid tuple, got 0",)),
             ([(0, 0.5, 1, math.nan)], ("walls[0][3]: expected a finite number, got nan",)),
             ([(0, 0.5, math.inf, 0.5)], ("walls[0][2]: expected a finite number, got inf",)),
@@ -134,10 +122,7 @@ class TestRefused:
             ({"activation": "rlu"}, ("activation: expected 'relu'", "got 'rlu'", "relu")),
             ({"hidden": (8, 0)}, ("hidden[1]: expected greater than or equal to 1, got 0",)),
             ({"laser_angles": ()}, ("laser_angles: expected", "a length of at least 1", "got ()")),
-            (
-                {"laser_out_of_range": "-1"},
-                ("laser_out_of_range: expected 'range' or 'minus-one', got '-1'",),
-            ),
+            ({"laser_out_of_range": "-1"}, ("laser_out_of_range: expected 'range' or 'minus-one', got '-1'",)),
             ({"wheel_noise": -0.1}, ("wheel_noise: expected greater than or equal to 0, got -0.1",)),
             ({"robot_radius": 0}, ("robot_radius: expected greater than 0, got 0",)),
             ({"laser_range": math.inf}, ("laser_range: expected a finite number, got inf",)),
@@ -196,14 +181,8 @@ class TestFiles:
                 "walls: []\nlazer_range: 1",
                 ("mine.yaml: parameter: unknown name 'lazer_range'; did you mean 'laser_range'",),
             ),
-            (
-                "target: [1, 1]\nsteps: 3",
-                ("mine.yaml: expected the key 'walls', got only ['steps', 'target']; add",),
-            ),
-            (
-                "walls: []\ntarget: [",
-                ("mine.yaml: expected YAML, got a syntax error in line", "; correct the file."),
-            ),
+            ("target: [1, 1]\nsteps: 3", ("mine.yaml: expected the key 'walls', got only ['steps', 'target']; add",)),
+            ("walls: []\ntarget: [", ("mine.yaml: expected YAML, got a syntax error in line", "; correct the file.")),
             ("walls: []\nsteps: 0", ("mine.yaml: steps: expected greater", "got 0; leave it out")),
             (
                 "walls: [[0, 0.5, 1, 0.5]]\nstart: [0.5, 0.5, 0]",
@@ -215,10 +194,7 @@ class TestFiles:
             ("", ("mine.yaml: expected keys and values", "got NoneType")),
             ("walls", ("mine.yaml: expected keys and values", "got str")),
             ("1: 2\nwalls: []", ("mine.yaml: expected keys and values",)),
-            (
-                "walls: !!python/object/apply:os.getcwd []",
-                ("mine.yaml: expected YAML, got a syntax error in line 1",),
-            ),
+            ("walls: !!python/object/apply:os.getcwd []", ("mine.yaml: expected YAML, got a syntax error in line 1",)),
             (b"\xff\xfe\x00walls", ("mine.yaml: expected a readable maze file, got", "; check the path")),
         ],
     )

@@ -111,8 +111,7 @@ class TestAgainstKheperax:
     # Float32: an error in the heading grows by a beam's slant on a wall, then by the weights. Both simulators
     # are this far from float64.
     @pytest.mark.parametrize(
-        ("what", "early", "late"),
-        [("positions", 1e-4, 1e-2), ("observations", 2e-4, 3e-2), ("actions", 1e-3, 1e-1)],
+        ("what", "early", "late"), [("positions", 1e-4, 1e-2), ("observations", 2e-4, 3e-2), ("actions", 1e-3, 1e-1)]
     )
     def test_step_by_step(self, reference, what, early, late):
         difference = np.abs(getattr(reference.trajectories, what) - reference.data[what]).max(axis=-1)
@@ -232,10 +231,7 @@ class TestArriving:
     def test_exactly_as_far_as_the_radius_is_too_far(self):
         # All numbers are exact in float32; after 3 steps the target is 0.25 away.
         maze = Maze(
-            **NOWHERE | {"start": (0, 0, 0), "target": (1, 0)},
-            target_radius=0.25,
-            wheel_speed=0.25,
-            robot_radius=0.25,
+            **NOWHERE | {"start": (0, 0, 0), "target": (1, 0)}, target_radius=0.25, wheel_speed=0.25, robot_radius=0.25
         )
         assert outcome(maze, FORWARD) == (-4, [0.75, 0])
 
@@ -301,11 +297,7 @@ class TestRunningIntoWalls:
 
     def test_exactly_as_far_as_the_radius_touches_but_presses_no_bumper(self):
         maze = Maze(
-            **NOWHERE | {"start": (0, 0, 0)},
-            walls=[(1, -4, 1, 4)],
-            wheel_speed=0.25,
-            robot_radius=0.25,
-            steps=9,
+            **NOWHERE | {"start": (0, 0, 0)}, walls=[(1, -4, 1, 4)], wheel_speed=0.25, robot_radius=0.25, steps=9
         )
         trajectory = rollout(maze, KEY, FORWARD)
         assert trajectory.positions[:, 0].tolist() == [0.25, 0.5, *[0.75] * 7]
@@ -380,11 +372,7 @@ class TestLasers:
 
     def test_exactly_at_the_range_is_seen(self, look):
         config = MazeConfig(
-            **NOWHERE,
-            walls=[(0.25, -3, 0.25, 3)],
-            laser_range=0.25,
-            laser_out_of_range="minus-one",
-            laser_angles=(0,),
+            **NOWHERE, walls=[(0.25, -3, 0.25, 3)], laser_range=0.25, laser_out_of_range="minus-one", laser_angles=(0,)
         )
         readings, _ = look(config, [(0, 0, 0), (-1e-4, 0, 0)])
         np.testing.assert_array_equal(readings, [[0.25], [-1]])

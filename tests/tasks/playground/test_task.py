@@ -9,7 +9,7 @@ import pytest
 
 import jedax
 from jedax.errors import JedaxError
-from jedax.tasks import episode_drawing, make
+from jedax.tasks import drawing, make
 from jedax.tasks.playground import task as playground
 from jedax.tasks.playground.settings import PlaygroundConfig
 
@@ -53,7 +53,7 @@ def test_a_record_is_the_episode(mass):
 
 
 def test_a_replay_is_the_episode(mass, monkeypatch):
-    monkeypatch.setattr(episode_drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
+    monkeypatch.setattr(drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
     genotype = np.asarray(3 * mass.init(jax.random.key(4)))
     evaluation = jax.jit(mass.evaluate)(jax.random.key(0), jnp.asarray(genotype))
     shown = mass.drawing.replay(genotype, float(evaluation.fitness), 0)

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import BoxStyle, FancyBboxPatch
 
-from jedax.tasks.control import layout
+from jedax.tasks.control import settings
 from jedax.tasks.drawing import (
     FEET,
     PATH,
@@ -21,15 +21,14 @@ from jedax.tasks.drawing import (
     TARGET,
     WALL,
     WAY,
+    EpisodeDrawing,
     Episodes,
     Scene,
-    acting,
     draw_path,
     jitted,
     legend_below,
 )
-from jedax.tasks.episode_drawing import EpisodeDrawing
-from jedax.tasks.motion import Motion, Postures
+from jedax.tasks.motion import Motion, Postures, acting
 from jedax.types import Float, Shaped
 
 
@@ -105,22 +104,22 @@ class AntMazeDrawing(ControlDrawing):
 
     def draw_space(self, ax: Axes) -> None:
         """Draw walls as thick as they are, start and target."""
-        radius = layout.RADIUS
-        for x1, y1, x2, y2 in layout.WALLS:
+        radius = settings.RADIUS
+        for x1, y1, x2, y2 in settings.WALLS:
             # A capsule has its caps within its ends, and its radius on both sides of the line between them.
             rx, ry = radius * (x1 == x2), radius * (y1 == y2)
             style = BoxStyle("Round", pad=0, rounding_size=radius)
             ax.add_patch(FancyBboxPatch((x1 - rx, y1 - ry), x2 - x1 + 2 * rx, y2 - y1 + 2 * ry, boxstyle=style,
                                         facecolor=WALL, linewidth=0, zorder=3))  # fmt: skip
-        ax.plot(*layout.TARGET, "*", color=TARGET, markersize=13, markeredgecolor="white", zorder=4, label="goal")
+        ax.plot(*settings.TARGET, "*", color=TARGET, markersize=13, markeredgecolor="white", zorder=4, label="goal")
         ax.plot(*self.start, "o", color=PATH, markersize=6, zorder=4, label="start", markeredgecolor="white")
 
     def scene(self) -> Scene:
         """Return the ant's maze; its walls are lines between the middles of their caps."""
-        r = layout.RADIUS
+        r = settings.RADIUS
         walls = [(x1 + r * (x2 > x1), y1 + r * (y2 > y1), x2 - r * (x2 > x1), y2 - r * (y2 > y1))
-                 for x1, y1, x2, y2 in layout.WALLS]  # fmt: skip
-        return Scene(((-6.0, -6.0), (41.0, 41.0)), walls, 2 * r, self.start, layout.TARGET)
+                 for x1, y1, x2, y2 in settings.WALLS]  # fmt: skip
+        return Scene(((-6.0, -6.0), (41.0, 41.0)), walls, 2 * r, self.start, settings.TARGET)
 
     def seen(self, positions: Any, rotations: Any) -> Shaped[Any, "*batch steps 2"]:
         """Return x and y of the torso after each step."""

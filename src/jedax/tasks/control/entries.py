@@ -10,7 +10,7 @@ from jedax.tasks.family import Family, TaskEntry
 
 def _robot(name: Robot, summary: str, steps: int, evaluations: int, small_budget: int) -> TaskEntry:
     config = functools.partial(LocomotionConfig, name=name, steps=steps, evaluations=evaluations)
-    make = "jedax.tasks.control.locomotion:Locomotion"
+    make = "jedax.tasks.control.task:Locomotion"
     return TaskEntry(name, summary, config, make, large_policies=True, small_budget=small_budget)
 
 
@@ -23,7 +23,7 @@ class Control(Family):
                500, 5_000_000, 4096),
         _robot("walker2d", "Brax's two-legged walker walks; behaviour as halfcheetah.", 1000, 10_000_000, 8192),
         TaskEntry("ant-maze", "Brax's ant finds its way between walls; behaviour: its last position.", AntMazeConfig,
-                  "jedax.tasks.control.ant_maze:AntMaze", large_policies=True, small_budget=8192),
+                  "jedax.tasks.control.task:AntMaze", large_policies=True, small_budget=8192),
         _robot("hopper", "Brax's one-legged hopper hops; behaviour as halfcheetah.", 1000, 10_000_000, 8192),
         _robot("ant", "Brax's ant runs; behaviour as halfcheetah, four feet.", 1000, 10_000_000, 4096),
         _robot("humanoid", "Brax's humanoid walks; behaviour as halfcheetah.", 1000, 10_000_000, 4096)

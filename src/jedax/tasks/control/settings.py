@@ -1,4 +1,4 @@
-"""Settings of the control tasks, robots simulated by Brax (paper, section 5.1)."""
+"""Settings of the control tasks, robots simulated by Brax (paper, section 5.1); the ant's maze."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ from jedax.tasks.settings import Activation, Budget, Hidden
 
 Backend = Literal["spring", "generalized", "positional", "mjx"]
 Robot = Literal["halfcheetah", "walker2d", "hopper", "ant", "humanoid"]
+
+# The ant's maze, in metres; x and y are in the plane of the floor.
+LIMITS = ((-5.0, -5.0), (40.0, 40.0))
+"""Lower left and upper right corner of the box; the walls along its sides are centred on them."""
+TARGET = (35.0, 0.0)
+"""The target: x, y."""
+RADIUS = 0.5
+"""Radius of the walls, which are capsules on the floor, and so the height of their centres."""
+WALLS = (
+    (20.0, -4.5, 20.0, 19.5), (10.5, 7.5, 19.5, 7.5), (10.0, 20.25, 10.0, 39.75),
+    (-5.5, -5.0, 40.5, -5.0), (-5.5, 40.0, 40.5, 40.0), (-5.0, -4.5, -5.0, 39.5), (40.0, -4.5, 40.0, 39.5)
+)  # fmt: skip
+"""Three inner walls and the four sides of the box, each x1, y1, x2, y2 from end to end, caps included."""
 
 
 class ControlConfig(Config):

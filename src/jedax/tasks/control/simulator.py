@@ -25,7 +25,7 @@ from brax.envs.base import State
 from brax.io import mjcf
 from etils import epath
 
-from jedax.tasks.control.layout import RADIUS, TARGET, WALLS
+from jedax.tasks.control.settings import RADIUS, TARGET, WALLS
 from jedax.types import Array, Float
 
 mujoco: Any = _mujoco  # its stubs lack most of it
@@ -41,17 +41,11 @@ _NEAR = 2
 
 @dataclass(frozen=True)
 class Feet:
-    """The feet of a robot, each a sphere or a capsule, which is as low as the lower of the spheres at its two ends.
+    """The feet of a robot, each a sphere or a capsule, which is as low as the lower of the spheres at its two ends."""
 
-    Attributes:
-        links: `(feet,)`, the link of each foot.
-        ends: `(feet, 2, 3)`, centres of its two spheres in the frame of the link; equal for a sphere.
-        radii: `(feet,)`, in metres.
-    """
-
-    links: np.ndarray
-    ends: np.ndarray
-    radii: np.ndarray
+    links: np.ndarray  # `(feet,)`, the link of each foot
+    ends: np.ndarray  # `(feet, 2, 3)`, centres of its two spheres in the frame of the link; equal for a sphere
+    radii: np.ndarray  # `(feet,)`, in metres
 
     def heights(
         self, positions: Float[Array, "*batch links 3"], rotations: Float[Array, "*batch links 4"]
@@ -94,7 +88,7 @@ def feet_of(name: str, backend: str, names: tuple[str, ...]) -> Feet:
 
 
 class AntMazeEnv(Ant):
-    """Brax's ant among the walls of `jedax.tasks.control.layout`.
+    """Brax's ant among the walls of `jedax.tasks.control.settings`.
 
     The walls are capsules that the torso and the four lower legs collide with. Reward: minus the distance from the
     torso to the target, in the plane. Done: the torso leaves z in [0.2, 5]. Observation: x and y of the torso from -1

@@ -1,26 +1,132 @@
-"""Episodes of gymnasium environments, stepped side by side; one matrix product per layer serves all policies."""
+"""Episodes of gymnasium environments, stepped side by side, and their descriptors. Workers import it, without JAX."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jedax.errors import fail
+from jedax.imports import load_object
 from jedax.networks import Policies
-from jedax.tasks.gym.descriptors import Descriptor, FeetContact, FinalXY, Own
-from jedax.tasks.mujoco import quiet_mujoco
+from jedax.tasks.mujoco import feet_of, quiet_mujoco
+from jedax.tasks.work import checked
+
+
+@dataclass
+class Episode:
+    """A whole episode, for descriptors of the user's own."""
+
+    environment: Any  # as the last step left it, without wrappers
+    observations: list[np.ndarray] = field(default_factory=list)  # before each step and after the last
+    actions: list[Any] = field(default_factory=list)  # as the environment got them
+    rewards: list[float] = field(default_factory=list)
+    infos: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Descriptor:
+    """The descriptor of one episode after another in one environment."""
+
+    def __init__(self, environment: Any):
+        self.environment = environment
+        self.seen: list[np.ndarray] = []  # after each step of the present episode
+
+    def begin(self, observation: Any) -> None:
+        """Begin an episode."""
+        self.seen = []
+
+    def step(self, observation: Any, action: Any, reward: float, info: dict[str, Any]) -> None:
+        """Look at the environment after a step."""
+        self.seen.append(self.look(info))
+
+    def look(self, info: dict[str, Any]) -> np.ndarray:
+        """Return what is seen after a step; by default nothing."""
+        return np.zeros(0)
+
+    def end(self) -> np.ndarray:
+        """Return the descriptor of the episode; by default what was seen last."""
+        return self.seen[-1]
+
+
+class FeetContact(Descriptor):
+    """The share of an episode's steps, 0 to 1, in which each foot touched the ground.
+
+    A foot touches the ground if MuJoCo lists a contact of its geom with a geom of the world, such as the floor, at the
+    end of the step.
+    """
+
+    def __init__(self, environment: Any, feet: Sequence[str]):
+        super().__init__(environment)
+        self._feet = feet_of(environment.model, feet)
+        self._ground = set(np.flatnonzero(environment.model.geom_bodyid == 0).tolist())
+
+    def look(self, info: dict[str, Any]) -> np.ndarray:
+        """Return whether each foot touches the ground."""
+        touching = np.zeros(len(set(self._feet.values())), bool)
+        for one, other in self.environment.data.contact.geom.tolist():
+            if one in self._ground and other in self._feet:
+                touching[self._feet[other]] = True
+            elif other in self._ground and one in self._feet:
+                touching[self._feet[one]] = True
+        return touching
+
+    def end(self) -> np.ndarray:
+        """Return the shares."""
+        return np.mean(self.seen, axis=0)
+
+
+class FinalXY(Descriptor):
+    """The position of the robot after the last step: the first two of MuJoCo's `qpos`.
+
+    They are x and y where the root body moves freely, and x and the height of planar robots. Environments without
+    MuJoCo must give `x_position` and `y_position` in their `info`.
+    """
+
+    def look(self, info: dict[str, Any]) -> np.ndarray:
+        """Return the position; a `JedaxError` if the environment does not give it."""
+        data = getattr(self.environment, "data", None)
+        if data is not None and len(getattr(data, "qpos", ())) >= 2:
+            return np.array(data.qpos[:2])
+        if "x_position" in info and "y_position" in info:
+            return np.array([info["x_position"], info["y_position"]])
+        raise fail(
+            "descriptor",
+            expected="an environment with two coordinates in qpos, or x_position and y_position, for 'final-xy'",
+            received="one without",
+            remedy="give a function of your own as --descriptor module:function",
+        )
+
+
+class Own(Descriptor):
+    """The result of a function of the user's for a whole `Episode`."""
+
+    def __init__(self, environment: Any, function: str, num_descriptors: int | None):
+        super().__init__(environment)
+        self._name, self._number = function, num_descriptors
+        self._function = load_object(function, "descriptor")
+
+    def begin(self, observation: Any) -> None:
+        """Begin the record of an episode."""
+        super().begin(observation)
+        self._episode = Episode(self.environment, [observation])
+
+    def step(self, observation: Any, action: Any, reward: float, info: dict[str, Any]) -> None:
+        """Record a step."""
+        super().step(observation, action, reward, info)
+        self._episode.observations.append(observation)
+        self._episode.actions.append(action)
+        self._episode.rewards.append(reward)
+        self._episode.infos.append(info)
+
+    def end(self) -> np.ndarray:
+        """Return the result of the function; a `JedaxError` says if it is not as many numbers as the descriptor has."""
+        return checked(f"{self._name}: descriptor", self._function(self._episode), (self._number,))
 
 
 def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None) -> Any:
-    """Return a gymnasium environment.
-
-    Args:
-        name: Its id.
-        arguments: Further arguments of `gymnasium.make`.
-        steps: Longest episode; None: the environment's own.
-    """
+    """Return a gymnasium environment; its own limit holds where `steps` is None."""
     import gymnasium
 
     limit = {} if steps is None else {"max_episode_steps": steps}
@@ -30,21 +136,13 @@ def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None)
 
 @dataclass(frozen=True)
 class Actions:
-    """The map from outputs of a policy, each in [-1, 1], to actions.
+    """The map from outputs of a policy, each in [-1, 1], to actions."""
 
-    Attributes:
-        lows: Lower bounds of an action; empty: actions are discrete, and the largest output chooses.
-        highs: Upper bounds of an action.
-        shape: Shape of an action.
-        dtype: Type of an action.
-        first: The lowest discrete action.
-    """
-
-    lows: tuple[float, ...] = ()
+    lows: tuple[float, ...] = ()  # empty: actions are discrete, and the largest output chooses
     highs: tuple[float, ...] = ()
     shape: tuple[int, ...] = ()
     dtype: str = "float32"
-    first: int = 0
+    first: int = 0  # the lowest discrete action
 
     def __call__(self, outputs: np.ndarray) -> list[Any]:
         """Return the actions for outputs `(n, o)`."""
@@ -56,37 +154,20 @@ class Actions:
 
 
 class Step(NamedTuple):
-    """One step of an episode.
+    """One step of an episode."""
 
-    Attributes:
-        observation: The observation before the step, flat.
-        action: The action, as the environment got it.
-        reward: The reward.
-        seen: What the descriptor sees after the step.
-        environment: The environment after the step.
-    """
-
-    observation: np.ndarray
-    action: Any
+    observation: np.ndarray  # before the step, flat
+    action: Any  # as the environment got it
     reward: float
-    seen: np.ndarray
-    environment: Any
+    seen: np.ndarray  # by the descriptor, after the step
+    environment: Any  # after the step
 
 
 class Evaluator:
-    """Evaluates policies, one episode each.
+    """Evaluates policies, one episode each; one matrix product per layer serves all of them.
 
-    Args:
-        name: Id of the environment.
-        arguments: Further arguments of `gymnasium.make`.
-        steps: Longest episode; None: the environment's own.
-        seed: Seed of episodes for which no seed is given.
-        sizes: Neurons of each layer of the policies.
-        activation: Activation of their hidden layers.
-        actions: Arguments of `Actions`.
-        descriptor: `feet-contact`, `final-xy` or `module:function`.
-        feet: Names of geoms; see `jedax.tasks.mujoco.feet_of`.
-        num_descriptors: Length of a descriptor; None: any.
+    `name`, `arguments` and `steps` are those of `make_environment`, `seed` is of episodes for which no seed is given,
+    `actions` are the arguments of `Actions`, and `num_descriptors` is None for a descriptor of any length.
     """
 
     def __init__(self, *, name: str, arguments: Mapping[str, Any], steps: int | None, seed: int,
@@ -96,7 +177,10 @@ class Evaluator:
         self._seed, self._sizes, self._activation = seed, sizes, activation
         self._actions = Actions(**actions)
         self._num_descriptors = num_descriptors
-        self._describe = _descriptor(descriptor, feet, num_descriptors)
+        kinds: dict[str, Callable[[Any], Descriptor]] = {
+            "feet-contact": lambda environment: FeetContact(environment, feet), "final-xy": FinalXY
+        }  # fmt: skip
+        self._describe = kinds.get(descriptor, lambda environment: Own(environment, descriptor, num_descriptors))
         self._pairs: list[tuple[Any, Descriptor]] = []
 
     def __call__(
@@ -104,12 +188,8 @@ class Evaluator:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sum of rewards `(n,)` and the descriptor `(n, d)` of each policy `(n, params)`.
 
-        Policies with weights that are not finite get NaN.
-
-        Args:
-            genotypes: The policies.
-            seeds: `(n,)`, the seed of each policy's episode; None: the seed of the settings for all.
-            see: Called after every step with the row of its policy.
+        Policies with weights that are not finite get NaN. `seeds` has the seed of each policy's episode; `see` is
+        called after every step with the row of its policy.
         """
         starts = [self._seed] * len(genotypes) if seeds is None else [int(seed) for seed in seeds]
         fitness = np.full(len(genotypes), np.nan)
@@ -155,12 +235,3 @@ class Evaluator:
             observations[slot] = np.ravel(observation)
             descriptor.begin(observation)
         return observations
-
-
-def _descriptor(name: str, feet: Sequence[str], number: int | None) -> Callable[[Any], Descriptor]:
-    """Return a function from an environment to its descriptor."""
-    if name == "feet-contact":
-        return lambda environment: FeetContact(environment, feet)
-    if name == "final-xy":
-        return FinalXY
-    return lambda environment: Own(environment, name, number)

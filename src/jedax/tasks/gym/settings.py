@@ -34,11 +34,7 @@ class GymConfig(WithPolicy):
 
 
 def parse_arguments(arguments: tuple[str, ...]) -> dict[str, Any]:
-    """Return `name=value` pairs as a dict.
-
-    Raises:
-        JedaxError: An entry of another form, or a value that is not YAML.
-    """
+    """Return `name=value` pairs as a dict; values are YAML."""
     found = {}
     for argument in arguments:
         name, equals, value = argument.partition("=")

@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,12 +15,11 @@ import numpy as np
 from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import load_object, require
 from jedax.settings import Config as AnyConfig
-from jedax.tasks.environment import EnvironmentTask, axis_names
-from jedax.tasks.gym.descriptors import FinalXY
-from jedax.tasks.gym.episodes import Actions, Evaluator, Step, make_environment
+from jedax.tasks.gym.episodes import Actions, Evaluator, FinalXY, Step, make_environment
 from jedax.tasks.gym.settings import PREFIX, GymConfig, parse_arguments
-from jedax.tasks.host import HostTask
-from jedax.tasks.motion import Motion, Postures
+from jedax.tasks.measured import HostTask
+from jedax.tasks.motion import MOST_FRAMES, Act, Motion, Postures, every
+from jedax.tasks.policy import EnvironmentTask, axis_names
 from jedax.tasks.work import Work
 from jedax.types import Array, Float
 
@@ -49,7 +48,6 @@ class Gym(EnvironmentTask, HostTask):
 
     config: GymConfig
     Config = GymConfig
-    drawing_class = "jedax.tasks.gym.drawing:GymDrawing"
 
     def __init__(self, config: AnyConfig | None = None, /, **settings: Any):
         super().__init__(config, **settings)
@@ -74,7 +72,7 @@ class Gym(EnvironmentTask, HostTask):
     @property
     def work(self) -> Work:
         """Episodes, stepped side by side."""
-        config, bounds = self.config, self.given_bounds
+        config = self.config
         settings = {
             "name": config.name.removeprefix(PREFIX),
             "arguments": parse_arguments(config.arguments),
@@ -85,7 +83,7 @@ class Gym(EnvironmentTask, HostTask):
             "actions": asdict(_facts(config).actions),
             "descriptor": config.descriptor,
             "feet": config.feet,
-            "num_descriptors": None if bounds is None else len(bounds[0]),
+            "num_descriptors": self.num_given,
         }
         return Work("jedax.tasks.gym.episodes:Evaluator", settings, config.chunk)
 
@@ -93,13 +91,11 @@ class Gym(EnvironmentTask, HostTask):
         """Return the seed of a sample's episode."""
         return (self.config.episode_seed + sample) % 2**31
 
-    def record(self, genotypes: Float[np.ndarray, "batch params"]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return one episode of each genotype step by step, simulated in this process.
+    def actor(self) -> tuple[int, Act]:
+        """Return how many policies a worker steps side by side, and a function that does it in this process."""
+        return self.config.chunk, self._record
 
-        Returns:
-            Rewards `(steps,)` and what the descriptor saw after each step: for feet-contact whether each foot touches
-            the ground, `(steps, feet)`; for final-xy the position of the robot, `(steps, 2)`; else `(steps, 0)`.
-        """
+    def _record(self, genotypes: Float[np.ndarray, "batch params"]) -> list[tuple[np.ndarray, np.ndarray]]:
         rewards: list[list[float]] = [[] for _ in genotypes]
         seen: list[list[np.ndarray]] = [[] for _ in genotypes]
 
@@ -110,13 +106,8 @@ class Gym(EnvironmentTask, HostTask):
         self._watch(genotypes, see)
         return [(np.array(earned), np.array(places)) for earned, places in zip(rewards, seen, strict=True)]
 
-    def replay(self, genotype: Float[np.ndarray, " params"], shown: Callable[[int], Iterable[int]]) -> Motion:
-        """Return one episode of ONE genotype, for drawing, simulated in this process.
-
-        Args:
-            genotype: The policy.
-            shown: Returns, for a number of steps, those after which an environment without MuJoCo draws a picture.
-        """
+    def replay(self, genotype: Float[np.ndarray, " params"]) -> Motion:
+        """Return one episode of ONE genotype, for drawing, simulated in this process."""
         steps: list[Step] = []
         bodies: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -137,7 +128,7 @@ class Gym(EnvironmentTask, HostTask):
         if bodies:
             postures = Postures(environment.unwrapped.model, *map(np.array, zip(*bodies, strict=True)))
             return Motion(**recorded, dt=float(environment.unwrapped.dt), postures=postures)
-        frames, lacking = self._frames(genotype, set(shown(len(steps))))
+        frames, lacking = self._frames(genotype, set(every(len(steps), MOST_FRAMES).tolist()))
         dt = 1 / environment.metadata.get("render_fps", 30)
         return Motion(**recorded, dt=dt, frames=frames, lacking=lacking)
 
@@ -165,7 +156,7 @@ class Gym(EnvironmentTask, HostTask):
         Evaluator(**settings)(np.asarray(genotypes, np.float32), see=see)
 
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:
-        """Return the action of a policy, as the environment takes it; errors as in `PolicyTask.act`."""
+        """Return the action of a policy, as the environment takes it."""
         return _facts(self.config).actions(np.asarray(super().act(genotype, observation))[None])[0]
 
 
@@ -174,11 +165,7 @@ def _is_mujoco(environment: Any) -> bool:
 
 
 def _look(config: GymConfig) -> _Facts:
-    """Return the properties of an environment.
-
-    Raises:
-        JedaxError: It cannot be made, or its observations or actions are of a kind that policies cannot use.
-    """
+    """Return the properties of an environment; a `JedaxError` if policies cannot act in it."""
     environment = _make(config)
     try:
         limit = getattr(environment.spec, "max_episode_steps", None)
@@ -246,11 +233,7 @@ def _actions(config: GymConfig, space: Any) -> tuple[Actions, int]:
 
 
 def _descriptor_names(config: GymConfig, environment: Any) -> tuple[str, ...]:
-    """Return the axis labels of the descriptor.
-
-    Raises:
-        JedaxError: The environment lacks what the descriptor needs.
-    """
+    """Return the axis labels of the descriptor; a `JedaxError` if the environment lacks what it needs."""
     model = environment.model if _is_mujoco(environment) else None
     if config.descriptor == "feet-contact" and model is None:
         raise fail(

@@ -23,12 +23,12 @@ from jedax.tasks.drawing import (
     TaskDrawing,
     Trace,
     draw_path,
-    every,
     frame,
     jitted,
     legend_below,
 )
 from jedax.tasks.maze.settings import distance_to_wall
+from jedax.tasks.motion import every
 from jedax.types import Float
 
 ARRIVED = "A robot that reaches the goal in {cost} steps"

@@ -80,12 +80,9 @@ def look_around(config: MazeConfig, posture: Posture) -> Surroundings:
 def beam_length(
     direction: tuple[Scalar, Scalar], to_wall: tuple[Scalar, Scalar], span: tuple[Scalar, Scalar]
 ) -> Scalar:
-    """Return the length of a beam to a wall, inf if it does not meet the wall.
+    """Return the length of a beam to a wall, inf if it does not meet the wall; `direction` is a unit vector.
 
-    Args:
-        direction: Unit vector of the beam.
-        to_wall: From the beam's origin to the wall's first end.
-        span: From the wall's first end to its second.
+    `to_wall` goes from the beam's origin to the wall's first end, `span` from there to its second end.
     """
     across = direction[0] * span[1] - direction[1] * span[0]
     length = to_wall[0] * span[1] - to_wall[1] * span[0]  # times `across`

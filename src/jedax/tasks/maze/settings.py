@@ -108,11 +108,7 @@ def distance_to_wall(point: tuple[float, float], wall: Wall) -> float:
 
 
 def load_maze_file(path: str | Path) -> MazeConfig:
-    """Read a maze from a YAML file whose keys are the fields of `MazeConfig`; `name` defaults to the file's.
-
-    Raises:
-        JedaxError: No such file, not YAML, an unknown key, or a value that does not fit.
-    """
+    """Read a maze from a YAML file whose keys are the fields of `MazeConfig`; `name` defaults to the file's."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")

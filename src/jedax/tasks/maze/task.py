@@ -157,12 +157,7 @@ class Maze(PolicyTask):
     def act(self, genotype: Float[Array, " params"], observation: Sequence[float]) -> Float[Array, "2"]:
         """Return the action of a controller: left and right wheel, in [-1, 1].
 
-        Args:
-            genotype: The controller.
-            observation: The distance that each laser reads, then left and right bumper (1 touches, -1 does not).
-
-        Raises:
-            JedaxError: An observation of another length.
+        The observation is the distance that each laser reads, then right and left bumper (1 touches, -1 does not).
         """
         values = list(self._observation(observation))
         return jnp.stack(networks.apply(jnp.asarray(genotype), values, self.layer_sizes, self.config.activation))
@@ -237,16 +232,9 @@ class Maze(PolicyTask):
     def _step(
         self, key: PRNGKeyArray, genotype: Float[Array, " params"], state: State, bumpers: Sequence
     ) -> tuple[State, list[robot.Scalar], list[robot.Scalar]]:
-        """Return the episode after one step.
+        """Return the episode after one step, the action, and the bumpers for the next step.
 
-        Args:
-            key: The episode's.
-            genotype: The controller.
-            state: The episode before the step.
-            bumpers: The controller's bumpers: contacts in the posture before the present one.
-
-        Returns:
-            The state after the step, the action, and the bumpers for the next step.
+        `bumpers` are the contacts in the posture before the present one.
         """
         laser_key, wheel_key = jax.random.split(jax.random.fold_in(key, state.step + 1))
         before = state.posture

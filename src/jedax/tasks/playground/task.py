@@ -15,14 +15,15 @@ import numpy as np
 from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import load_object, require
 from jedax.settings import Config as AnyConfig
-from jedax.tasks.environment import EnvironmentTask, axis_names
-from jedax.tasks.motion import Motion, Postures
+from jedax.tasks.motion import Act, Motion, Postures, acting
 from jedax.tasks.mujoco import feet_of, quiet_mujoco
 from jedax.tasks.playground.settings import PREFIX, PlaygroundConfig
+from jedax.tasks.policy import EnvironmentTask, axis_names
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
 
 # MuJoCo's numbers for kinds of geoms (mjtGeom).
 _PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX = 0, 2, 3, 4, 5, 6
+_BATCH = 16  # policies that act together on a page
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,6 @@ class Playground(EnvironmentTask):
 
     config: PlaygroundConfig
     Config = PlaygroundConfig
-    drawing_class = "jedax.tasks.playground.drawing:PlaygroundDrawing"
     is_noisy = False
 
     def __init__(self, config: AnyConfig | None = None, /, **settings: Any):
@@ -81,11 +81,7 @@ class Playground(EnvironmentTask):
         return False
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
-        """Evaluate ONE genotype over one episode; `key` is ignored.
-
-        Raises:
-            JedaxError: The genotype has another shape than `(params,)`.
-        """
+        """Evaluate ONE genotype over one episode; `key` is ignored."""
         self._check(genotype)
         loaded = _load(self.config)
         touches = self._contacts(loaded)
@@ -107,13 +103,16 @@ class Playground(EnvironmentTask):
     def record(
         self, genotype: Float[Array, " params"]
     ) -> tuple[Float[Array, " steps"], Int[Array, ""], Float[Array, "steps seen"]]:
-        """Return one episode of ONE genotype step by step, simulated to the end even if it ends before.
+        """Return rewards, the number of steps that count, and what the descriptor saw after each step of an episode.
 
-        Returns:
-            Rewards; the number of steps that count; and what the descriptor saw after each step, as in `Gym.record`.
+        It is simulated to the end even if it ends before.
         """
         after, _, length = self._episode(genotype)
         return after["rewards"], length, after["seen"]
+
+    def actor(self) -> tuple[int, Act]:
+        """Return how many policies act together, and how they act."""
+        return _BATCH, acting(jax.vmap(self.record), _BATCH)
 
     def replay(self, genotype: Float[np.ndarray, " params"]) -> Motion:
         """Return one episode of ONE genotype, for drawing."""
@@ -162,11 +161,10 @@ class Playground(EnvironmentTask):
         if self.config.descriptor == "final-xy":
             return state.data.qpos[:2]
         found = jnp.asarray(load_object(self.config.descriptor, "descriptor")(state), jnp.float32)
-        expected = None if self.given_bounds is None else len(self.given_bounds[0])
-        if found.ndim != 1 or found.shape[0] != (expected or found.shape[0]):
+        if found.ndim != 1 or found.shape[0] != (self.num_given or found.shape[0]):
             raise fail(
                 f"{self.config.descriptor}: descriptor",
-                expected=f"shape ({expected or 'd'},)",
+                expected=f"shape ({self.num_given or 'd'},)",
                 received=found.shape,
                 remedy="return one list of numbers",
             )
@@ -174,11 +172,7 @@ class Playground(EnvironmentTask):
 
 
 def _make(config: PlaygroundConfig) -> _Loaded:
-    """Return the environment of the settings.
-
-    Raises:
-        JedaxError: An unknown name, or a download that fails.
-    """
+    """Return the environment of the settings."""
     require("mujoco_playground", "mjx", config.name)
     from mujoco_playground import registry
 

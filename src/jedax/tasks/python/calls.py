@@ -13,15 +13,7 @@ from jedax.tasks.work import checked
 
 
 def make(function: str, num_descriptors: int | None) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Return a function of the user's with a check of its results, which raises a `JedaxError` for wrong shapes.
-
-    Args:
-        function: `module:function`; takes genotypes `(n, params)`, returns fitness `(n,)` and descriptors `(n, d)`.
-        num_descriptors: d; None: any.
-
-    Raises:
-        JedaxError: The function cannot be imported.
-    """
+    """Return the user's `module:function` with a check of its results: fitness `(n,)` and descriptors `(n, d)`."""
     called = load_object(function, "task")
 
     def evaluate(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jedax.errors import JedaxError, fail
 from jedax.imports import is_custom, load_object, object_name
 from jedax.settings import Config
 from jedax.tasks.family import Family, TaskEntry, path_of
-from jedax.tasks.python.files import file_for_task, meant_file
 from jedax.tasks.python.settings import OwnTaskConfig, PythonFunctionConfig
 
 if TYPE_CHECKING:
@@ -22,15 +24,7 @@ _FUNCTION = "jedax.tasks.python.function:PythonFunction"
 
 
 def object_entry(name: str, target: str) -> TaskEntry:
-    """Return the entry of an object of the user's.
-
-    Args:
-        name: Name of the task.
-        target: `module:object`: a function, a `Task` class, a task, or a `TaskEntry`.
-
-    Raises:
-        JedaxError: It cannot be imported, or is none of these.
-    """
+    """Return the entry of the user's `target`, `module:object`: a function, a `Task` class or object, a `TaskEntry`."""
     found = load_object(target, "task")
     if isinstance(found, TaskEntry):
         return replace(found, name=name)
@@ -63,11 +57,7 @@ def _own_config(target: str, found: Any) -> Callable[[], Config]:
 
 
 def _own_task(target: str, found: Any, config: Config) -> Task:
-    """Make a task of a class of the user's, or one like a task of the user's.
-
-    Raises:
-        JedaxError: It is no task, or its methods do not fit its attributes.
-    """
+    """Make a task of a class of the user's, or one like a task of the user's, and check it."""
     from jedax.tasks.base import ConfiguredTask, Task, check_task
     from jedax.tasks.measured import MeasuredTask
 
@@ -118,8 +108,8 @@ class OwnTasks(Family):
 
     def explain(self, argument: str, name: str) -> JedaxError | None:
         """Return what to write instead of the name of a Python file."""
-        file = meant_file(name)
-        return None if file is None else file_for_task(argument, name, file)
+        file = _meant_file(name)
+        return None if file is None else _file_for_task(argument, name, file)
 
 
 def _is_default(task: Task) -> bool:
@@ -133,6 +123,46 @@ def _is_default(task: Task) -> bool:
         return kind() == task
     own = (name for name in vars(task) if not isinstance(getattr(kind, name, None), functools.cached_property))
     return next(own, None) is None
+
+
+def _meant_file(name: str) -> Path | None:
+    """Return the Python file that an unknown name means, such as drone.py, drone.py:fly or drone, or None."""
+    file = Path(name.partition(":")[0])
+    if file.suffix == ".py":
+        return file
+    return beside if os.path.isfile(beside := Path(f"{file}.py")) else None
+
+
+def _file_for_task(argument: str, name: str, file: Path) -> JedaxError:
+    """Return the error for a Python file in the place of `module:name`; it offers the tasks that the file defines."""
+    expected = "a task's name, or a function or class of a Python file as module:name"
+    if not os.path.isfile(file):
+        return fail(argument, expected=expected, received=f"{name}, where there is no file", remedy="check the path")
+    is_below = not file.is_absolute() and all(part.isidentifier() for part in file.with_suffix("").parts)
+    module = ".".join(file.with_suffix("").parts) if is_below else file.stem
+    found = [f"{module}:{known}" for known in _tasks_in(file)] or [f"{module}:NAME, of a function that it defines"]
+    where = "" if is_below else f" in {file.parent}"
+    return fail(argument, expected=expected, received=name, remedy=f"try{where}: {' or '.join(found[:3])}")
+
+
+def _tasks_in(file: Path) -> list[str]:
+    """Return the Task classes and the functions of one argument that a file defines; the file is not run."""
+    try:
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return []
+    functions = [node.name for node in body if isinstance(node, ast.FunctionDef) and _takes_one(node.args)]
+    bases, classes = {"Task", "ConfiguredTask"}, []
+    for node in body:
+        if isinstance(node, ast.ClassDef) and {ast.unparse(b).rpartition(".")[2] for b in node.bases} & bases:
+            bases.add(node.name)
+            classes.append(node.name)
+    return [name for name in classes + functions if not name.startswith("_")]
+
+
+def _takes_one(arguments: ast.arguments) -> bool:
+    required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return required == 1 and None not in arguments.kw_defaults
 
 
 FAMILY = OwnTasks()

@@ -7,7 +7,7 @@ import jax
 from jedax.errors import fail
 from jedax.imports import load_object
 from jedax.settings import Config as AnyConfig
-from jedax.tasks.host import HostTask
+from jedax.tasks.measured import HostTask
 from jedax.tasks.python.settings import PythonFunctionConfig
 from jedax.tasks.work import Work
 from jedax.types import Array, Float, PRNGKeyArray
@@ -54,8 +54,7 @@ class PythonFunction(HostTask):
     @property
     def work(self) -> Work:
         """Calls of the function."""
-        bounds = self.given_bounds
-        settings = {"function": self.config.name, "num_descriptors": None if bounds is None else len(bounds[0])}
+        settings = {"function": self.config.name, "num_descriptors": self.num_given}
         return Work("jedax.tasks.python.calls:make", settings, self.config.chunk)
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:

@@ -1,8 +1,9 @@
-"""Control tasks: a policy, a robot, an episode, and the steps of it that count."""
+"""Robots of Brax that a policy controls: locomotion, and the ant in a maze (paper, section 5.1)."""
 
 from __future__ import annotations
 
 import abc
+import math
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,32 +11,24 @@ import jax
 import jax.numpy as jnp
 
 from jedax import networks
-from jedax.errors import JedaxError, fail
+from jedax.errors import fail
 from jedax.native import choose
 from jedax.tasks.base import member_keys
+from jedax.tasks.control.settings import LIMITS, TARGET, AntMazeConfig, LocomotionConfig
 from jedax.tasks.motion import Trajectory
 from jedax.tasks.policy import PolicyTask
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
 
 
 class State(NamedTuple):
-    """An episode after some steps. Steps count up to and including the one that ends the episode.
+    """An episode after some steps. Steps count up to and including the one that ends the episode."""
 
-    Attributes:
-        physics: Brax's state of the robot.
-        observation: `(o,)`, what the policy sees next.
-        fitness: Sum of the rewards of the steps that count.
-        length: Number of these steps.
-        alive: Whether the episode has not ended.
-        behaviour: `(d,)`, what `_seen` returned: summed over these steps, or of the last of them.
-    """
-
-    physics: Any
-    observation: Float[Array, " observation"]
-    fitness: Float[Array, ""]
-    length: Int[Array, ""]
-    alive: Bool[Array, ""]
-    behaviour: Float[Array, " descriptor"]
+    physics: Any  # Brax's state of the robot
+    observation: Float[Array, " observation"]  # what the policy sees next
+    fitness: Float[Array, ""]  # sum of the rewards of the steps that count
+    length: Int[Array, ""]  # number of these steps
+    alive: Bool[Array, ""]  # whether the episode has not ended
+    behaviour: Float[Array, " descriptor"]  # what `_seen` returned: summed over these steps, or of the last of them
 
 
 class ControlTask(PolicyTask):
@@ -45,19 +38,15 @@ class ControlTask(PolicyTask):
     random: a genotype always gets the same evaluation. With `random_resets`, `reset` draws the first state of each
     episode from the evaluation's key. Steps after the one in which the robot falls or leaves its range ("done") count
     neither for the fitness nor for the descriptor.
-
-    Attributes:
-        part: Policies that a CPU simulates together. Their weights are read again in every step and should stay in
-            its caches, and a part takes as long as the longest of its episodes.
-        robot: Name of the robot in `jedax.tasks.control.simulator`.
-        sums_behaviour: Whether behaviour is summed over the steps; otherwise that of the last step is kept.
     """
 
     config: Any
+    # Policies that a CPU simulates together. Their weights are read again in every step and should stay in its caches,
+    # and a part takes as long as the longest of its episodes.
     part: ClassVar[int] = 32
     drawing_class = "jedax.tasks.control.drawing:ControlDrawing"
-    robot: str
-    sums_behaviour: ClassVar[bool]
+    robot: str  # name in `jedax.tasks.control.simulator`
+    sums_behaviour: ClassVar[bool]  # whether behaviour is summed over the steps; otherwise that of the last step counts
 
     @abc.abstractmethod
     def _seen(self, physics: Any) -> Float[Array, " descriptor"]:
@@ -141,15 +130,16 @@ class ControlTask(PolicyTask):
 
     @property
     def _simulator(self) -> Any:
-        """The module that imports Brax.
-
-        Raises:
-            JedaxError: Brax is not installed.
-        """
+        """The module that imports Brax."""
         try:
             from jedax.tasks.control import simulator
         except ImportError as error:
-            raise _missing_extra(self.name, error) from None
+            raise fail(
+                f"task {self.name}",
+                expected="the simulator Brax",
+                received=error,
+                remedy="install it: pip install 'jedax[brax]'",
+            ) from None
         return simulator
 
     @property
@@ -229,7 +219,130 @@ class ControlTask(PolicyTask):
         return choose(keys, genotypes, on_cpu=parts, elsewhere=whole)
 
 
-def _missing_extra(task: str, error: ImportError) -> JedaxError:
-    return fail(
-        f"task {task}", expected="the simulator Brax", received=error, remedy="install it: pip install 'jedax[brax]'"
-    )
+class _Robot(NamedTuple):
+    observation_size: int
+    action_size: int
+    feet: tuple[str, ...]  # names of their geoms in Brax's model
+    names: tuple[str, ...]
+    lowest: float  # about the lowest mean reward of a step
+
+
+ROBOTS = {
+    "halfcheetah": _Robot(17, 6, ("bfoot", "ffoot"), ("back foot", "front foot"), -9.231),
+    "walker2d": _Robot(17, 6, ("foot_geom", "foot_left_geom"), ("right foot", "left foot"), -1.413),
+    "hopper": _Robot(11, 3, ("foot_geom",), ("foot",), -0.9),
+    "ant": _Robot(
+        27, 8, ("left_foot_geom", "right_foot_geom", "third_foot_geom", "fourth_foot_geom"),
+        ("front left foot", "front right foot", "back left foot", "back right foot"), -3.24
+    ),
+    "humanoid": _Robot(244, 17, ("right_foot", "left_foot"), ("right foot", "left foot"), 0.0)
+}  # fmt: skip
+"""Brax's robots by name. The lowest rewards are the offsets that QDax subtracts from QD scores of these tasks."""
+
+
+class Locomotion(ControlTask):
+    """One of Brax's robots on a plane, with the reward of Brax's own environment (paper, section 5.1).
+
+    Fitness: the sum of rewards (for speed with little effort and, except for the half cheetah, for staying upright).
+    Descriptor: for each foot the share of steps, 0 to 1, after which it touches the floor. Genotype: weights of a
+    multilayer perceptron from Brax's observation to Brax's action, layer by layer.
+
+    Give it as a `LocomotionConfig`, or its parameters by name, as in `Locomotion(name="walker2d", steps=500)`.
+    """
+
+    config: LocomotionConfig
+    Config = LocomotionConfig
+    drawing_class = "jedax.tasks.control.drawing:LocomotionDrawing"
+    sums_behaviour = True
+
+    @property
+    def name(self) -> str:
+        """The robot's name."""
+        return self.config.name
+
+    @property
+    def robot(self) -> str:
+        """The robot's name."""
+        return self.config.name
+
+    @property
+    def _robot(self) -> _Robot:
+        return ROBOTS[self.config.name]
+
+    @property
+    def observation_size(self) -> int:
+        """Length of an observation."""
+        return self._robot.observation_size
+
+    @property
+    def action_size(self) -> int:
+        """Length of an action."""
+        return self._robot.action_size
+
+    @property
+    def descriptor_names(self) -> tuple[str, ...]:
+        """The foot of each number of a descriptor."""
+        return tuple(f"{foot} on the floor" for foot in self._robot.names)
+
+    @property
+    def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """0 (never) and 1 (always) for each foot."""
+        feet = len(self._robot.feet)
+        return (0.0,) * feet, (1.0,) * feet
+
+    @property
+    def qd_offset(self) -> float:
+        """About the lowest fitness: in each step the lowest reward of `ROBOTS`."""
+        return self.config.steps * self._robot.lowest
+
+    def touches(
+        self, positions: Float[Array, "*batch links 3"], rotations: Float[Array, "*batch links 4"]
+    ) -> Bool[Array, "*batch feet"]:
+        """Return whether each foot's lowest point is no higher than `contact_margin`.
+
+        `positions` are those of Brax's links, in metres, and `rotations` their quaternions, real part first.
+        """
+        feet = self._simulator.feet_of(self.robot, self.config.backend, self._robot.feet)
+        return feet.heights(positions, rotations) <= self.config.contact_margin
+
+    def _seen(self, physics: Any) -> Float[Array, " feet"]:
+        return self.touches(physics.x.pos, physics.x.rot).astype(jnp.float32)
+
+    def _descriptor(self, state: State) -> Float[Array, " feet"]:
+        return state.behaviour / jnp.maximum(state.length, 1)
+
+
+class AntMaze(ControlTask):
+    """Brax's ant walks from the origin to a target behind walls (paper, section 5.1; QDax's AntMaze).
+
+    Fitness: minus the sum, over the steps, of the distance from the torso to the target after the step. The episode
+    ends when the torso leaves z in [0.2, 5]. Each remaining step then costs the last distance, or nothing with
+    `early_death="paper"`. Descriptor: x and y of the torso after the last step that counts, in metres. The walls are
+    part of Brax's model, see `jedax.tasks.control.simulator.AntMazeEnv`. Genotype as in `Locomotion`; the observation
+    begins with x and y, from -1 to 1 over the box.
+    """
+
+    config: AntMazeConfig
+    Config = AntMazeConfig
+    drawing_class = "jedax.tasks.control.drawing:AntMazeDrawing"
+    name = "ant-maze"
+    robot = "ant-maze"
+    descriptor_names = ("x", "y")
+    descriptor_bounds = LIMITS
+    observation_size = 29
+    action_size = 8
+    sums_behaviour = False
+
+    @property
+    def qd_offset(self) -> float:
+        """The fitness of an ant that stands in the corner of the box farthest from the target."""
+        farthest = max(math.dist(TARGET, (x, y)) for x in (LIMITS[0][0], LIMITS[1][0]) for y in (-5.0, 40.0))
+        return -self.config.steps * farthest
+
+    def _seen(self, physics: Any) -> Float[Array, "2"]:
+        return physics.x.pos[0, :2]
+
+    def _earned(self, reward: Float[Array, ""], done: Bool[Array, ""], state: State) -> Float[Array, ""]:
+        if self.config.early_death == "paper":
+            return reward
+        return jnp.where(done, reward * (self.config.steps - state.length), reward)
