@@ -26,9 +26,7 @@ def num_params(sizes: Sequence[int]) -> int:
 def layers(genotype: Any, sizes: Sequence[int]) -> list[tuple[Any, Any]]:
     """Return the kernel `(*batch, inputs, outputs)` and the bias `(*batch, outputs)` of each layer.
 
-    Args:
-        genotype: `(*batch, params)`, of JAX or NumPy; the results are of the same kind.
-        sizes: Neurons of each layer, input and output included.
+    `genotype` is `(*batch, params)`, of JAX or NumPy; `sizes` are the neurons of each layer, input and output included.
     """
     found = []
     start = 0
@@ -41,14 +39,9 @@ def layers(genotype: Any, sizes: Sequence[int]) -> list[tuple[Any, Any]]:
 
 
 def propagate(layers: Sequence[tuple[Any, Any]], values: Any, multiply: Callable, hidden: Callable, last: Callable):
-    """Return the outputs of a network, in any array library.
+    """Return the outputs of a network for inputs `values`, in any array library.
 
-    Args:
-        layers: Kernel and bias of each layer.
-        values: The inputs.
-        multiply: Product of values and a kernel.
-        hidden: Activation of the hidden layers.
-        last: Activation of the last layer.
+    `multiply` takes values and a kernel; `hidden` and `last` are the activations of the hidden layers and of the last.
     """
     for number, (kernel, bias) in enumerate(layers, start=1):
         sums = multiply(values, kernel) + bias
@@ -91,7 +84,7 @@ def forward(
     import jax
 
     multiply = partial(jax.numpy.dot, precision=jax.lax.Precision.HIGHEST)
-    return propagate(layers, observations, multiply, _jax_activation(activation), jax.numpy.tanh)
+    return propagate(layers, observations, multiply, getattr(jax.nn, activation), jax.numpy.tanh)
 
 
 def apply(
@@ -104,7 +97,7 @@ def apply(
     """
     import jax
 
-    values, hidden = list(observation), _jax_activation(activation)
+    values, hidden = list(observation), getattr(jax.nn, activation)
     places = layers(np.arange(num_params(sizes)), sizes)
     for number, (kernel, bias) in enumerate(places, start=1):
         sums = [
@@ -113,12 +106,6 @@ def apply(
         ]
         values = [jax.numpy.tanh(s) if number == len(places) else hidden(s) for s in sums]
     return values
-
-
-def _jax_activation(name: str) -> Callable[[Any], Any]:
-    import jax
-
-    return jax.numpy.tanh if name == "tanh" else getattr(jax.nn, name)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -144,10 +131,7 @@ class Policies:
     The output of a policy has the same bits whatever the other policies are: each product is one matrix with one
     vector.
 
-    Args:
-        genotypes: `(n, params)`.
-        sizes: Neurons of each layer, input and output included.
-        activation: Of the hidden layers; the output is tanh.
+    Genotypes are `(n, params)`; `activation` is that of the hidden layers, the output is tanh.
     """
 
     def __init__(self, genotypes: np.ndarray, sizes: Sequence[int], activation: str):

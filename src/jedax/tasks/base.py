@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +25,11 @@ _NEEDS_VALUES = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.NonConcreteBooleanIndexError,
 )
+
+
+def computed(value: Callable[[Any], Any]) -> Any:
+    """Return a property that fits the type of any attribute of a task: `computed(lambda self: self.config.name)`."""
+    return property(value)
 
 
 class Task(abc.ABC):
@@ -128,40 +134,31 @@ def member_keys(key: PRNGKeyArray, batch: int) -> PRNGKeyArray:
 def check_task(task: Task) -> Task:
     """Return a task of the user's if its attributes, its methods and the shapes of their results fit together."""
     kind = type(task).__name__
+
+    def wrong(part: str, expected: str, received: object, remedy: str) -> JedaxError:
+        return fail(kind + part, expected=expected, received=received, remedy=remedy)
+
     for attribute in ("name", "num_params", "descriptor_bounds"):
         if not hasattr(task, attribute):
-            raise fail(f"{kind}.{attribute}", expected="a value", received="none", remedy="set it in the class")
+            raise wrong(f".{attribute}", "a value", "none", "set it in the class")
     try:
         hash(task)
     except TypeError:
-        received = "one that cannot be hashed"
         remedy = "make its dataclass frozen=True"
-        raise fail(kind, expected="a hashable object", received=received, remedy=remedy) from None
+        raise wrong("", "a hashable object", "one that cannot be hashed", remedy) from None
     key = jax.eval_shape(lambda: jax.random.key(0))
     genotype = _traced(task, "init", key)
     if getattr(genotype, "shape", None) != (task.num_params,):
-        raise fail(
-            f"{kind}.init",
-            expected=f"a genotype of shape ({task.num_params},)",
-            received=getattr(genotype, "shape", type(genotype).__name__),
-            remedy="see num_params",
-        )
+        received = getattr(genotype, "shape", type(genotype).__name__)
+        raise wrong(".init", f"a genotype of shape ({task.num_params},)", received, "see num_params")
     found = _traced(task, "evaluate", key, genotype)
     if not isinstance(found, Evaluation):
-        raise fail(
-            f"{kind}.evaluate",
-            expected="an Evaluation",
-            received=type(found).__name__,
-            remedy="return jedax.Evaluation(fitness, descriptor)",
-        )
+        remedy = "return jedax.Evaluation(fitness, descriptor)"
+        raise wrong(".evaluate", "an Evaluation", type(found).__name__, remedy)
     shapes = jax.numpy.shape(found.fitness), jax.numpy.shape(found.descriptor)
     if shapes != ((), (task.num_descriptors,)):
-        raise fail(
-            f"{kind}.evaluate",
-            expected=f"fitness of shape () and a descriptor of ({task.num_descriptors},)",
-            received=" and ".join(map(str, shapes)),
-            remedy="see descriptor_bounds",
-        )
+        expected = f"fitness of shape () and a descriptor of ({task.num_descriptors},)"
+        raise wrong(".evaluate", expected, " and ".join(map(str, shapes)), "see descriptor_bounds")
     return task
 
 
@@ -200,6 +197,7 @@ class ConfiguredTask(Task):
     config: Any
 
     Config: ClassVar[type[base_settings.Config]]
+    default_evaluations = computed(lambda self: self.config.evaluations)
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -223,11 +221,6 @@ class ConfiguredTask(Task):
         elif settings:
             config = config.replace(**settings)
         object.__setattr__(self, "config", config)
-
-    @property
-    def default_evaluations(self) -> int:
-        """The budget in the settings."""
-        return self.config.evaluations
 
     def _check(self, genotype: Float[Array, " params"]) -> None:
         """Raise a `JedaxError` unless `genotype` has the task's length."""

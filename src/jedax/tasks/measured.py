@@ -12,7 +12,7 @@ import numpy as np
 
 from jedax.errors import fail
 from jedax.imports import load_object
-from jedax.tasks.base import ConfiguredTask
+from jedax.tasks.base import ConfiguredTask, computed
 from jedax.tasks.settings import WithDescriptorBounds
 from jedax.tasks.work import Work
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
@@ -27,26 +27,14 @@ class MeasuredTask(ConfiguredTask):
     """A task whose descriptor bounds may have to be measured."""
 
     config: WithDescriptorBounds
+    name = computed(lambda self: self.config.name)
+    goal_fitness = computed(lambda self: self.config.goal_fitness)
+    qd_offset = computed(lambda self: self.config.qd_offset)
 
     @property
     def runs_own_code(self) -> bool:
         """Whether evaluations call code of the user's, which is tried before a run directory is written."""
         return True
-
-    @property
-    def name(self) -> str:
-        """The name in the settings."""
-        return self.config.name
-
-    @property
-    def goal_fitness(self) -> float | None:
-        """The goal in the settings."""
-        return self.config.goal_fitness
-
-    @property
-    def qd_offset(self) -> float:
-        """The offset in the settings."""
-        return self.config.qd_offset
 
     @property
     def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jedax.errors import fail
+from jedax.errors import JedaxError, fail
 
 _BACKENDS = ("egl", "osmesa", "")  # the last is MuJoCo's own choice, which needs a screen
 _SIZE = 360, 480
@@ -38,6 +38,12 @@ def feet_of(model: Any, feet: Sequence[str]) -> dict[int, int]:
             remedy="choose among " + ", ".join(name for name in names if name) + " (--feet), or another --descriptor",
         )
     return {names.index(name): foot for foot, name in enumerate(chosen)}
+
+
+def unsuitable(expected: str, received: str) -> JedaxError:
+    """Return the error for an environment that lacks what one of the built-in descriptors needs."""
+    remedy = "give a function of your own as --descriptor module:function"
+    return fail("descriptor", expected=expected, received=received, remedy=remedy)
 
 
 @contextlib.contextmanager

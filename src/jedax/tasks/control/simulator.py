@@ -26,6 +26,7 @@ from brax.io import mjcf
 from etils import epath
 
 from jedax.tasks.control.settings import RADIUS, TARGET, WALLS
+from jedax.tasks.mujoco import quiet_mujoco
 from jedax.types import Array, Float
 
 mujoco: Any = _mujoco  # its stubs lack most of it
@@ -166,13 +167,9 @@ _shown: set[str] = set()
 @contextmanager
 def _shown_once() -> Iterator[None]:
     """Show each warning of Brax and MuJoCo about a robot that they load once per process."""
-    mujoco.set_mju_user_warning(lambda message: None)  # about Brax's own files
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-    finally:
-        mujoco.set_mju_user_warning(None)
+    with quiet_mujoco(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
     for warning in caught:
         if str(warning.message) not in _shown:
             _shown.add(str(warning.message))

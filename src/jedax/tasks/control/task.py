@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import itertools
 import math
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 from jedax import networks
 from jedax.errors import fail
 from jedax.native import choose
-from jedax.tasks.base import member_keys
+from jedax.tasks.base import computed, member_keys
 from jedax.tasks.control.settings import LIMITS, TARGET, AntMazeConfig, LocomotionConfig
 from jedax.tasks.motion import Trajectory
 from jedax.tasks.policy import PolicyTask
@@ -46,6 +47,7 @@ class ControlTask(PolicyTask):
     part: ClassVar[int] = 32
     drawing_class = "jedax.tasks.control.drawing:ControlDrawing"
     robot: str  # name in `jedax.tasks.control.simulator`
+    is_noisy = computed(lambda self: self.config.random_resets)
     sums_behaviour: ClassVar[bool]  # whether behaviour is summed over the steps; otherwise that of the last step counts
 
     @abc.abstractmethod
@@ -59,11 +61,6 @@ class ControlTask(PolicyTask):
     def _descriptor(self, state: State) -> Float[Array, " descriptor"]:
         """Return the descriptor of an episode that has ended."""
         return state.behaviour
-
-    @property
-    def is_noisy(self) -> bool:
-        """Whether episodes begin in random states."""
-        return self.config.random_resets
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate one genotype; only random resets use `key`.
@@ -134,12 +131,8 @@ class ControlTask(PolicyTask):
         try:
             from jedax.tasks.control import simulator
         except ImportError as error:
-            raise fail(
-                f"task {self.name}",
-                expected="the simulator Brax",
-                received=error,
-                remedy="install it: pip install 'jedax[brax]'",
-            ) from None
+            remedy = "install it: pip install 'jedax[brax]'"
+            raise fail(f"task {self.name}", expected="the simulator Brax", received=error, remedy=remedy) from None
         return simulator
 
     @property
@@ -254,30 +247,11 @@ class Locomotion(ControlTask):
     Config = LocomotionConfig
     drawing_class = "jedax.tasks.control.drawing:LocomotionDrawing"
     sums_behaviour = True
-
-    @property
-    def name(self) -> str:
-        """The robot's name."""
-        return self.config.name
-
-    @property
-    def robot(self) -> str:
-        """The robot's name."""
-        return self.config.name
-
-    @property
-    def _robot(self) -> _Robot:
-        return ROBOTS[self.config.name]
-
-    @property
-    def observation_size(self) -> int:
-        """Length of an observation."""
-        return self._robot.observation_size
-
-    @property
-    def action_size(self) -> int:
-        """Length of an action."""
-        return self._robot.action_size
+    name = robot = computed(lambda self: self.config.name)
+    _robot = computed(lambda self: ROBOTS[self.config.name])
+    observation_size = computed(lambda self: self._robot.observation_size)
+    action_size = computed(lambda self: self._robot.action_size)
+    qd_offset = computed(lambda self: self.config.steps * self._robot.lowest)
 
     @property
     def descriptor_names(self) -> tuple[str, ...]:
@@ -289,11 +263,6 @@ class Locomotion(ControlTask):
         """0 (never) and 1 (always) for each foot."""
         feet = len(self._robot.feet)
         return (0.0,) * feet, (1.0,) * feet
-
-    @property
-    def qd_offset(self) -> float:
-        """About the lowest fitness: in each step the lowest reward of `ROBOTS`."""
-        return self.config.steps * self._robot.lowest
 
     def touches(
         self, positions: Float[Array, "*batch links 3"], rotations: Float[Array, "*batch links 4"]
@@ -336,8 +305,9 @@ class AntMaze(ControlTask):
     @property
     def qd_offset(self) -> float:
         """The fitness of an ant that stands in the corner of the box farthest from the target."""
-        farthest = max(math.dist(TARGET, (x, y)) for x in (LIMITS[0][0], LIMITS[1][0]) for y in (-5.0, 40.0))
-        return -self.config.steps * farthest
+        return -self.config.steps * max(
+            math.dist(TARGET, corner) for corner in itertools.product(*zip(*LIMITS, strict=True))
+        )
 
     def _seen(self, physics: Any) -> Float[Array, "2"]:
         return physics.x.pos[0, :2]

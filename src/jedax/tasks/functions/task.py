@@ -17,7 +17,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jedax.tasks.base import ConfiguredTask
+from jedax.tasks.base import ConfiguredTask, computed
 from jedax.tasks.functions.settings import ArmConfig, FunctionConfig
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
@@ -42,14 +42,10 @@ class LinearProjection(ConfiguredTask):
 
     config: FunctionConfig
     Config = FunctionConfig
+    num_params = computed(lambda self: self.config.dimensions)
     goal_fitness = -0.01
     is_noisy = False
     descriptor_names = ("sum of first half", "sum of second half")
-
-    @property
-    def num_params(self) -> int:
-        """Number of coordinates."""
-        return self.config.dimensions
 
     @property
     def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -130,16 +126,12 @@ class PlanarArm(ConfiguredTask):
     Config = ArmConfig
     drawing_class = "jedax.tasks.functions.drawing:ArmDrawing"
     name = "arm"
+    num_params = computed(lambda self: self.config.joints)
     goal_fitness = -0.01
     is_noisy = False
     descriptor_bounds = ((-1.0, -1.0), (1.0, 1.0))
     descriptor_names = ("tip x", "tip y")
     qd_offset = -(math.pi**2)
-
-    @property
-    def num_params(self) -> int:
-        """Number of joints."""
-        return self.config.joints
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw each angle uniformly from [-pi, pi)."""

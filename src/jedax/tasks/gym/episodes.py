@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jedax.errors import fail
 from jedax.imports import load_object
 from jedax.networks import Policies
-from jedax.tasks.mujoco import feet_of, quiet_mujoco
+from jedax.tasks.mujoco import feet_of, quiet_mujoco, unsuitable
 from jedax.tasks.work import checked
 
 
@@ -91,12 +90,8 @@ class FinalXY(Descriptor):
             return np.array(data.qpos[:2])
         if "x_position" in info and "y_position" in info:
             return np.array([info["x_position"], info["y_position"]])
-        raise fail(
-            "descriptor",
-            expected="an environment with two coordinates in qpos, or x_position and y_position, for 'final-xy'",
-            received="one without",
-            remedy="give a function of your own as --descriptor module:function",
-        )
+        needed = "two coordinates in qpos, or x_position and y_position"
+        raise unsuitable(f"an environment with {needed}, for 'final-xy'", "one without")
 
 
 class Own(Descriptor):
@@ -108,7 +103,7 @@ class Own(Descriptor):
         self._function = load_object(function, "descriptor")
 
     def begin(self, observation: Any) -> None:
-        """Begin the record of an episode."""
+        """Begin an episode and its record."""
         super().begin(observation)
         self._episode = Episode(self.environment, [observation])
 

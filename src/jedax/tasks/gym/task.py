@@ -19,6 +19,7 @@ from jedax.tasks.gym.episodes import Actions, Evaluator, FinalXY, Step, make_env
 from jedax.tasks.gym.settings import PREFIX, GymConfig, parse_arguments
 from jedax.tasks.measured import HostTask
 from jedax.tasks.motion import MOST_FRAMES, Act, Motion, Postures, every
+from jedax.tasks.mujoco import unsuitable
 from jedax.tasks.policy import EnvironmentTask, axis_names
 from jedax.tasks.work import Work
 from jedax.types import Array, Float
@@ -96,15 +97,11 @@ class Gym(EnvironmentTask, HostTask):
         return self.config.chunk, self._record
 
     def _record(self, genotypes: Float[np.ndarray, "batch params"]) -> list[tuple[np.ndarray, np.ndarray]]:
-        rewards: list[list[float]] = [[] for _ in genotypes]
-        seen: list[list[np.ndarray]] = [[] for _ in genotypes]
-
-        def see(row: int, step: Step) -> None:
-            rewards[row].append(step.reward)
-            seen[row].append(step.seen)
-
-        self._watch(genotypes, see)
-        return [(np.array(earned), np.array(places)) for earned, places in zip(rewards, seen, strict=True)]
+        episodes: list[list[Step]] = [[] for _ in genotypes]
+        self._watch(genotypes, lambda row, step: episodes[row].append(step))
+        return [
+            (np.array([step.reward for step in steps]), np.array([step.seen for step in steps])) for steps in episodes
+        ]
 
     def replay(self, genotype: Float[np.ndarray, " params"]) -> Motion:
         """Return one episode of ONE genotype, for drawing, simulated in this process."""
@@ -119,12 +116,9 @@ class Gym(EnvironmentTask, HostTask):
 
         self._watch(genotype[None], see)
         environment = steps[0].environment
-        recorded: dict[str, Any] = {
-            "rewards": np.array([step.reward for step in steps]),
-            "seen": np.array([step.seen for step in steps]),
-            "observations": np.array([step.observation for step in steps]),
-            "actions": np.array([step.action for step in steps]),
-        }
+        observations, actions, rewards, seen, _ = zip(*steps, strict=True)
+        recorded: dict[str, Any] = {"rewards": rewards, "seen": seen, "observations": observations, "actions": actions}
+        recorded = {name: np.array(values) for name, values in recorded.items()}
         if bodies:
             postures = Postures(environment.unwrapped.model, *map(np.array, zip(*bodies, strict=True)))
             return Motion(**recorded, dt=float(environment.unwrapped.dt), postures=postures)
@@ -236,12 +230,7 @@ def _descriptor_names(config: GymConfig, environment: Any) -> tuple[str, ...]:
     """Return the axis labels of the descriptor; a `JedaxError` if the environment lacks what it needs."""
     model = environment.model if _is_mujoco(environment) else None
     if config.descriptor == "feet-contact" and model is None:
-        raise fail(
-            "descriptor",
-            expected="a MuJoCo environment for 'feet-contact'",
-            received=type(environment).__name__,
-            remedy="give a function of your own as --descriptor module:function",
-        )
+        raise unsuitable("a MuJoCo environment for 'feet-contact'", type(environment).__name__)
     if config.descriptor == "final-xy":
         _check_position(environment)
     if ":" in config.descriptor and not callable(load_object(config.descriptor, "descriptor")):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ import numpy as np
 from jedax import networks
 from jedax.native import choose
 from jedax.native import maze as native
-from jedax.tasks.base import member_keys
+from jedax.tasks.base import computed, member_keys
 from jedax.tasks.maze import robot
 from jedax.tasks.maze.settings import MazeConfig
 from jedax.tasks.motion import Trajectory
@@ -50,23 +50,12 @@ class Maze(PolicyTask):
     config: MazeConfig
     Config = MazeConfig
     drawing_class = "jedax.tasks.maze.drawing:MazeDrawing"
+    name = computed(lambda self: self.config.name)
     descriptor_names = ("x", "y")
+    descriptor_bounds = computed(lambda self: self.config.limits)
+    observation_size = computed(lambda self: len(self.config.laser_angles) + 2)  # the lasers and two bumpers
     action_size = 2
-
-    @property
-    def name(self) -> str:
-        """The maze's name."""
-        return self.config.name
-
-    @property
-    def observation_size(self) -> int:
-        """Number of lasers, and two bumpers."""
-        return len(self.config.laser_angles) + 2
-
-    @property
-    def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The maze's lower left and upper right corner."""
-        return self.config.limits
+    goal_fitness = computed(lambda self: float(-self.config.steps))  # of a robot that arrives at the last step
 
     @property
     def qd_offset(self) -> float:
@@ -74,11 +63,6 @@ class Maze(PolicyTask):
         (x_low, y_low), (x_high, y_high) = self.config.limits
         diagonal = math.hypot(x_high - x_low, y_high - y_low)
         return -self.config.steps - self.config.distance_weight * diagonal
-
-    @property
-    def goal_fitness(self) -> float:
-        """The fitness of a robot that arrives at the last step."""
-        return float(-self.config.steps)
 
     @property
     def is_noisy(self) -> bool:
@@ -113,13 +97,7 @@ class Maze(PolicyTask):
         Native code returns the same bits for a controller whatever else is in the batch. It rounds
         differently from `evaluate`: a few robots that graze a wall may end elsewhere.
         """
-        self._check_batch(genotypes)
-        keys = member_keys(key, genotypes.shape[0])
-        settings = self.native_settings()
-        if not native.fits(settings, genotypes.shape[0]):
-            return self.evaluate_in_jax(keys, genotypes)
-        natively = partial(native.evaluate, settings)
-        return choose(keys, genotypes, on_cpu=natively, elsewhere=self.evaluate_in_jax)
+        return self._natively(native.evaluate, self.evaluate_in_jax, key, genotypes)
 
     def evaluate_in_jax(self, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch, each member with its own key, without native code."""
@@ -181,16 +159,17 @@ class Maze(PolicyTask):
 
     def rollout_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
         """Return every step of one episode of each genotype, batch first; `key` as in `evaluate_batch`."""
+        return self._natively(
+            lambda *arguments: Trajectory(*native.record(*arguments)), jax.vmap(self.rollout), key, genotypes
+        )
+
+    def _natively(self, natively: Callable, in_jax: Callable, key: PRNGKeyArray, genotypes: Array) -> Any:
+        """Call a function of native code on a CPU where it fits the maze and the batch, else one of JAX."""
         self._check_batch(genotypes)
-        keys = member_keys(key, genotypes.shape[0])
-        settings = self.native_settings()
+        keys, settings = member_keys(key, genotypes.shape[0]), self.native_settings()
         if not native.fits(settings, genotypes.shape[0]):
-            return jax.vmap(self.rollout)(keys, genotypes)
-
-        def natively(keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
-            return Trajectory(*native.record(settings, keys, genotypes))
-
-        return choose(keys, genotypes, on_cpu=natively, elsewhere=jax.vmap(self.rollout))
+            return in_jax(keys, genotypes)
+        return choose(keys, genotypes, on_cpu=partial(natively, settings), elsewhere=in_jax)
 
     def native_settings(self) -> native.Settings:
         """Return the maze, the robot and the layout of controllers for native code."""

@@ -16,7 +16,7 @@ from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import load_object, require
 from jedax.settings import Config as AnyConfig
 from jedax.tasks.motion import Act, Motion, Postures, acting
-from jedax.tasks.mujoco import feet_of, quiet_mujoco
+from jedax.tasks.mujoco import feet_of, quiet_mujoco, unsuitable
 from jedax.tasks.playground.settings import PREFIX, PlaygroundConfig
 from jedax.tasks.policy import EnvironmentTask, axis_names
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
@@ -57,12 +57,8 @@ class Playground(EnvironmentTask):
         if self.config.descriptor == "feet-contact":
             _check_feet(self.config, loaded.environment.mj_model)
         elif self.config.descriptor == "final-xy" and loaded.environment.mj_model.nq < 2:
-            raise fail(
-                "descriptor",
-                expected="an environment with two coordinates in qpos for 'final-xy'",
-                received=f"{self.config.name} with one",
-                remedy="give a function of your own as --descriptor module:function",
-            )
+            expected = "an environment with two coordinates in qpos for 'final-xy'"
+            raise unsuitable(expected, f"{self.config.name} with one")
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import jax
 from jedax.errors import fail
 from jedax.imports import load_object
 from jedax.settings import Config as AnyConfig
+from jedax.tasks.base import computed
 from jedax.tasks.measured import HostTask
 from jedax.tasks.python.settings import PythonFunctionConfig
 from jedax.tasks.work import Work
@@ -26,6 +27,8 @@ class PythonFunction(HostTask):
 
     config: PythonFunctionConfig
     Config = PythonFunctionConfig
+    num_params = computed(lambda self: self.config.num_params or 0)
+    descriptor_names = computed(lambda self: self.config.descriptor_names)
 
     def __init__(self, config: AnyConfig | None = None, /, **settings):
         super().__init__(config, **settings)
@@ -40,16 +43,6 @@ class PythonFunction(HostTask):
                 received="none",
                 remedy="give num_params (--num-params 10), or set it as an attribute of the function",
             )
-
-    @property
-    def num_params(self) -> int:
-        """Length of a genotype."""
-        return self.config.num_params or 0
-
-    @property
-    def descriptor_names(self) -> tuple[str, ...]:
-        """The labels in the settings."""
-        return self.config.descriptor_names
 
     @property
     def work(self) -> Work:
