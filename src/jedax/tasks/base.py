@@ -90,7 +90,10 @@ class Task(abc.ABC):
         return jax.vmap(self.evaluate)(member_keys(key, genotypes.shape[0]), genotypes)
 
     def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch as `evaluate_batch` does, and return `transitions` `(batch, steps, ...)` as well."""
+        """Evaluate a batch as `evaluate_batch` does, and return `transitions` `(batch, steps, ...)` as well.
+
+        Tasks whose genotypes are not policies raise a `JedaxError` here and in `actions`.
+        """
         raise self._no_policy("evaluate_with_transitions")
 
     def actions(

@@ -27,19 +27,13 @@ class MeasuredTask(ConfiguredTask):
     """A task whose descriptor bounds may have to be measured."""
 
     config: WithDescriptorBounds
+    # Whether evaluations call code of the user's, which is tried before a run directory is written.
+    runs_own_code: bool = True
+    # Bounds that follow from the kind of descriptor.
+    natural_bounds: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     name = computed(lambda self: self.config.name)
     goal_fitness = computed(lambda self: self.config.goal_fitness)
     qd_offset = computed(lambda self: self.config.qd_offset)
-
-    @property
-    def runs_own_code(self) -> bool:
-        """Whether evaluations call code of the user's, which is tried before a run directory is written."""
-        return True
-
-    @property
-    def natural_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-        """Bounds that follow from the kind of descriptor; None: there are none."""
-        return None
 
     @property
     def given_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:

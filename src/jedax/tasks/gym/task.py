@@ -7,14 +7,15 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import load_object, require
 from jedax.settings import Config as AnyConfig
+from jedax.tasks.base import computed
 from jedax.tasks.gym.episodes import Actions, Evaluator, FinalXY, Step, make_environment
 from jedax.tasks.gym.settings import PREFIX, GymConfig, parse_arguments
 from jedax.tasks.measured import HostTask
@@ -25,10 +26,7 @@ from jedax.tasks.work import Work
 from jedax.types import Array, Float
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """Properties of an environment."""
-
+class _Facts(NamedTuple):
     observation_size: int
     num_outputs: int
     actions: Actions
@@ -49,6 +47,8 @@ class Gym(EnvironmentTask, HostTask):
 
     config: GymConfig
     Config = GymConfig
+    descriptor_names = computed(lambda self: _facts(self.config).descriptor_names)
+    runs_own_code = computed(lambda self: ":" in self.config.descriptor)
 
     def __init__(self, config: AnyConfig | None = None, /, **settings: Any):
         super().__init__(config, **settings)
@@ -59,16 +59,6 @@ class Gym(EnvironmentTask, HostTask):
         """Neurons of each layer of the policy, observation and action included."""
         facts = _facts(self.config)
         return (facts.observation_size, *self.config.hidden, facts.num_outputs)
-
-    @property
-    def descriptor_names(self) -> tuple[str, ...]:
-        """Axis labels of the descriptor; see `axis_names`."""
-        return _facts(self.config).descriptor_names
-
-    @property
-    def runs_own_code(self) -> bool:
-        """Whether the descriptor is a function of the user's."""
-        return ":" in self.config.descriptor
 
     @property
     def work(self) -> Work:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +25,10 @@ _PLANE, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX = 0, 2, 3, 4, 5, 6
 _BATCH = 16  # policies that act together on a page
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """An environment, the first state of all its episodes, and the length of an episode."""
-
+class _Loaded(NamedTuple):
     environment: Any
-    start: Any
-    steps: int
+    start: Any  # the first state of all episodes
+    steps: int  # length of an episode
 
 
 class Playground(EnvironmentTask):
@@ -50,6 +46,7 @@ class Playground(EnvironmentTask):
     config: PlaygroundConfig
     Config = PlaygroundConfig
     is_noisy = False
+    runs_own_code = False  # tracing shows mistakes in a function of the user's without a trial
 
     def __init__(self, config: AnyConfig | None = None, /, **settings: Any):
         super().__init__(config, **settings)
@@ -70,11 +67,6 @@ class Playground(EnvironmentTask):
     def descriptor_names(self) -> tuple[str, ...]:
         """Axis labels of the descriptor; see `axis_names`."""
         return axis_names(self.config.descriptor, self.config.feet, _load(self.config).environment.mj_model)
-
-    @property
-    def runs_own_code(self) -> bool:
-        """False: tracing shows mistakes in a function of the user's without a trial."""
-        return False
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate ONE genotype over one episode; `key` is ignored."""
@@ -103,8 +95,8 @@ class Playground(EnvironmentTask):
 
         It is simulated to the end even if it ends before.
         """
-        after, _, length = self._episode(genotype)
-        return after["rewards"], length, after["seen"]
+        steps, length = self._episode(genotype)
+        return steps["rewards"], length, steps["seen"]
 
     def actor(self) -> tuple[int, Act]:
         """Return how many policies act together, and how they act."""
@@ -112,14 +104,14 @@ class Playground(EnvironmentTask):
 
     def replay(self, genotype: Float[np.ndarray, " params"]) -> Motion:
         """Return one episode of ONE genotype, for drawing."""
-        after, before, length = jax.tree.map(np.asarray, jax.jit(self._episode)(jnp.asarray(genotype)))
+        steps, length = jax.tree.map(np.asarray, jax.jit(self._episode)(jnp.asarray(genotype)))
         environment = _load(self.config).environment
-        numbers = {name: value[:length] for name, value in (after | before).items()}
+        numbers = {name: value[:length] for name, value in steps.items()}
         postures = Postures(environment.mj_model, *(numbers.pop(name) for name in ("q", "positions", "rotations")))
         return Motion(**numbers, dt=float(environment.dt), postures=postures)
 
-    def _episode(self, genotype: Float[Array, " params"]) -> tuple[dict[str, Array], dict[str, Array], Int[Array, ""]]:
-        """Return values after each step of an episode, values before each step, and the number of steps that count."""
+    def _episode(self, genotype: Float[Array, " params"]) -> tuple[dict[str, Array], Int[Array, ""]]:
+        """Return values of each step of an episode, and the number of steps that count."""
         loaded = _load(self.config)
         touches = self._contacts(loaded)
 
@@ -128,13 +120,15 @@ class Playground(EnvironmentTask):
             action = self.act(genotype, observation)
             after = self._step(loaded, state, action)
             seen = after.data.qpos[:2] if self.config.descriptor == "final-xy" else touches(after)
-            bodies = {"q": after.data.qpos, "positions": after.data.xpos[1:], "rotations": after.data.xquat[1:]}
-            known = {"observations": observation, "actions": action}
-            return after, ({"rewards": after.reward, "seen": seen, **bodies}, known, after.done)
+            numbers = {
+                "observations": observation, "actions": action, "rewards": after.reward, "seen": seen,
+                "q": after.data.qpos, "positions": after.data.xpos[1:], "rotations": after.data.xquat[1:]
+            }  # fmt: skip
+            return after, (numbers, after.done)
 
-        _, (after, before, done) = jax.lax.scan(step, loaded.start, length=loaded.steps)
+        _, (steps, done) = jax.lax.scan(step, loaded.start, length=loaded.steps)
         ends = jnp.append(done[:-1] >= 0.5, True)
-        return after, before, jnp.argmax(ends) + 1
+        return steps, jnp.argmax(ends) + 1
 
     def _step(self, loaded: _Loaded, state: Any, action: Float[Array, " actions"]) -> Any:
         after = loaded.environment.step(state, action)

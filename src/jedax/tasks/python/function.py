@@ -33,9 +33,8 @@ class PythonFunction(HostTask):
     def __init__(self, config: AnyConfig | None = None, /, **settings):
         super().__init__(config, **settings)
         if not callable(load_object(self.config.name, "task")):
-            raise fail(
-                "task", expected="a function", received=f"{self.config.name}, which is none", remedy="name another"
-            )
+            received = f"{self.config.name}, which is none"
+            raise fail("task", expected="a function", received=received, remedy="name another")
         if self.config.num_params is None:
             raise fail(
                 "num_params",
