@@ -12,7 +12,7 @@ import numpy as np
 from jedax import networks
 from jedax.errors import fail
 from jedax.imports import load_object
-from jedax.tasks.base import ConfiguredTask
+from jedax.tasks.base import ConfiguredTask, computed
 from jedax.tasks.measured import MeasuredTask
 from jedax.tasks.motion import Act, Motion
 from jedax.tasks.mujoco import feet_of
@@ -26,15 +26,12 @@ class PolicyTask(ConfiguredTask):
     Its settings have `hidden`, the neurons of each hidden layer, and `activation`.
     """
 
+    num_params = computed(lambda self: networks.num_params(self.layer_sizes))
+
     @property
     def layer_sizes(self) -> tuple[int, ...]:
         """Neurons of each layer of the policy, observation and action included."""
         return (self.observation_size, *self.config.hidden, self.action_size)  # type: ignore[return-value]
-
-    @property
-    def num_params(self) -> int:
-        """Weights and biases of the policy."""
-        return networks.num_params(self.layer_sizes)
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw one random genotype: kernels LeCun-uniform, biases zero."""

@@ -250,13 +250,9 @@ class Locomotion(ControlTask):
     name = robot = computed(lambda self: self.config.name)
     _robot = computed(lambda self: ROBOTS[self.config.name])
     observation_size = computed(lambda self: self._robot.observation_size)
+    descriptor_names = computed(lambda self: tuple(f"{foot} on the floor" for foot in self._robot.names))
     action_size = computed(lambda self: self._robot.action_size)
     qd_offset = computed(lambda self: self.config.steps * self._robot.lowest)
-
-    @property
-    def descriptor_names(self) -> tuple[str, ...]:
-        """The foot of each number of a descriptor."""
-        return tuple(f"{foot} on the floor" for foot in self._robot.names)
 
     @property
     def descriptor_bounds(self) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -55,6 +55,7 @@ class Maze(PolicyTask):
     descriptor_bounds = computed(lambda self: self.config.limits)
     observation_size = computed(lambda self: len(self.config.laser_angles) + 2)  # the lasers and two bumpers
     action_size = 2
+    is_noisy = computed(lambda self: self.config.wheel_noise > 0 or self.config.laser_noise > 0)
     goal_fitness = computed(lambda self: float(-self.config.steps))  # of a robot that arrives at the last step
 
     @property
@@ -63,11 +64,6 @@ class Maze(PolicyTask):
         (x_low, y_low), (x_high, y_high) = self.config.limits
         diagonal = math.hypot(x_high - x_low, y_high - y_low)
         return -self.config.steps - self.config.distance_weight * diagonal
-
-    @property
-    def is_noisy(self) -> bool:
-        """Whether wheels or lasers are noisy."""
-        return self.config.wheel_noise > 0 or self.config.laser_noise > 0
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate one genotype; the episode ends when the robot arrives or touches a wall.
