@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax import networks
-from jedax.methods.registry import make_method
+from jedax.methods.jedi import JEDi
 from jedax.search.compiled import replica_roots
 from jedax.search.programs import programs_for
 from jedax.store.config import defaults_for
@@ -47,7 +47,7 @@ def timed(function, *arguments):
 
 def measure(name, preset, steps, generations, rounds):
     task = make(name) if steps is None else make(name, steps=steps)
-    method = make_method(defaults_for("jedi-uniform", name, preset)[0], task)
+    method = JEDi(defaults_for("jedi-uniform", name, preset)[0], task)
     programs, roots = programs_for(method, task, 1), replica_roots(0, 1)
     state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
     state, _ = programs.begin_loop(roots, state, 0.0)

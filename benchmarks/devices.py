@@ -26,7 +26,6 @@ def measure(name, rounds):
     import numpy as np
 
     import jedax
-    from jedax.methods.registry import make_method
     from jedax.search import devices
     from jedax.search.compiled import replica_roots
     from jedax.search.programs import programs_for
@@ -34,7 +33,7 @@ def measure(name, rounds):
 
     task_name, task_settings, settings, replicas, generations = CASES[name]
     task = make(task_name, **task_settings)
-    algorithm = make_method(jedax.JediConfig(**settings), task)
+    algorithm = jedax.JEDi(jedax.JediConfig(**settings), task)
     programs, roots = programs_for(algorithm, task, replicas, "all"), replica_roots(0, replicas)
     state, _ = programs.begin(roots, np.zeros((0, task.num_params), np.float32))
     state, _ = programs.begin_loop(roots, state, 0.0)

@@ -79,8 +79,17 @@ def _check_range(bounds: tuple[float, float], info: ValidationInfo) -> tuple[flo
     return bounds
 
 
+Count = Annotated[int, Field(ge=1)]
+"""A whole number of at least 1."""
+
 Positive = Annotated[float, Field(gt=0)]
 """A number above 0."""
+
+NotNegative = Annotated[float, Field(ge=0)]
+"""A number of at least 0."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1."""
 
 Range = Annotated[tuple[Positive, Positive], AfterValidator(_check_range)]
 """A low and a high bound, both above 0."""

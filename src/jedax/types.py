@@ -30,6 +30,7 @@ __all__ = [
     "NOT_ADDED",
     "Array",
     "Bool",
+    "Bounds",
     "Evaluation",
     "Float",
     "Insertion",
@@ -38,6 +39,9 @@ __all__ = [
     "Shaped",
     "Transitions",
 ]
+
+Bounds = tuple[tuple[float, ...], tuple[float, ...]]
+"""`(lows, highs)` of a box of descriptors."""
 
 NOT_ADDED, IMPROVED, NEW = range(3)
 """Outcomes of adding a solution: not accepted, above the threshold of a filled cell, or first in an empty cell."""

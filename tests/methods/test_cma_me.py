@@ -109,7 +109,8 @@ def test_learning_rate_zero_ranks_by_fitness(arm):
         state, insertion = method.tell(jax.random.key(number), state, genotypes, evaluation)
         outcome = Outcome(evaluation, insertion, jnp.zeros(2), jnp.float32(0))
         np.testing.assert_array_equal(
-            np.argsort(-method.ranker(outcome), stable=True), np.argsort(-RANKERS["obj"](outcome), stable=True)
+            np.argsort(-RANKERS[method.config.ranker](outcome), stable=True),
+            np.argsort(-RANKERS["obj"](outcome), stable=True),
         )
     assert int(state.num_restarts) == 0
 

@@ -19,7 +19,7 @@ from jedax.bench.bench import bench
 from jedax.bench.grids import Entry, Grid
 from jedax.es import check_strategy, make_strategy, strategy_names
 from jedax.imports import entry_points, object_name
-from jedax.methods.registry import entry_of_settings, method_named, methods
+from jedax.methods.registry import method_named, methods
 
 OWN = "tests.methods.own"
 ROOT = str(Path(__file__).parents[2])
@@ -144,7 +144,7 @@ class TestMethod:
         run = jedax.run(Steady, arm, evaluations=8 * 8, **dict(small))
         assert run.config.method == f"{__name__}:Steady"
         assert {row["alpha"] for row in run.rows[1:]} == {np.float32(0.25).item()}
-        assert entry_of_settings(small).name == "jedi-uniform"
+        assert method_named(small).name == "jedi-uniform"
 
     @pytest.mark.parametrize(
         ("changes", "message"),
@@ -261,7 +261,7 @@ def installed(tmp_path, monkeypatch):
 class TestEntryPoints:
     def test_names(self):
         assert method_named("drift").method is own.Drift
-        assert method_named(own.Drift).name == entry_of_settings(own.Drift.Config()).name == "drift"
+        assert method_named(own.Drift).name == method_named(own.Drift.Config()).name == "drift"
         assert next(iter(methods())) == "jedi-x"
         assert methods()["jedi-x"].method is jedax.JEDiX
         assert "bowl" in jedax.tasks.names()

@@ -12,8 +12,6 @@ from jedax.methods.registry import (
     ALIASES,
     DEFAULT_METHOD,
     check_settings,
-    entry_of_settings,
-    make_method,
     method_defaults,
     method_named,
     methods,
@@ -115,8 +113,8 @@ class TestRegistry:
         ],
     )
     def test_settings_belong_to_the_method_with_the_nearest_defaults(self, config, name):
-        assert entry_of_settings(config).name == name
-        assert isinstance(make_method(config, Maze()), methods()[name].method)
+        assert method_named(config).name == name
+        assert isinstance(method_named(config).method(config, Maze()), methods()[name].method)
 
     @pytest.mark.parametrize(
         ("method", "given", "owners"),

@@ -7,8 +7,7 @@ import pytest
 from scipy.spatial import KDTree
 
 from jedax.repertoire import Cells
-from jedax.repertoire.cells import make_cells
-from jedax.repertoire.nearest import make_tiles, nearest_of_all
+from jedax.repertoire.cells import make_cells, make_tiles, nearest_of_all
 
 UNIT = ((0.0, 0.0), (1.0, 1.0))
 

@@ -16,7 +16,7 @@ from tests.conftest import assert_same_bits
 
 import jedax
 from jedax.errors import JedaxError
-from jedax.methods.registry import make_method
+from jedax.methods.jedi import JEDi
 from jedax.search import devices
 from jedax.search.compiled import replica_roots
 from jedax.search.programs import programs_for
@@ -97,7 +97,7 @@ def test_the_run_directory_says_which_devices_were_used(eight):
 
 def test_one_device_means_a_program_that_knows_no_other(arm, small):
     """Whatever asks for one device shares the programs of a run that asks for nothing, and these are not spread."""
-    method = make_method(small, arm)
+    method = JEDi(small, arm)
     programs = programs_for(method, arm, 2)
     assert programs is programs_for(method, arm, 2, 1) is programs_for(method, arm, 2, "all")
     assert programs.mesh is None
@@ -147,7 +147,7 @@ def test_devices_that_are_not_there_are_refused(small, arm, value, message, tmp_
 
 def test_a_task_in_worker_processes_takes_one_device(small):
     task = make("tests.search.workers.work:sphere", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1))
-    method = make_method(small, task)
+    method = JEDi(small, task)
     assert programs_for(method, task, 1, "all").mesh is None
     with pytest.raises(
         JedaxError, match=r"devices: expected 1 for tests.search.workers.work:sphere, .* --workers instead"

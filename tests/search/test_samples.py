@@ -9,7 +9,8 @@ from tests.notes import Notes
 
 import jedax
 from jedax.gp import condition, predict
-from jedax.methods.registry import make_method
+from jedax.methods.jedi import JEDi
+from jedax.methods.map_elites import MapElites
 from jedax.search.compiled import Programs
 from jedax.search.host import evaluate_samples
 from jedax.search.programs import forget_programs
@@ -41,7 +42,7 @@ def test_samples_are_evaluations_with_keys_of_their_own(how):
     config = jedax.methods.registry.method_defaults("map-elites", "").replace(
         samples_per_evaluation=3, sample_aggregation=how, **MAPS
     )
-    programs = Programs(make_method(config, task), task, 1)
+    programs = Programs(MapElites(config, task), task, 1)
     key, genotypes = jax.random.key(7), jax.random.normal(jax.random.key(8), (5, 2))
     found = jax.jit(programs._evaluate)(key, genotypes)
     samples = [task.evaluate_batch(key, genotypes) for key in jax.random.split(key, 3)]
@@ -114,7 +115,7 @@ class TestGP:
         evaluation = task.evaluate_batch(jax.random.key(1), genotypes)
         predictions = {}
         for samples in (1, 5):
-            method = make_method(small.replace(samples_per_evaluation=samples), task)
+            method = JEDi(small.replace(samples_per_evaluation=samples), task)
             state = method.init(jax.random.key(2), genotypes, evaluation)
             data = method.gp_data(state.repertoire)
             assert int(data.counts[data.mask].sum()) == 8 * samples == int(method.evaluations(state))
@@ -128,7 +129,7 @@ class TestGP:
         assert (predictions[5][0].variance[:rows] < 0.5 * predictions[1][0].variance[:rows]).all()
 
     def test_the_gp_is_fitted_anew_only_where_something_is_new(self, small):
-        method = make_method(small.replace(samples_per_evaluation=5, targets="pareto"), Noisy())
+        method = JEDi(small.replace(samples_per_evaluation=5, targets="pareto"), Noisy())
         genotypes = jax.random.normal(jax.random.key(0), (8, 2))
         state = method.init(jax.random.key(2), genotypes, Noisy().evaluate_batch(jax.random.key(1), genotypes))
         once, _ = jax.jit(method.fit_model)(state)

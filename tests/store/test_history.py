@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jedax
-from jedax.methods.registry import make_method
+from jedax.methods.registry import method_named
 from jedax.repertoire.cells import make_cells
 from jedax.store import history
 from jedax.store.directory import RunDirectory
@@ -81,7 +81,7 @@ def test_ends_are_the_best_scored_of_the_last_generation():
     """Against the score written out in NumPy."""
     config = jedax.JediConfig(population=3, pool=2, cells=4, alpha=0.25)
     task = jedax.tasks.PlanarArm(joints=3)
-    algorithm = make_method(config, task)
+    algorithm = method_named(config).method(config, task)
 
     class State:
         targets = np.array([[0.5, 0.0], [-0.5, 0.0]], np.float32)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jedax.errors import check_choice, fail, unknown
 from jedax.methods.base import Method, MethodConfig
-from jedax.methods.registry import MethodEntry, check_settings, entry_of_settings, method_named, preset_named
+from jedax.methods.registry import MethodEntry, check_settings, method_named, preset_named
 from jedax.store.config import defaults_for
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Entry:
     @property
     def registered(self) -> MethodEntry:
         """The method as jedax knows it."""
-        return entry_of_settings(self.method) if isinstance(self.method, MethodConfig) else method_named(self.method)
+        return method_named(self.method)
 
     def config(self, task: str) -> MethodConfig:
         """Return the method's settings on a task."""

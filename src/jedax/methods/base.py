@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import jax.numpy as jnp
@@ -13,51 +13,43 @@ from pydantic import Field, field_validator
 
 from jedax.errors import fail
 from jedax.es import Strategy, check_strategy, make_strategy
+from jedax.es.pool import ESPool
 from jedax.repertoire import HARD, Acceptance, Cells, Repertoire
-from jedax.repertoire.cells import Bounds, make_cells
-from jedax.settings import Config, Reference, resolve
-from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.repertoire.cells import make_cells
+from jedax.settings import Config, Count, Positive, Reference, resolve
+from jedax.types import Array, Bounds, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
+LARGE_ES = {"population": 256, "es": "lm-ma-es"}
+"""Evolution strategy of large policies in the paper's table."""
 
 
 class MethodConfig(Config):
     """Settings that every method has: the cells of its repertoire and the samples per evaluation."""
 
-    cells: int = Field(default=1024, ge=1, description="Number of cells of the repertoire.")
+    cells: Count = Field(default=1024, description="Number of cells of the repertoire.")
     cell_layout: Literal["auto", "cvt", "grid"] = Field(
         default="auto", description="Voronoi cells (cvt) or a grid; auto: a grid above 10000 cells, else cvt."
     )
-    cvt_samples: int | None = Field(
-        default=None, ge=1, description="Points for the k-means of the CVT; default: max(5000, 10 * cells)."
+    cvt_samples: Count | None = Field(
+        default=None, description="Points for the k-means of the CVT; default: max(5000, 10 * cells)."
     )
     cvt_iterations: int = Field(default=20, ge=0, description="Iterations of the k-means of the CVT.")
     repertoire_dtype: Literal["float32", "bfloat16"] = Field(
         default="float32", description="Type of stored genotypes; bfloat16 halves the memory and rounds them."
     )
     acceptance: Reference = Field(
-        default=None,
-        description="Rule by which a cell accepts solutions, as module:object; default: the rule of the method.",
+        default=None, description="Rule by which a cell accepts solutions, as module:object; default: the method's."
     )
     samples_per_evaluation: int = Field(
-        default=1,
-        ge=1,
-        le=65_536,
-        description="Evaluations of each solution, each with its own random numbers; all count towards the budget.",
+        default=1, ge=1, le=65_536, description="Evaluations per solution, with new random numbers; all use the budget."
     )
     sample_aggregation: Literal["mean", "median"] = Field(
         default="mean", description="How the samples of a solution are combined, for fitness and each descriptor."
     )
 
     def make_cells(self, bounds: Bounds) -> Cells:
-        """Return the cells of a repertoire.
-
-        Args:
-            bounds: Of the descriptors.
-
-        Raises:
-            JedaxError: The bounds are not a box, or the number of cells does not fit it.
-        """
+        """Return the cells of a repertoire; an error where the bounds are no box, or the number does not fit a grid."""
         return make_cells(bounds, self.cells, self.cell_layout, self.cvt_samples, self.cvt_iterations)
 
 
@@ -69,7 +61,7 @@ class WithES(MethodConfig):
         default="sep-cma-es",
         description="Strategy: sep-cma-es, lm-ma-es, evosax:NAME (e.g. evosax:SNES), module:Class.",
     )
-    step_size: float = Field(default=0.05, gt=0, description="Initial step size of an ES (standard deviation).")
+    step_size: Positive = Field(default=0.05, description="Initial step size of an ES (standard deviation).")
     elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of the population used in recombination.")
 
     @field_validator("es")
@@ -77,11 +69,16 @@ class WithES(MethodConfig):
     def _check_es(cls, es: Any) -> Any:
         return check_strategy(es)
 
+    def make_strategy(self, population: int | None = None) -> Strategy:
+        """Return the evolution strategy, with another population where one is given."""
+        population = self.population if population is None else population
+        return make_strategy(self.es, population=population, step_size=self.step_size, elite_ratio=self.elite_ratio)
+
 
 class WithPool(WithES):
     """Settings of a method with a pool of evolution strategies."""
 
-    pool: int = Field(default=4, ge=1, description="Number of ES, run side by side.")
+    pool: Count = Field(default=4, description="Number of ES, run side by side.")
 
     @property
     def batch(self) -> int:
@@ -187,11 +184,7 @@ class Method(abc.ABC):
 
     @functools.cached_property
     def cells(self) -> Cells:
-        """The cells of the repertoire.
-
-        Raises:
-            JedaxError: The bounds of the descriptors are not a box, or the number of cells does not fit it.
-        """
+        """The cells of the repertoire."""
         return self.config.make_cells(self.problem.descriptor_bounds)
 
     @functools.cached_property
@@ -346,11 +339,18 @@ class Method(abc.ABC):
         return []
 
 
-def strategy_of(config: WithES, population: int | None = None) -> Strategy:
-    """Return the evolution strategy of a method's settings, with another population where one is given."""
-    return make_strategy(
-        config.es,
-        population=config.population if population is None else population,
-        step_size=config.step_size,
-        elite_ratio=config.elite_ratio,
-    )
+class PoolMethod(Method):
+    """A method with a pool of evolution strategies, whose states are the field `pool` of its own state."""
+
+    config: WithPool
+    large_policies = LARGE_ES
+
+    @functools.cached_property
+    def pool(self) -> ESPool:
+        """The evolution strategies."""
+        return ESPool(self.config.make_strategy(), self.config.pool)
+
+    def ask(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
+        """Sample one generation of every ES; the batch holds them one after the other."""
+        genotypes, pool = self.pool.ask(key, state.pool)
+        return genotypes, replace(state, pool=pool)

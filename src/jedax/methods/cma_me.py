@@ -9,9 +9,8 @@ References:
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -19,34 +18,32 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from jedax.errors import fail
-from jedax.es.pool import ESPool
-from jedax.methods.base import GLOBAL_TABLE, Method, Preset, Variant, WithPool, cpu_preset, strategy_of
+from jedax.methods.base import GLOBAL_TABLE, PoolMethod, Preset, Variant, WithPool, cpu_preset
 from jedax.methods.es import has_converged
-from jedax.rankers import Outcome, Ranker, check_ranker, ranker_named
+from jedax.rankers import Outcome, check_ranker, ranker_named
 from jedax.repertoire import Acceptance, Repertoire
-from jedax.settings import Reference
+from jedax.settings import Count, NotNegative, Reference, Share
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 
 class CMAMEConfig(WithPool):
     """Settings of CMA-ME, and of CMA-MAE with the ranker "imp" and a soft repertoire."""
 
-    pool: int = Field(default=4, ge=1, description="Number of emitters, each with its own ES.")
+    pool: Count = Field(default=4, description="Number of emitters, each with its own ES.")
     ranker: Reference = Field(
         default="2imp",
-        description="How an emitter ranks its solutions, by pyribs' names: 2imp (new cells first, then "
-        "improvement), imp "
-        "(improvement alone), obj (fitness), rd (a random direction in behaviour space), or module:function.",
+        description="How an emitter ranks its solutions, by pyribs' names: 2imp (new cells first, then improvement), "
+        "imp (improvement alone), obj (fitness), rd (a random direction in behaviour space), or module:function.",
     )
-    learning_rate: float = Field(
-        default=1.0, ge=0, le=1, description="Share by which the threshold of a cell moves towards accepted fitness."
+    learning_rate: Share = Field(
+        default=1.0, description="Share by which the threshold of a cell moves towards accepted fitness."
     )
     threshold_min: Literal["-inf", "task"] | float = Field(
         default="-inf",
         description="Threshold of empty cells; -inf: a hard repertoire; task: a lower bound of the task's fitness.",
     )
-    restart_tolerance: float | None = Field(
-        default=1e-3, ge=0, description="Restart an emitter when the fitness range of its population is below this."
+    restart_tolerance: NotNegative | None = Field(
+        default=1e-3, description="Restart an emitter when the fitness range of its population is below this."
     )
 
     @field_validator("ranker")
@@ -69,15 +66,7 @@ class CMAMEConfig(WithPool):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class CMAMEState:
-    """State of a search between two generations.
-
-    Attributes:
-        repertoire: The solutions found.
-        pool: States of the emitters' ES, leading axis `pool`.
-        directions: `(pool, d)`, the direction of each emitter for the ranker "rd", per width of the descriptor box.
-        generation: Generations done.
-        num_restarts: Restarts of all emitters together.
-    """
+    """State of a search; `directions` of the emitters, for the ranker "rd", are per width of the descriptor box."""
 
     repertoire: Repertoire
     pool: Any
@@ -86,7 +75,7 @@ class CMAMEState:
     num_restarts: Int[Array, ""]
 
 
-class CMAME(Method):
+class CMAME(PoolMethod):
     """A pool of emitters, each of which samples a population in every generation.
 
     An emitter restarts from a random elite with a fresh ES when none of its population entered the repertoire, or the
@@ -114,23 +103,12 @@ class CMAME(Method):
             },
         )
     }
-    large_policies: ClassVar[Mapping[str, Any]] = {"population": 256, "es": "lm-ma-es"}
 
     @property
     def default_acceptance(self) -> Acceptance:
         """The rule given by `learning_rate` and `threshold_min`."""
         start = self.config.threshold_min
         return Acceptance(self.config.learning_rate, self.problem.qd_offset if start == "task" else float(start))
-
-    @property
-    def ranker(self) -> Ranker:
-        """The function that scores the population of an emitter."""
-        return ranker_named(self.config.ranker)
-
-    @functools.cached_property
-    def pool(self) -> ESPool:
-        """The evolution strategies of the emitters."""
-        return ESPool(strategy_of(self.config), self.config.pool)
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> CMAMEState:
         """Return the state after the evaluated initial batch; every emitter starts from a random elite."""
@@ -145,29 +123,20 @@ class CMAME(Method):
             num_restarts=jnp.int32(0),
         )
 
-    def ask(self, key: PRNGKeyArray, state: CMAMEState) -> tuple[Float[Array, "batch params"], CMAMEState]:
-        """Sample one generation of every emitter."""
-        genotypes, pool = self.pool.ask(key, state.pool)
-        return genotypes, replace(state, pool=pool)
-
     def tell(
         self, key: PRNGKeyArray, state: CMAMEState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[CMAMEState, Insertion]:
         """Add the batch, rank each population, update its ES, and restart the emitters that are due."""
         tell_key, mean_key, pool_key, direction_key = jax.random.split(key, 4)
         repertoire, insertion = self.store(state, genotypes, evaluation)
-        by_emitter = Outcome(
-            evaluation=self.pool.split(evaluation),
-            insertion=self.pool.split(insertion),
-            aim=state.directions,
-            alpha=jnp.zeros(self.config.pool),
-        )
-        scores = jax.vmap(self.ranker)(by_emitter)
+        evaluations, insertions = self.pool.split((evaluation, insertion))
+        outcomes = Outcome(evaluations, insertions, aim=state.directions, alpha=jnp.zeros(self.config.pool))
+        scores = jax.vmap(ranker_named(self.config.ranker))(outcomes)
         pool = self.pool.tell(tell_key, state.pool, genotypes, scores)
-        done = (by_emitter.insertion.status == NOT_ADDED).all(axis=1)
+        done = (insertions.status == NOT_ADDED).all(axis=1)
         if self.config.restart_tolerance is not None:
             converged = functools.partial(has_converged, tolerance=self.config.restart_tolerance)
-            done |= jax.vmap(converged)(by_emitter.evaluation)
+            done |= jax.vmap(converged)(evaluations)
         means = repertoire.sample(mean_key, self.config.pool)
         state = CMAMEState(
             repertoire=repertoire,

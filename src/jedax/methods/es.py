@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from pydantic import Field
 
 from jedax.es import Strategy
-from jedax.methods.base import GLOBAL_TABLE, Method, Preset, Variant, WithES, cpu_preset, strategy_of
+from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset
 from jedax.repertoire import Repertoire
+from jedax.settings import NotNegative
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 _PRESETS = {"paper": Preset(GLOBAL_TABLE), "cpu": cpu_preset(population=64)}
@@ -25,8 +26,8 @@ class ESConfig(WithES):
     """Settings of one evolution strategy."""
 
     population: int = Field(default=64, ge=2, description="Solutions per generation (lambda).")
-    restart_tolerance: float | None = Field(
-        default=None, ge=0, description="Restart when the fitness range of a generation is below this; default: never."
+    restart_tolerance: NotNegative | None = Field(
+        default=None, description="Restart when the fitness range of a generation is below this; default: never."
     )
 
     @property
@@ -38,14 +39,7 @@ class ESConfig(WithES):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ESState:
-    """State of a search between two generations.
-
-    Attributes:
-        repertoire: The solutions found.
-        strategy: State of the ES.
-        generation: Generations done.
-        num_restarts: Restarts of the ES.
-    """
+    """State of a search between two generations; `strategy` is the state of the ES."""
 
     repertoire: Repertoire
     strategy: Any
@@ -71,12 +65,12 @@ class ES(Method):
             _PRESETS,
         )
     }
-    large_policies = {"population": 256, "es": "lm-ma-es"}
+    large_policies = LARGE_ES
 
     @functools.cached_property
     def strategy(self) -> Strategy:
         """The evolution strategy."""
-        return strategy_of(self.config)
+        return self.config.make_strategy()
 
     @property
     def num_initial(self) -> int:

@@ -16,28 +16,19 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
 from pydantic import Field, model_validator
 
 from jedax.errors import fail
-from jedax.es.pool import ESPool
 from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction, fit, one_by_one, posterior, predict
-from jedax.methods.base import (
-    GLOBAL_TABLE,
-    Method,
-    Preset,
-    Variant,
-    WithPool,
-    cpu_preset,
-    strategy_of,
-)
+from jedax.methods.base import GLOBAL_TABLE, PoolMethod, Preset, Variant, WithPool, cpu_preset
 from jedax.rankers import Outcome, weighted_target, weighted_target_fitness_score
 from jedax.repertoire import Repertoire
+from jedax.settings import Count, NotNegative, Share
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
@@ -66,31 +57,25 @@ _CHOICES = {
 class JediConfig(GPSettings, WithPool):
     """Settings of JEDi."""
 
-    pool: int = Field(default=4, ge=1, description="Number of ES, each with its own target (n_ES).")
-    generations: int = Field(default=100, ge=1, description="Generations between two choices of targets (N).")
-    alpha: Literal["decay"] | Annotated[float, Field(ge=0, le=1)] = Field(
+    pool: Count = Field(default=4, description="Number of ES, each with its own target (n_ES).")
+    generations: Count = Field(default=100, description="Generations between two choices of targets (N).")
+    alpha: Literal["decay"] | Share = Field(
         default="decay", description="Weight of closeness to the target against fitness, 0 to 1; or decay."
     )
-    alpha_start: float = Field(default=0.8, ge=0, le=1, description="Initial value of a decaying alpha.")
-    alpha_end: float = Field(
-        default=0.0, ge=0, le=1, description="Final value of a decaying alpha, when the budget is spent."
-    )
+    alpha_start: Share = Field(default=0.8, description="Initial value of a decaying alpha.")
+    alpha_end: Share = Field(default=0.0, description="Final value of a decaying alpha, when the budget is spent.")
     targets: Literal["pareto", "uniform", "gp-ucb", "gp-bucb"] = Field(
         default="pareto",
         description="How targets are chosen: pareto (Pareto front of the GP's mean and variance), uniform (over all "
-        "cells), "
-        "gp-ucb or gp-bucb (upper confidence bound, one by one or as a batch).",
+        "cells), gp-ucb or gp-bucb (upper confidence bound, one by one or as a batch).",
     )
-    ucb_beta: float = Field(
-        default=2.0, ge=0, description="Number of standard deviations in the upper confidence bound."
+    ucb_beta: NotNegative = Field(
+        default=2.0, description="Number of standard deviations in the upper confidence bound."
     )
-    gp_refit: float = Field(
+    gp_refit: Share = Field(
         default=0.05,
-        ge=0,
-        le=1,
         description="s, l and s_n are refitted once this share of the filled cells holds a solution newer than the "
-        "last fit; "
-        "0: at every choice of targets after which something changed.",
+        "last fit; 0: at every choice of targets after which something changed.",
     )
 
     @model_validator(mode="after")
@@ -111,12 +96,8 @@ class JEDiState:
     """State of a search between two generations.
 
     Attributes:
-        repertoire: The solutions found.
-        pool: States of the ES, leading axis `pool`.
-        targets: `(pool, d)`, the descriptors that the ES are sent to.
+        targets: The descriptors that the ES are sent to.
         alpha: Weight of closeness to the target in this loop.
-        generation: Generations done; the initial batch is not one.
-        gp: Hyperparameters of the last fit.
         gp_noise_floor: Noise floor of the last fit, as a share of s^2.
         gp_fitted_at: Evaluations done at the last fit; -1: there was none.
     """
@@ -131,7 +112,7 @@ class JEDiState:
     gp_fitted_at: Int[Array, ""]
 
 
-class JEDi(Method):
+class JEDi(PoolMethod):
     """JEDi as pure functions of a `JEDiState` (paper, Algorithm 1).
 
     One loop of Algorithm 1 is `fit_model`, `start_loop`, and `config.generations` times `ask`, evaluate, `tell`.
@@ -149,15 +130,9 @@ class JEDi(Method):
             _PRESETS,
         )
     }
-    large_policies = {"population": 256, "es": "lm-ma-es"}
     by_task = {"walker2d": {"generations": 1000}, "ant-maze": {"generations": 1000}}
     family = "jedi"
     has_model = True
-
-    @functools.cached_property
-    def pool(self) -> ESPool:
-        """The evolution strategies."""
-        return ESPool(strategy_of(self.config), self.config.pool)
 
     @property
     def generations_per_loop(self) -> int:
@@ -192,14 +167,7 @@ class JEDi(Method):
         progress: Float[Array, ""],
         prediction: Prediction | Posterior | None = None,
     ) -> JEDiState:
-        """Begin a loop: choose targets, set alpha, and start an ES for each target.
-
-        Args:
-            key: Random key.
-            state: The state so far.
-            progress: Evaluations done / budget, 0 to 1.
-            prediction: The prediction of `fit_model`; None where targets are uniform.
-        """
+        """Begin a loop: choose targets, set alpha, and start an ES for each target."""
         target_key, pool_key = jax.random.split(key)
         targets = self.choose_targets(target_key, prediction)
         alpha = alpha_at(self.config, progress)
@@ -207,9 +175,9 @@ class JEDi(Method):
 
     def choose_targets(self, key: PRNGKeyArray, at: Prediction | Posterior | None) -> Float[Array, "pool descriptor"]:
         """Choose one centroid per ES (paper, section 3.2), uniformly where there is no prediction `at`."""
-        config, num_cells = self.config, self.cells.num_cells
+        config = self.config
         if at is None:
-            index = choose_uniform(key, num_cells, config.pool)
+            index = choose_uniform(key, self.cells.num_cells, config.pool)
         elif isinstance(at, Posterior):
             # An ES adds all its evaluations of a loop to the weighted GP, a single datum to the standard one.
             share = self.samples * config.population * config.generations if config.gp == "weighted" else 1
@@ -235,9 +203,10 @@ class JEDi(Method):
             start: Hyperparameters, data: GPData, wanted: Bool[Array, ""]
         ) -> tuple[tuple[Hyperparameters, Float[Array, ""]], Prediction | Posterior]:
             gp = fit(self.config, start, data, wanted)
-            at = (posterior if self.config.targets == "gp-bucb" else predict)(gp, self._unit_centroids)
+            at = (posterior if self.config.targets == "gp-bucb" else predict)(gp, centroids)
             return (gp.hyperparameters, gp.noise_floor), at
 
+        centroids = self.cells.to_unit_box(jnp.asarray(self.cells.centroids))
         repertoire, data = state.repertoire, self.gp_data(state.repertoire)
         num_newer = jnp.sum(repertoire.improved_at > state.gp_fitted_at)
         wanted = num_newer > self.config.gp_refit * jnp.sum(data.mask)
@@ -248,15 +217,13 @@ class JEDi(Method):
 
     def metrics(self, state: JEDiState) -> dict[str, Array]:
         """Return alpha and, where it guides, the hyperparameters of the last GP fit."""
-        if not self.model_guides:
-            return {"alpha": state.alpha}
-        return {
-            "alpha": state.alpha,
+        gp = {
             "gp_signal": state.gp.signal,
             "gp_length_scale": state.gp.length_scale,
             "gp_noise": state.gp.noise,
             "gp_noise_floor": state.gp_noise_floor,
         }
+        return {"alpha": state.alpha} | (gp if self.model_guides else {})
 
     def loop_record(self, state: JEDiState) -> dict[str, Array]:
         """Return targets and alpha of a loop that has just begun."""
@@ -284,35 +251,19 @@ class JEDi(Method):
             mask=jnp.arange(self.cells.num_cells) < repertoire.filled.sum(),
         )
 
-    @property
-    def _unit_centroids(self) -> Float[Array, "cells descriptor"]:
-        return self.cells.to_unit_box(jnp.asarray(self.cells.centroids))
-
     def start_pool(self, key: PRNGKeyArray, repertoire: Repertoire, targets: Float[Array, "pool descriptor"]) -> Any:
         """Start an ES at the stored solution with the descriptor nearest to each target."""
         return self.pool.start(key, jax.vmap(repertoire.nearest)(targets))
 
-    def ask(self, key: PRNGKeyArray, state: JEDiState) -> tuple[Float[Array, "batch params"], JEDiState]:
-        """Sample one generation of every ES; the batch holds them one after the other."""
-        genotypes, pool = self.pool.ask(key, state.pool)
-        return genotypes, replace(state, pool=pool)
-
     def tell(
-        self,
-        key: PRNGKeyArray,
-        state: JEDiState,
-        genotypes: Float[Array, "batch params"],
-        evaluation: Evaluation,
+        self, key: PRNGKeyArray, state: JEDiState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[JEDiState, Insertion]:
         """Add the generation to the repertoire, score it, and update every ES."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
-        by_es = Outcome(
-            evaluation=self.pool.split(evaluation),
-            insertion=self.pool.split(insertion),
-            aim=state.targets,
-            alpha=jnp.broadcast_to(state.alpha, self.config.pool),
-        )
-        pool = self.pool.tell(key, state.pool, genotypes, jax.vmap(weighted_target)(by_es))
+        by_es = self.pool.split((evaluation, insertion))
+        alpha = jnp.broadcast_to(state.alpha, self.config.pool)
+        scores = jax.vmap(weighted_target)(Outcome(*by_es, aim=state.targets, alpha=alpha))
+        pool = self.pool.tell(key, state.pool, genotypes, scores)
         state = replace(state, pool=pool, repertoire=repertoire, generation=state.generation + 1)
         return state, insertion
 
@@ -323,8 +274,7 @@ class JEDi(Method):
             return []
         return [
             f"JEDi chooses targets only {loops} time{'s' * (loops != 1)} with this budget; for more, lower "
-            f"--generations "
-            f"({config.generations}) or --population ({config.population}), or raise --evaluations."
+            f"--generations ({config.generations}) or --population ({config.population}), or raise --evaluations."
         ]
 
     def lead(self) -> str:
@@ -340,29 +290,21 @@ class JEDi(Method):
         several = f"{number} targets" if number > 1 else "one target"
         return (
             f"JEDi works in loops. At the start of each loop it chooses {several}: {place}, "
-            f"{_CHOICES[self.config.targets]}. "
-            f"For each target an evolution strategy starts from the stored {solution} with the nearest behaviour and "
-            f"breeds {solution}s that come closer to the target and are fitter. Every {solution} that is tried on "
-            f"the way "
-            "is offered to the map, so that later loops start from more places."
+            f"{_CHOICES[self.config.targets]}. For each target an evolution strategy starts from the stored {solution} "
+            f"with the nearest behaviour and breeds {solution}s that come closer to the target and are fitter. Every "
+            f"{solution} that is tried on the way is offered to the map, so that later loops start from more places."
         )
 
     def glossary(self) -> list[tuple[str, str]]:
         """Return JEDi's terms."""
         return [
-            (
-                "target",
-                "A behaviour that an evolution strategy is sent towards; it may be one that nobody has reached.",
-            ),
+            ("target", "A behaviour that an evolution strategy is sent towards; it may not have been reached before."),
             ("evolution strategy, ES", "Samples variations of a solution and moves towards the best, again and again."),
             (
                 "GP mean, GP standard deviation",
-                "Predicted fitness of a cell and its uncertainty, by a Gaussian process.",
+                "A Gaussian process's prediction of a cell's fitness, and its error.",
             ),
-            (
-                "Pareto rank",
-                "1: no other cell has both a higher mean and a higher uncertainty; 2: after removing rank 1.",
-            ),
+            ("Pareto rank", "1: no other cell has both a higher mean and a higher uncertainty; 2: without rank 1."),
             ("alpha", "Weight in the score of an ES: 1 closeness to the target alone, 0 fitness alone."),
             ("loop", f"{self.config.generations} generations with the same targets."),
         ]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -25,9 +25,9 @@ from pydantic import Field, model_validator
 
 from jedax.errors import fail
 from jedax.es.pool import ESPool
-from jedax.methods.base import Method, Preset, WithPool, cpu_preset, strategy_of
+from jedax.methods.base import LARGE_ES, PoolMethod, Preset, WithPool, cpu_preset
 from jedax.repertoire import Repertoire
-from jedax.settings import Positive, Range
+from jedax.settings import Count, Positive, Range, Share
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line, log_uniform
 
@@ -41,54 +41,40 @@ class JediXConfig(WithPool):
     """Settings of JEDi-X."""
 
     population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
-    pool: int = Field(default=2, ge=1, description="Number of ES that maximise fitness, each started from an elite.")
-    patience: int = Field(
-        default=60, ge=1, description="An ES restarts after this many of its generations without a better solution."
+    pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
+    patience: Count = Field(
+        default=60, description="An ES restarts after this many of its generations without a better solution."
     )
-    elites: int = Field(
-        default=32, ge=1, description="ES restart from an elite drawn from this many of the fittest cells."
-    )
-    variation_share: Literal["waiting"] | Annotated[float, Field(ge=0, le=1)] = Field(
+    elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
+    variation_share: Literal["waiting"] | Share = Field(
         default="waiting",
-        description="Share of generations that vary elites; waiting: the mean share of patience that the pool has "
-        "used up.",
+        description="Share of generations that vary elites; waiting: the mean share of patience the pool has used up.",
     )
-    scout_share: float = Field(
+    scout_share: Share = Field(
+        default=0.5, description="Share of the other generations given to scouts, times the share of patience used up."
+    )
+    scouts: Count = Field(
+        default=4, description="Number of small ES (scouts), started from random elites, that share one generation."
+    )
+    scout_patience: Count = Field(
+        default=3, description="A scout restarts after this many of its generations that add nothing to the repertoire."
+    )
+    line_share: Share = Field(
+        default=0.75, description="Share of varied elites that are recombined with another elite."
+    )
+    intermediate_share: Share = Field(
         default=0.5,
-        ge=0,
-        le=1,
-        description="Share of the other generations given to scouts, multiplied by the share of patience used up.",
-    )
-    scouts: int = Field(
-        default=4,
-        ge=1,
-        description="Number of small ES (scouts), started from random elites, that share one generation.",
-    )
-    scout_patience: int = Field(
-        default=3,
-        ge=1,
-        description="A scout restarts after this many of its generations without adding to the repertoire.",
-    )
-    line_share: float = Field(
-        default=0.75, ge=0, le=1, description="Share of varied elites that are recombined with another elite."
-    )
-    intermediate_share: float = Field(
-        default=0.5,
-        ge=0,
-        le=1,
         description="Share of recombined elites with a separate step per parameter; the rest step along the line.",
     )
     line: tuple[Positive, Positive] = Field(
         default=(0.01, 0.5),
         description="Standard deviations of recombination: of the isotropic noise, in units of the spread of random "
-        "genotypes, and of "
-        "the step, in lengths of the line.",
+        "genotypes, and of the step, in lengths of the line.",
     )
     variation: Range = Field(
         default=(0.1, 3.0),
         description="Range of the standard deviation of all other variation, drawn log-uniformly, in units of the "
-        "spread of random "
-        "genotypes.",
+        "spread of random genotypes.",
     )
 
     @model_validator(mode="after")
@@ -110,15 +96,11 @@ class JEDiXState:
     """State of a search between two generations.
 
     Attributes:
-        repertoire: The solutions found.
-        pool: States of the ES that maximise fitness, leading axis `pool`.
-        best: `(pool,)`, best fitness of each ES since it started; of the first ES, the best of the whole run.
-        waited: `(pool,)`, generations of each ES since its `best` last improved.
-        scouts: States of the scouts, leading axis `scouts`.
-        idle: `(scouts,)`, generations of each scout since it last added to the repertoire.
+        best: Best fitness of each ES since it started; of the first ES, the best of the whole run.
+        waited: Generations of each ES since its `best` last improved.
+        idle: Generations of each scout since it last added to the repertoire.
         kind: Kind of the last generation asked for: `POOL`, `SCOUTS` or `VARIATION`.
         spread: Standard deviation of random genotypes over all parameters, the unit of variation.
-        generation: Generations done.
         num_restarts: Restarts of all ES of the pool together.
         num_scouted: Generations of scouts.
         num_varied: Generations of varied elites.
@@ -138,7 +120,7 @@ class JEDiXState:
     num_varied: Int[Array, ""]
 
 
-class JEDiX(Method):
+class JEDiX(PoolMethod):
     """JEDi-X as pure functions of a `JEDiXState`.
 
     A generation is either one population of every ES of the pool, one of every scout, or a batch of varied elites.
@@ -152,25 +134,22 @@ class JEDiX(Method):
         "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
         "cpu": cpu_preset(population=64, pool=1),
     }
-    large_policies = {"population": 256, "es": "lm-ma-es", "pool": 4}
+    large_policies = {**LARGE_ES, "pool": 4}
     family = "jedi"
-
-    @functools.cached_property
-    def pool(self) -> ESPool:
-        """The ES that maximise fitness."""
-        return ESPool(strategy_of(self.config), self.config.pool)
 
     @functools.cached_property
     def scouts(self) -> ESPool:
         """The scouts: together they sample as many solutions as the pool."""
         config = self.config
-        return ESPool(strategy_of(config, config.batch // config.scouts), config.scouts)
+        return ESPool(config.make_strategy(config.batch // config.scouts), config.scouts)
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
         """Return the state after the evaluated initial batch, with all ES started."""
         pool_key, elite_key, scout_key, place_key, spread_key = jax.random.split(key, 5)
         repertoire = self.begin_repertoire(genotypes, evaluation)
         size, scouts = self.config.pool, self.config.scouts
+        spread_keys = jax.random.split(spread_key, _SPREAD_SAMPLES)
+        spread = jnp.sqrt(jax.vmap(self.problem.init)(spread_keys).var(axis=0).mean())
         return JEDiXState(
             repertoire=repertoire,
             pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire)),
@@ -179,7 +158,7 @@ class JEDiX(Method):
             scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts)),
             idle=jnp.zeros(scouts, jnp.int32),
             kind=jnp.int32(POOL),
-            spread=self._measure_spread(spread_key),
+            spread=jnp.where(spread > 0, spread, 1.0),
             generation=jnp.int32(0),
             num_restarts=jnp.int32(0),
             num_scouted=jnp.int32(0),
@@ -219,15 +198,15 @@ class JEDiX(Method):
         kind_key, sample_key = jax.random.split(key)
         kind = self.choose_kind(kind_key, state)
 
-        def of_pool() -> tuple[Float[Array, "batch params"], Any, Any]:
+        def of_pool() -> tuple[Array, Any, Any]:
             genotypes, pool = self.pool.ask(sample_key, state.pool)
             return genotypes, pool, state.scouts
 
-        def of_scouts() -> tuple[Float[Array, "batch params"], Any, Any]:
+        def of_scouts() -> tuple[Array, Any, Any]:
             genotypes, scouts = self.scouts.ask(sample_key, state.scouts)
             return genotypes, state.pool, scouts
 
-        def of_variation() -> tuple[Float[Array, "batch params"], Any, Any]:
+        def of_variation() -> tuple[Array, Any, Any]:
             return self.vary(sample_key, state), state.pool, state.scouts
 
         genotypes, pool, scout_states = jax.lax.switch(kind, (of_pool, of_scouts, of_variation))
@@ -292,11 +271,7 @@ class JEDiX(Method):
 
     def metrics(self, state: JEDiXState) -> dict[str, Array]:
         """Return the restarts of the pool, and the generations of scouts and of variation."""
-        return {
-            "num_restarts": state.num_restarts,
-            "num_scouted": state.num_scouted,
-            "num_varied": state.num_varied,
-        }
+        return {name: getattr(state, name) for name in ("num_restarts", "num_scouted", "num_varied")}
 
     def glossary(self) -> list[tuple[str, str]]:
         """Return JEDi-X's terms."""
@@ -307,8 +282,3 @@ class JEDiX(Method):
             ("variation", "Random changes of elites from all over the map, which find new cells."),
             ("scouts", "Small ES that start from random elites, and restart when they find nothing new."),
         ]
-
-    def _measure_spread(self, key: PRNGKeyArray) -> Float[Array, ""]:
-        genotypes = jax.vmap(self.problem.init)(jax.random.split(key, _SPREAD_SAMPLES))
-        spread = jnp.sqrt(genotypes.var(axis=0).mean())
-        return jnp.where(spread > 0, spread, 1.0)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from jedax.methods.base import GLOBAL_TABLE, Method, MethodConfig, Preset, cpu_preset
 from jedax.repertoire import Repertoire
+from jedax.settings import Count, NotNegative
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line
 
@@ -26,14 +27,10 @@ LARGE_POLICIES = {"offspring": 1024, "iso_sigma": 0.005, "line_sigma": 0.05}
 class MapElitesConfig(MethodConfig):
     """Settings of MAP-Elites."""
 
-    offspring: int = Field(default=64, ge=1, description="Solutions per generation.")
-    iso_sigma: float = Field(
-        default=0.2, ge=0, description="Standard deviation of the isotropic part of the variation."
-    )
-    line_sigma: float = Field(
-        default=0.0,
-        ge=0,
-        description="Standard deviation of the step along the line to a second parent, in its length.",
+    offspring: Count = Field(default=64, description="Solutions per generation.")
+    iso_sigma: NotNegative = Field(default=0.2, description="Standard deviation of the variation's isotropic part.")
+    line_sigma: NotNegative = Field(
+        default=0.0, description="Standard deviation of the step along the line to a second parent, in its length."
     )
 
     @property
@@ -45,12 +42,7 @@ class MapElitesConfig(MethodConfig):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class MapElitesState:
-    """State of a search between two generations.
-
-    Attributes:
-        repertoire: The solutions found.
-        generation: Generations done.
-    """
+    """State of a search between two generations."""
 
     repertoire: Repertoire
     generation: Int[Array, ""]

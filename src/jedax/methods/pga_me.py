@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self, cast
+from typing import Any, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,41 +21,41 @@ from jedax.methods.base import GLOBAL_TABLE, Method, Preset, cpu_preset
 from jedax.methods.map_elites import LARGE_POLICIES, MapElitesConfig
 from jedax.repertoire import Repertoire
 from jedax.rl import TD3, ReplayBuffer, TD3State, TwinCritic
-from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray, Transitions
+from jedax.settings import Count, NotNegative, Positive, Share
+from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line
 
 PGA_TABLE = "paper, table 'Hyperparameters for PGA-ME'"
-Layer = Annotated[int, Field(ge=1)]
 
 
 class PGAMEConfig(MapElitesConfig):
     """Settings of PGA-ME, with TD3 as the learner of the critic."""
 
-    gradient_share: float = Field(
-        default=0.5, ge=0, le=1, description="Share of the offspring made by policy gradients, the greedy actor among "
+    gradient_share: Share = Field(
+        default=0.5, description="Share of the offspring made by policy gradients, the greedy actor among "
         "them; the others by iso+line. 0: MAP-Elites.",
     )  # fmt: skip
-    gradient_steps: int = Field(default=10, ge=1, description="Adam's steps that make an offspring by gradients.")
-    gradient_rate: float = Field(default=1e-3, gt=0, description="Learning rate of these steps.")
-    critic_hidden: tuple[Layer, ...] = Field(
+    gradient_steps: Count = Field(default=10, description="Adam's steps that make an offspring by gradients.")
+    gradient_rate: Positive = Field(default=1e-3, description="Learning rate of these steps.")
+    critic_hidden: tuple[Count, ...] = Field(
         default=(16,), description="Neurons in each hidden layer of each of the two critic networks."
     )
-    critic_steps: int = Field(default=300, ge=1, description="Updates of the critic per generation.")
-    critic_batch: int = Field(default=64, ge=1, description="Steps in a minibatch, of critic and gradients.")
-    critic_rate: float = Field(default=3e-4, gt=0, description="Learning rate of the critic.")
-    actor_rate: float = Field(default=3e-4, gt=0, description="Learning rate of the greedy actor.")
-    discount: float = Field(default=0.99, ge=0, le=1, description="Worth of a reward one step later.")
+    critic_steps: Count = Field(default=300, description="Updates of the critic per generation.")
+    critic_batch: Count = Field(default=64, description="Steps in a minibatch, of critic and gradients.")
+    critic_rate: Positive = Field(default=3e-4, description="Learning rate of the critic.")
+    actor_rate: Positive = Field(default=3e-4, description="Learning rate of the greedy actor.")
+    discount: Share = Field(default=0.99, description="Discount factor: worth of a reward one step later.")
     soft_update: float = Field(
-        default=0.005, gt=0, le=1, description="Share of the way that the target networks go per update (tau)."
+        default=0.005, gt=0, le=1, description="Share by which the target networks follow per update (tau)."
     )
-    target_noise: float = Field(
-        default=0.2, ge=0, description="Standard deviation of the noise on the target actor's actions."
+    target_noise: NotNegative = Field(
+        default=0.2, description="Standard deviation of the noise on the target actor's actions."
     )
-    target_noise_clip: float = Field(default=0.5, ge=0, description="What that noise is clipped to.")
+    target_noise_clip: NotNegative = Field(default=0.5, description="Largest absolute value of that noise.")
     policy_delay: int = Field(
         default=2, ge=1, le=100, description="Updates of the critic for one of the greedy actor and the targets."
     )
-    buffer: int = Field(default=1_000_000, ge=1, description="Latest steps that are kept to learn from.")
+    buffer: Count = Field(default=1_000_000, description="Latest steps that are kept to learn from.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -77,15 +77,7 @@ class PGAMEConfig(MapElitesConfig):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class PGAMEState:
-    """A search between two generations.
-
-    Attributes:
-        repertoire: All that was found.
-        learner: Critic and greedy actor, trained on all steps so far.
-        buffer: The latest steps of all that was evaluated; one empty row where no offspring is made by
-            gradients.
-        generation: Generations done; the initial batch is none.
-    """
+    """State of a search; the buffer has the latest steps, or one empty row where no offspring is made by gradients."""
 
     repertoire: Repertoire
     learner: TD3State
@@ -104,10 +96,7 @@ class PGAME(Method):
     Config = PGAMEConfig
     name = "pga-me"
     summary = "PGA-ME: MAP-Elites with half of the offspring made by the policy gradient of a learnt critic."
-    presets = {
-        "paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}"),
-        "cpu": cpu_preset(offspring=64),
-    }
+    presets = {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}"), "cpu": cpu_preset(offspring=64)}
     large_policies = {**LARGE_POLICIES, "critic_hidden": (256, 256), "critic_batch": 100}
     needs_transitions = True
 
@@ -127,18 +116,10 @@ class PGAME(Method):
     def td3(self) -> TD3:
         """The learner of the critic."""
         config, task = self.config, cast(Any, self.problem)
-        return TD3(
-            policy=task,
-            critic=TwinCritic(task.observation_size, task.action_size, config.critic_hidden),
-            discount=config.discount,
-            soft_update=config.soft_update,
-            critic_rate=config.critic_rate,
-            actor_rate=config.actor_rate,
-            target_noise=config.target_noise,
-            target_noise_clip=config.target_noise_clip,
-            policy_delay=config.policy_delay,
-            batch=config.critic_batch,
-        )
+        critic = TwinCritic(task.observation_size, task.action_size, config.critic_hidden)
+        same = ("discount", "soft_update", "critic_rate", "actor_rate", "target_noise", "target_noise_clip",
+                "policy_delay")  # fmt: skip
+        return TD3(task, critic, batch=config.critic_batch, **{name: getattr(config, name) for name in same})
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> PGAMEState:
         """Return the state after the evaluated initial batch, whose first member is the greedy actor to start from."""
@@ -171,11 +152,7 @@ class PGAME(Method):
         return offspring, state
 
     def tell(
-        self,
-        key: PRNGKeyArray,
-        state: PGAMEState,
-        genotypes: Float[Array, "batch params"],
-        evaluation: Evaluation,
+        self, key: PRNGKeyArray, state: PGAMEState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[PGAMEState, Insertion]:
         """Add the offspring to the repertoire and their steps to the buffer, and train the critic."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
@@ -192,11 +169,6 @@ class PGAME(Method):
         """Return critic and buffer after the steps of a batch."""
         if self.config.num_gradient == 0:
             return learner, buffer
-        buffer = buffer.add(self._steps(evaluation))
-        return self.td3.train(key, learner, buffer, self.config.critic_steps), buffer
-
-    def _steps(self, evaluation: Evaluation) -> Transitions:
-        """Return the steps to learn from: those of solutions that failed do not count."""
         if evaluation.transitions is None:
             raise fail(
                 "evaluation",
@@ -204,5 +176,6 @@ class PGAME(Method):
                 received="none",
                 remedy="PGA-ME learns from every step: evaluate with that method",
             )
-        steps = evaluation.transitions
-        return replace(steps, valid=steps.valid & evaluation.valid[:, None])
+        steps = evaluation.transitions  # those of solutions that failed do not count
+        buffer = buffer.add(replace(steps, valid=steps.valid & evaluation.valid[:, None]))
+        return self.td3.train(key, learner, buffer, self.config.critic_steps), buffer

@@ -11,7 +11,7 @@ from typing import Any
 
 from jedax.errors import check_choice, fail, unknown
 from jedax.imports import entry_points, object_name, subclasses_in
-from jedax.methods.base import Method, MethodConfig, Preset, Problem
+from jedax.methods.base import Method, MethodConfig, Preset
 from jedax.settings import resolve
 
 DEFAULT_METHOD = "jedi-x"
@@ -28,15 +28,7 @@ _RENAMED_RANKERS = {"imp": "2imp", "opt": "obj", "rnd": "rd", "threshold": "imp"
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """A method under one of its names.
-
-    Attributes:
-        name: As in settings and tables.
-        method: The class.
-        config: Its default settings.
-        summary: What it is, in one line.
-        presets: Its presets by name; the first is the default.
-    """
+    """A method under one of its names, with its default settings; the first preset is the default."""
 
     name: str
     method: type[Method]
@@ -50,39 +42,40 @@ def methods() -> dict[str, MethodEntry]:
     """Return all registered methods by name, the default first; names of this package win over entry points."""
     found: dict[str, MethodEntry] = {}
     for method in subclasses_in("jedax.methods", Method).values():
-        found |= {entry.name: entry for entry in _entries(method, method.name)}
+        found |= _entries(method, method.name)
     for name, point in entry_points(_GROUP).items():
         try:
-            entries = _entries(_checked(point.load(), name), name)
+            found = {**found, **_entries(_checked(point.load(), name), name), **found}
         except Exception as error:  # the code of another package may raise anything
             warnings.warn(f"the method {name} of a package ({point.value}) is left out: {error}", stacklevel=2)
-            continue
-        found |= {entry.name: entry for entry in entries if entry.name not in found}
     return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_METHOD, item[1].method.family != "jedi")))
 
 
-def _entries(method: type[Method], name: str) -> list[MethodEntry]:
-    """Return a class under all its names."""
+def _entries(method: type[Method], name: str) -> dict[str, MethodEntry]:
+    """Return a class under its name and those of its variants."""
     config = method.Config()
-    summary = method.summary or f"The class {name}."
-    own = [MethodEntry(name, method, config, summary, method.presets)]
-    return own + [
-        MethodEntry(other, method, config.replace(**variant.changes), variant.summary, variant.presets)
+    own = MethodEntry(name, method, config, method.summary or f"The class {name}.", method.presets)
+    return {name: own} | {
+        other: MethodEntry(other, method, config.replace(**variant.changes), variant.summary, variant.presets)
         for other, variant in method.variants.items()
-    ]
+    }
 
 
-def method_named(method: str | type[Method], *, where: str = "") -> MethodEntry:
+def method_named(method: str | MethodConfig | type[Method], *, where: str = "") -> MethodEntry:
     """Return the entry of a method.
 
     Args:
-        method: A registered name, `module:Class`, or a class derived from `Method`.
+        method: A registered name, `module:Class`, a class derived from `Method`, or settings. Of a method with several
+            names, settings give the one whose defaults are nearest: settings of the same type count half.
         where: Put in front of the argument's name in errors, such as a file's name.
 
     Raises:
-        JedaxError: The name is unknown, or the class cannot be imported or is not a method.
+        JedaxError: The name is unknown, the class cannot be imported or is not a method, or no method has such
+            settings.
     """
     argument = f"{where}: method" if where else "method"
+    if isinstance(method, MethodConfig):
+        return _entry_of_settings(method)
     if isinstance(method, str):
         method = ALIASES.get(method, method)
         if method in methods():
@@ -95,7 +88,7 @@ def method_named(method: str | type[Method], *, where: str = "") -> MethodEntry:
         known = next((entry for entry in methods().values() if entry.method is method), None)
         if known is not None:
             return known
-    return _entries(method, name)[0]
+    return _entries(method, name)[name]
 
 
 def _checked(method: Any, argument: str) -> type[Method]:
@@ -107,19 +100,12 @@ def _checked(method: Any, argument: str) -> type[Method]:
             remedy=f"try {DEFAULT_METHOD!r}",
         )
     for attribute in ("Config", "init", "ask", "tell"):
-        if getattr(method, attribute, None) is None or getattr(method, attribute) is getattr(Method, attribute, None):
+        if getattr(method, attribute, None) in (None, getattr(Method, attribute, None)):
             raise fail(method.__name__, expected=f"the attribute {attribute}", received="none", remedy="define it")
     return method
 
 
-def entry_of_settings(config: MethodConfig) -> MethodEntry:
-    """Return the method that settings given as an object belong to.
-
-    Of a method with several names it is the one whose defaults are nearest: settings of the same type count half.
-
-    Raises:
-        JedaxError: No method has settings of this class.
-    """
+def _entry_of_settings(config: MethodConfig) -> MethodEntry:
     known = [entry for entry in methods().values() if type(config) is type(entry.config)]
     known = known or [entry for entry in methods().values() if isinstance(config, type(entry.config))]
     if not known:
@@ -155,26 +141,10 @@ def _all_subclasses(kind: type) -> list[type]:
     return [found for child in kind.__subclasses__() for found in (child, *_all_subclasses(child))]
 
 
-def make_method(config: MethodConfig, problem: Problem) -> Method:
-    """Return the method that some settings belong to, for a task or what is known of one.
-
-    Raises:
-        JedaxError: No method has such settings, or they do not fit the task.
-    """
-    return entry_of_settings(config).method(config, problem)
-
-
 def check_settings(method: str | MethodEntry, names: Iterable[str], *, where: str = "", flag: str = "") -> None:
-    """Refuse settings that only other methods have; names that no method has are left to the caller.
+    """Raise a `JedaxError` for a setting that only other methods have; settings that no method has are ignored.
 
-    Args:
-        method: The method, or its name.
-        names: Names of settings.
-        where: Put in front of the error, such as a file's name.
-        flag: Prefix of a setting's name where it was given, such as "--".
-
-    Raises:
-        JedaxError: One of them belongs to other methods.
+    The error begins with `where`, such as a file's name; names of settings begin with `flag`, such as "--".
     """
     entry = method if isinstance(method, MethodEntry) else method_named(method)
     fields = {name: type(known.config).model_fields for name, known in {**methods(), entry.name: entry}.items()}
@@ -236,13 +206,9 @@ def method_defaults(
 
 
 def preset_named(entry: MethodEntry, preset: str) -> Preset:
-    """Return a preset of a method.
-
-    Raises:
-        JedaxError: The method has no preset of that name.
-    """
+    """Return a preset of a method; an error names the methods that have it."""
     owners = [name for name, other in methods().items() if preset in other.presets]
-    if entry.name not in owners and preset not in entry.presets:
+    if preset not in entry.presets:
         _check_owners("preset", entry.name, repr(preset), owners)
     return entry.presets[check_choice("preset", preset, entry.presets)]
 

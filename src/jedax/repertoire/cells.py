@@ -1,5 +1,9 @@
 """The cells of the descriptor space: a centroidal Voronoi tessellation (CVT) or a grid.
 
+In a CVT the nearest centroid is searched among a few candidates. The descriptor box is divided into small tiles; for
+each tile the centroids that can be nearest to one of its points are listed once, on the host. The distances to these
+candidates are computed with the same arithmetic as those to all centroids.
+
 References:
     Vassiliades, Chatzilygeroudis & Mouret 2018, "Using centroidal Voronoi tessellations to scale up the
     multidimensional archive of phenotypic elites algorithm" (CVT).
@@ -10,19 +14,35 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.errors import JedaxError, check_choice, fail
+from jedax.errors import check_choice, fail
 from jedax.native import choose
 from jedax.native import repertoire as native
-from jedax.repertoire.nearest import Tiles, make_tiles, nearest_of_all, nearest_of_tile
-from jedax.types import Array, Float, Int
-
-Bounds = tuple[tuple[float, ...], tuple[float, ...]]
+from jedax.types import Array, Bool, Bounds, Float, Int
 
 _CVT_SEED = 0  # the same tessellation for every seed of a search
 _LARGEST_CVT = 10_000
+# Eight tiles per centroid give 2 to 3 candidates on average, and about 8 at most, in two dimensions.
+_TILES_PER_CENTROID = 8
+# Above three dimensions a tile touches too many cells; for fewer centroids, comparing with all is as fast.
+_MOST_DIMENSIONS = 3
+_FEWEST_CENTROIDS = 32
+# Tiles are enlarged by this share, because of the rounding of float32 when the tile of a point is computed.
+_MARGIN = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """The tiles of the descriptor box, `shape` along its dimensions, and the centroids that can be nearest in each.
+
+    The indices of the candidates `(tiles, slots)` are ascending in each row, which is padded with its last one.
+    """
+
+    shape: tuple[int, ...]
+    candidates: Int[np.ndarray, "tiles slots"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,35 +84,39 @@ class Cells:
         """
         descriptors = self.within_reach(descriptors)
         if self.shape is not None:
-            return self._assign_grid(descriptors)
+            return _flat_index(self.to_unit_box(jnp.where(jnp.isfinite(descriptors), descriptors, 0.0)), self.shape)
         tiles = self._tiles
         if tiles is None:
             return nearest_of_all(self.centroids, descriptors)
+
+        def natively(descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
+            return native.nearest(descriptors, self.centroids, tiles.candidates, tiles.shape, self.bounds)
+
         # On an accelerator, comparing with all centroids is faster than a check whether a descriptor is outside.
-        on_cpu = self._assign_natively if native.KERNEL.available else self._assign_by_tiles
+        on_cpu = natively if native.KERNEL.available else functools.partial(self._assign_by_tiles, tiles)
         return choose(descriptors, on_cpu=on_cpu, elsewhere=lambda d: nearest_of_all(self.centroids, d))
 
-    def _assign_natively(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
-        assert self._tiles is not None
-        return native.nearest(descriptors, self.centroids, self._tiles.candidates, self._tiles.shape, self.bounds)
-
-    def _assign_by_tiles(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
-        assert self._tiles is not None
-        place = self.to_unit_box(descriptors), self.is_outside(descriptors)
-        return nearest_of_tile(self.centroids, self._tiles, descriptors, *place)
+    def _assign_by_tiles(self, tiles: Tiles, points: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
+        """Return what `nearest_of_all` does; if any point is outside the box, those outside are compared with all."""
+        candidates = jnp.asarray(tiles.candidates)[_flat_index(self.to_unit_box(points), tiles.shape)]
+        nearest, least = candidates[..., 0], jnp.full(points.shape[:-1], jnp.inf)
+        for slot in range(candidates.shape[-1]):
+            index = candidates[..., slot]
+            terms = ((points[..., i] - jnp.asarray(axis)[index]) ** 2 for i, axis in enumerate(self.centroids.T))
+            squared = jnp.asarray(sum(terms))
+            nearest = jnp.where(squared < least, index, nearest)
+            least = jnp.minimum(squared, least)
+        outside = self.is_outside(points)
+        # A loop of at most one turn, because a cond under vmap computes both branches.
+        return jax.lax.while_loop(
+            lambda state: state[0],
+            lambda state: (jnp.bool_(False), jnp.where(outside, nearest_of_all(self.centroids, points), state[1])),
+            (outside.any(), nearest),
+        )[1]
 
     @functools.cached_property
     def _tiles(self) -> Tiles | None:
         return make_tiles(self.centroids.astype(float), np.asarray(self.bounds[0]), np.asarray(self.bounds[1]))
-
-    def _assign_grid(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
-        assert self.shape is not None
-        unit = self.to_unit_box(jnp.where(jnp.isfinite(descriptors), descriptors, 0.0))
-        place = jnp.clip(jnp.floor(unit * jnp.array(self.shape)), 0, jnp.array(self.shape) - 1).astype(jnp.int32)
-        index = jnp.zeros(descriptors.shape[:-1], jnp.int32)
-        for axis, size in enumerate(self.shape):
-            index = index * size + place[..., axis]
-        return index
 
     def within_reach(self, descriptors: Float[Array, "*batch descriptor"]) -> Float[Array, "*batch descriptor"]:
         """Return the descriptors clipped to ten box widths around the bounds.
@@ -103,8 +127,8 @@ class Cells:
         margin = 10 * (highs - lows)
         return jnp.clip(descriptors, lows - margin, highs + margin)
 
-    def is_outside(self, descriptors: Float[Array, "*batch descriptor"]) -> Array:
-        """Return whether each descriptor is outside the bounds, `(*batch)`."""
+    def is_outside(self, descriptors: Float[Array, "*batch descriptor"]) -> Bool[Array, "*batch"]:
+        """Return whether each descriptor is outside the bounds."""
         lows, highs = jnp.array(self.bounds[0]), jnp.array(self.bounds[1])
         return ((descriptors < lows) | (descriptors > highs)).any(axis=-1)
 
@@ -134,30 +158,23 @@ def make_cells(
         raise fail("cells", expected="at least 1", received=num_cells, remedy="raise it")
     try:
         lows, highs = (np.asarray(b, float) for b in bounds)
+        if lows.shape != highs.shape or lows.ndim != 1 or not lows.size:
+            raise ValueError
+        if not np.all(np.isfinite([lows, highs]) & (lows < highs)):
+            raise ValueError
     except (TypeError, ValueError):
-        raise _no_box(bounds) from None
-    if (
-        lows.shape != highs.shape
-        or lows.ndim != 1
-        or not lows.size
-        or not np.all(np.isfinite([lows, highs]) & (lows < highs))
-    ):
-        raise _no_box(bounds)
+        raise fail(
+            "descriptor_bounds",
+            expected="(lows, highs), finite, each low below its high",
+            received=bounds,
+            remedy="change them",
+        ) from None
     bounds = (tuple(lows.tolist()), tuple(highs.tolist()))
     if layout == "auto":
         layout = "cvt" if num_cells <= _LARGEST_CVT else "grid"
     if layout == "grid":
         return _grid(bounds, num_cells)
     return _cvt(bounds, num_cells, samples or max(5_000, 10 * num_cells), iterations)
-
-
-def _no_box(bounds: object) -> JedaxError:
-    return fail(
-        "descriptor_bounds",
-        expected="(lows, highs), finite, each low below its high",
-        received=bounds,
-        remedy="change them",
-    )
 
 
 def _grid(bounds: Bounds, num_cells: int) -> Cells:
@@ -171,8 +188,7 @@ def _grid(bounds: Bounds, num_cells: int) -> Cells:
             received=num_cells,
             remedy=f"use {below**dimensions} or {(below + 1) ** dimensions}",
         )
-    axes = [low + (np.arange(side) + 0.5) * (high - low) / side for low, high in zip(*bounds, strict=True)]
-    centroids = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimensions)
+    centroids = _mesh([low + (np.arange(side) + 0.5) * (high - low) / side for low, high in zip(*bounds, strict=True)])
     return Cells(centroids.astype(np.float32), bounds, (side,) * dimensions)
 
 
@@ -209,3 +225,50 @@ def _initial_centroids(random: np.random.Generator, points: np.ndarray, num_cell
         squared[near] = np.minimum(squared[near], ((points[near] - pick) ** 2).sum(axis=1))
         chosen.append(pick)
     return np.stack(chosen)
+
+
+def make_tiles(
+    centroids: Float[np.ndarray, "cells d"], lows: Float[np.ndarray, " d"], highs: Float[np.ndarray, " d"]
+) -> Tiles | None:
+    """Return the tiles of a box; None if comparing with all centroids is as fast, or float32 is too coarse."""
+    from scipy.spatial import KDTree
+
+    num_cells, dimensions = centroids.shape
+    widths = highs - lows
+    if dimensions > _MOST_DIMENSIONS or num_cells < _FEWEST_CENTROIDS:
+        return None
+    most = _TILES_PER_CENTROID * num_cells
+    edge = (np.prod(widths) / most) ** (1 / dimensions)
+    shape = np.clip(np.ceil(widths / edge), 1, most).astype(int)
+    size = widths / shape
+    # Far from the origin float32 cannot distinguish the tiles.
+    if np.any(np.maximum(abs(lows), abs(highs)) * np.finfo(np.float32).eps > _MARGIN / 10 * size):
+        return None
+    middles = _mesh([low + (np.arange(n) + 0.5) * step for low, n, step in zip(lows, shape, size, strict=True)])
+    tree = KDTree(centroids)
+    # A point is at most half a diagonal away from the middle of its tile. So its nearest centroid is at most a whole
+    # diagonal farther from the middle than the centroid nearest to the middle.
+    reach = tree.query(middles)[0] + (1 + _MARGIN) * np.linalg.norm(size)
+    found = tree.query_ball_point(middles, reach, return_sorted=True)
+    slots = max(map(len, found))
+    if 4 * slots > num_cells:
+        return None
+    rows = [near + near[-1:] * (slots - len(near)) for near in found]
+    return Tiles(tuple(shape.tolist()), np.array(rows, np.int32))
+
+
+def nearest_of_all(centroids: Float[np.ndarray, "cells d"], points: Float[Array, "*batch d"]) -> Int[Array, "*batch"]:
+    """Return the index of the nearest centroid of each point, the lowest of several equally near ones."""
+    squared = sum((points[..., i, None] - jnp.asarray(axis)) ** 2 for i, axis in enumerate(centroids.T))
+    return jnp.argmin(jnp.asarray(squared), axis=-1).astype(jnp.int32)
+
+
+def _mesh(axes: list[np.ndarray]) -> Float[np.ndarray, "points d"]:
+    """Return all points of a grid, the last coordinate changing fastest."""
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+
+def _flat_index(unit: Float[Array, "*batch d"], shape: tuple[int, ...]) -> Int[Array, "*batch"]:
+    """Return the index of the part of a divided unit box that holds each point, or is nearest along each axis."""
+    place = jnp.floor(unit * jnp.array(shape)).astype(jnp.int32)
+    return jnp.ravel_multi_index(tuple(jnp.moveaxis(place, -1, 0)), shape, mode="clip")

@@ -1,22 +1,87 @@
-"""The repertoire: the best solution and the number of evaluations of each cell (paper, section 3.1; MAP-Elites).
+"""The repertoire: the best solution and the number of evaluations of each cell (paper, section 3.1; MAP-Elites [1]).
 
 References:
-    J.-B. Mouret, J. Clune. Illuminating search spaces by mapping elites. arXiv:1504.04909, 2015.
+    [1] J.-B. Mouret, J. Clune. Illuminating search spaces by mapping elites. arXiv:1504.04909, 2015.
+    [2] M. Fontaine, S. Nikolaidis. Covariance Matrix Adaptation MAP-Annealing. GECCO 2023, arXiv:2205.10752.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jedax.errors import fail
 from jedax.native import choose
 from jedax.native import repertoire as native
-from jedax.repertoire.acceptance import HARD, Acceptance
 from jedax.repertoire.cells import Cells
 from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A cell accepts solutions whose fitness is above its threshold; this class defines how thresholds move.
+
+    A hard repertoire keeps the best solution of each cell: the threshold is its fitness. In a soft repertoire ([2]) the
+    threshold moves from `start` towards the fitness of accepted solutions, so a worse solution can replace a better
+    one. Another rule is a frozen dataclass derived from this one that overrides `move`.
+
+    Attributes:
+        learning_rate: Share by which a threshold moves, 0 (never) to 1.
+        start: Threshold of empty cells; -inf makes the repertoire hard.
+
+    Raises:
+        JedaxError: The learning rate is out of its range, or below 1 without a finite start.
+    """
+
+    learning_rate: float = 1.0
+    start: float = -math.inf
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.learning_rate <= 1:
+            raise fail(
+                "learning_rate", expected="a number from 0 to 1", received=self.learning_rate, remedy="change it"
+            )
+        if not (math.isfinite(self.start) or (self.start == -math.inf and self.learning_rate == 1)):
+            raise fail(
+                "start",
+                expected="a finite threshold of empty cells, or -inf with a learning rate of 1",
+                received=self.start,
+                remedy="give a lower bound of the fitness",
+            )
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether the threshold of a cell is the fitness of its solution."""
+        return self.start == -math.inf and type(self).move is Acceptance.move
+
+    def move(
+        self,
+        thresholds: Float[Array, " cells"],
+        number: Float[Array, " cells"],
+        total: Float[Array, " cells"],
+        best: Float[Array, " cells"],
+    ) -> Float[Array, " cells"]:
+        """Return the thresholds after a batch ([2], section 5).
+
+        `k` accepted solutions move a threshold `t` to `(1 - lr)^k t + (1 - (1 - lr)^k) mean`, with the mean of their
+        fitness. Results for cells with `number` 0 are not used.
+
+        Args:
+            thresholds: Thresholds before the batch.
+            number: Number of accepted solutions of each cell.
+            total: Sum of their fitness.
+            best: Their highest fitness; -inf if there are none.
+        """
+        kept = (1 - self.learning_rate) ** number
+        return kept * thresholds + (1 - kept) * total / jnp.maximum(number, 1)
+
+
+HARD = Acceptance()
+"""The rule of a hard repertoire: a cell keeps its best solution."""
 
 
 @jax.tree_util.register_dataclass
@@ -113,38 +178,30 @@ class Repertoire:
         Returns:
             The new repertoire, and the outcome for each member of the batch.
         """
-        added, insertion = self._add_once(cells, genotypes, evaluation, when, acceptance)
+
+        def in_jax(self: Repertoire, *batch: Any) -> tuple[Repertoire, Insertion]:
+            return self.add_in_jax(cells, *batch, acceptance=acceptance)
+
+        def natively(
+            self: Repertoire, genotypes: Array, evaluation: Evaluation, when: Array
+        ) -> tuple[Repertoire, Insertion]:
+            fitness, descriptor = evaluation.fitness, evaluation.descriptor
+            cell = cells.assign(descriptor)
+            stored, insertion = native.add(cell, fitness, descriptor, genotypes, when, vars(self), cells.bounds)
+            return Repertoire(**stored), Insertion(**insertion)
+
+        single = all(values.dtype == jnp.float32 for values in (genotypes, self.genotypes, evaluation.fitness))
+        has_kernel = acceptance.is_hard and single and native.KERNEL.available
+        batch = genotypes, Evaluation(evaluation.fitness, evaluation.descriptor), jnp.asarray(when, jnp.int32)
+        if has_kernel:
+            added, insertion = choose(self, *batch, on_cpu=natively, elsewhere=in_jax)
+        else:
+            added, insertion = in_jax(self, *batch)
         if samples == 1:
             return added, insertion
         counters = ("counts", "num_failed", "num_outside")
         more = {name: getattr(self, name) + samples * (getattr(added, name) - getattr(self, name)) for name in counters}
         return replace(added, **more), insertion
-
-    def _add_once(
-        self,
-        cells: Cells,
-        genotypes: Float[Array, "batch params"],
-        evaluation: Evaluation,
-        when: Int[Array, ""],
-        acceptance: Acceptance,
-    ) -> tuple[Repertoire, Insertion]:
-        single = all(values.dtype == jnp.float32 for values in (genotypes, self.genotypes, evaluation.fitness))
-        if not (acceptance.is_hard and single and native.KERNEL.available):
-            return self.add_in_jax(cells, genotypes, evaluation, when, acceptance)
-        evaluation = Evaluation(evaluation.fitness, evaluation.descriptor)
-        return choose(
-            self, genotypes, evaluation, jnp.asarray(when, jnp.int32),
-            on_cpu=lambda self, *batch: self._add_natively(cells, *batch),
-            elsewhere=lambda self, *batch: self.add_in_jax(cells, *batch, acceptance),
-        )  # fmt: skip
-
-    def _add_natively(
-        self, cells: Cells, genotypes: Float[Array, "batch params"], evaluation: Evaluation, when: Int[Array, ""]
-    ) -> tuple[Repertoire, Insertion]:
-        cell = cells.assign(evaluation.descriptor)
-        fitness, descriptor = evaluation.fitness, evaluation.descriptor
-        stored, insertion = native.add(cell, fitness, descriptor, genotypes, when, vars(self), cells.bounds)
-        return Repertoire(**stored), Insertion(**insertion)
 
     def add_in_jax(
         self,

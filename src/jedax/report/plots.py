@@ -22,7 +22,7 @@ from jedax.report.pictures import write_figure
 from jedax.store import history
 from jedax.store.history import Loop
 from jedax.store.run import Run
-from jedax.targets.pareto import pareto_rank
+from jedax.targets import pareto_rank
 from jedax.tasks.drawing import PATH, STOP, TARGET, draw_or_explain, drawing_of, frame, legend_below
 
 __all__ = [

@@ -21,7 +21,7 @@ from jedax.search.failures import ALL_FAILED
 from jedax.store.history import History
 from jedax.store.packing import pack
 from jedax.store.run import Run
-from jedax.targets.pareto import pareto_rank
+from jedax.targets import pareto_rank
 from jedax.tasks.base import Task
 from jedax.tasks.drawing import drawing_of
 from jedax.tasks.registry import title_of

@@ -16,7 +16,7 @@ from jedax.errors import fail, unknown
 from jedax.gp.threads import one_blas_thread
 from jedax.imports import is_custom
 from jedax.methods.base import Method, MethodConfig
-from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_named
+from jedax.methods.registry import DEFAULT_METHOD, check_settings, method_named
 from jedax.search import engines, host
 from jedax.search.devices import describe, local_copy, summary
 from jedax.search.engines import Engine, LocalEngine
@@ -90,11 +90,10 @@ def run(
         name = name_of(task)
     else:
         raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
-    given = None
+    given, entry = None, method_named(method)
     if isinstance(method, MethodConfig):
-        entry, parameters, budget = entry_of_settings(method), method, None
+        parameters, budget = method, None
     else:
-        entry = method_named(method)
         parameters, budget = defaults_for(method, name, preset)
     if is_custom(entry.name):
         given = entry.method

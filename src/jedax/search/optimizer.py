@@ -21,14 +21,14 @@ from jedax.arrays import as_float32
 from jedax.errors import JedaxError, fail
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
-from jedax.methods.registry import DEFAULT_METHOD, check_settings, entry_of_settings, method_defaults, method_named
+from jedax.methods.registry import DEFAULT_METHOD, check_settings, method_defaults, method_named
 from jedax.repertoire import Repertoire
-from jedax.repertoire.cells import Bounds, Cells
+from jedax.repertoire.cells import Cells
 from jedax.search.compiled import StepPrograms, replica_roots
 from jedax.search.programs import step_programs_for
 from jedax.store import files
 from jedax.store.run import Solution
-from jedax.types import Evaluation
+from jedax.types import Bounds, Evaluation
 
 _KIND = "jedax optimizer "
 _FORMAT = f"{_KIND}2"
@@ -103,10 +103,11 @@ class Optimizer:
         minimise: bool = False,
         **settings: Any,
     ):
+        entry = method_named(method)
         if isinstance(method, MethodConfig):
-            entry, config = entry_of_settings(method), method
+            config = method
         else:
-            entry, config = method_named(method), method_defaults(method)
+            config = method_defaults(method)
             check_settings(entry, settings)
         self.config: Any = config.replace(**settings)
         for name, value, low in (("num_params", num_params, 1), ("evaluations", evaluations, 1), ("seed", seed, 0)):

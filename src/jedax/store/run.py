@@ -14,13 +14,14 @@ import numpy as np
 from jedax.errors import JedaxError, fail
 from jedax.methods.base import Method
 from jedax.repertoire import Repertoire
-from jedax.repertoire.cells import Bounds, Cells
+from jedax.repertoire.cells import Cells
 from jedax.store import files, history
 from jedax.store.config import FullConfig, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.history import History
 from jedax.tasks.base import Task
 from jedax.tasks.registry import task_of
+from jedax.types import Bounds
 
 if TYPE_CHECKING:
     import pandas

@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.native.core import Kernel
-from jedax.types import Array, Float, Int
+from jedax.types import Array, Bounds, Float, Int
 
 KERNEL = Kernel("repertoire", "add", "nearest")
-Bounds = tuple[tuple[float, ...], tuple[float, ...]]
 
-# The fields of `Repertoire` and of `Insertion` in the order in which repertoire.cc takes and returns them.
+# The fields of `Repertoire` and `Insertion` in the order of repertoire.cc.
 _STORED = (
     "genotypes", "fitness", "thresholds", "descriptors", "counts", "improved_at",
     "best_genotype", "best_fitness", "best_descriptor", "num_failed", "num_outside",
@@ -29,7 +28,7 @@ def nearest(
     shape: tuple[int, ...],
     bounds: Bounds,
 ) -> Int[Array, "*batch"]:
-    """Return what `jedax.repertoire.nearest.nearest_of_tile` does."""
+    """Return the index of the nearest centroid of each point, see `jedax.repertoire.Cells.assign`."""
     return KERNEL.call(
         "nearest", jax.ShapeDtypeStruct(points.shape[:-1], jnp.int32),
         points.astype(jnp.float32), jnp.asarray(centroids), jnp.asarray(candidates),
@@ -46,19 +45,9 @@ def add(
     stored: dict[str, Array],
     bounds: Bounds,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Add a batch to a hard repertoire.
+    """Add a batch to a hard repertoire, whose fields are `stored`; their memory is reused where possible.
 
-    Args:
-        cell: The cell of each member; any cell for one that failed.
-        fitness: The fitness of each member.
-        descriptor: The descriptor of each member.
-        genotypes: The batch.
-        when: The new `improved_at` of the cells that change.
-        stored: The fields of a `Repertoire`; their memory is used up where possible.
-        bounds: The bounds of the descriptors.
-
-    Returns:
-        The new fields of the repertoire, and the fields of an `Insertion`.
+    A failed member may have any cell. Returns the new fields of the repertoire, and those of an `Insertion`.
     """
     inputs = [cell, fitness, descriptor, genotypes, when, *(stored[name] for name in _STORED)]
     outputs = [jax.ShapeDtypeStruct(stored[name].shape, stored[name].dtype) for name in _STORED]

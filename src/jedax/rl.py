@@ -1,4 +1,4 @@
-"""TD3, twin delayed deep deterministic policy gradients: a critic, a greedy actor, and the variation by gradients.
+"""TD3, twin delayed deep deterministic policy gradients: critic, greedy actor, replay buffer, variation by gradients.
 
 References:
     [1] S. Fujimoto, H. van Hoof, D. Meger. Addressing Function Approximation Error in Actor-Critic Methods.
@@ -8,16 +8,123 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 
+from jedax import networks
 from jedax.imports import require
-from jedax.rl.networks import TwinCritic
-from jedax.rl.replay import ReplayBuffer
-from jedax.types import Array, Float, PRNGKeyArray, Transitions
+from jedax.types import Array, Float, Int, PRNGKeyArray, Transitions
+
+__all__ = ["TD3", "Policy", "ReplayBuffer", "TD3State", "TwinCritic"]
+
+
+@dataclass(frozen=True)
+class TwinCritic:
+    """Two multilayer perceptrons from an observation and an action to a value Q; relu, linear output.
+
+    The parameters are one array `(2, params)`, each row in the layout of `jedax.networks`: Adam and soft updates are
+    single operations on one array, and each matrix product evaluates both networks. `hidden` has the neurons of each
+    hidden layer.
+    """
+
+    observation_size: int
+    action_size: int
+    hidden: tuple[int, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Neurons of each layer of one network, input and output included."""
+        return (self.observation_size + self.action_size, *self.hidden, 1)
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, "2 params"]:
+        """Draw both networks: kernels LeCun-uniform, biases zero."""
+        return jax.vmap(lambda key: networks.init(key, self.sizes))(jax.random.split(key))
+
+    def values(
+        self,
+        params: Float[Array, "networks params"],
+        observations: Float[Array, "batch observation"],
+        actions: Float[Array, "batch action"],
+    ) -> Float[Array, "networks batch"]:
+        """Return Q of a batch by each network in `params`: both, or a part such as `params[:1]`."""
+
+        def multiply(values: Array, kernel: Array) -> Array:
+            return jnp.einsum("bi,nij->nbj" if values.ndim == 2 else "nbi,nij->nbj", values, kernel)
+
+        inputs = jnp.concatenate([observations, actions], axis=-1)
+        layers = [(kernel, bias[:, None]) for kernel, bias in networks.layers(params, self.sizes)]
+        return networks.propagate(layers, inputs, multiply, jax.nn.relu, lambda q: q)[..., 0]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ReplayBuffer:
+    """A ring buffer of the latest steps of all episodes: when it is full, each new step replaces the oldest.
+
+    flashbax 0.1 is no replacement: it cannot leave out single steps of a batch, and it needs flax and tensorstore.
+
+    Attributes:
+        rows: `(capacity, width)`, one step per row: observation, next observation, action, reward, terminal (0 or 1).
+        position: Row of the next step.
+        count: Number of stored steps.
+        action_size: Numbers in one action.
+    """
+
+    rows: Float[Array, "capacity width"]
+    position: Int[Array, ""]
+    count: Int[Array, ""]
+    action_size: int = field(metadata={"static": True})
+
+    @classmethod
+    def empty(cls, capacity: int, observation_size: int, action_size: int) -> ReplayBuffer:
+        """Return an empty buffer for `capacity` steps."""
+        width = 2 * observation_size + action_size + 2
+        return cls(jnp.zeros((capacity, width)), jnp.int32(0), jnp.int32(0), action_size)
+
+    @property
+    def capacity(self) -> int:
+        """Largest number of stored steps."""
+        return self.rows.shape[0]
+
+    def add(self, transitions: Transitions) -> ReplayBuffer:
+        """Return the buffer with all valid steps added in the order of the batch, or the last ones if they do not fit.
+
+        A step with a number that is not finite is not added.
+        """
+        new = transitions
+        scalars = jnp.stack([new.rewards, new.terminal], axis=-1, dtype=jnp.float32)
+        rows = jnp.concatenate([new.observations, new.next_observations, new.actions, scalars], axis=-1)
+        rows = rows.reshape(-1, self.rows.shape[1])
+        valid = transitions.valid.reshape(-1) & jnp.isfinite(rows).all(axis=-1)
+        rank = jnp.cumsum(valid) - 1
+        number = rank[-1] + 1
+        kept = valid & (rank >= number - self.capacity)
+        # Steps that are not kept go to a row past the end, which the update drops.
+        place = jnp.where(kept, (self.position + rank) % self.capacity, self.capacity)
+        return replace(
+            self,
+            rows=self.rows.at[place].set(rows, mode="drop"),
+            position=(self.position + number) % self.capacity,
+            count=jnp.minimum(self.count + number, self.capacity),
+        )
+
+    def sample(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Transitions:
+        """Draw stored steps uniformly with replacement; an empty buffer gives meaningless zeros that are not valid."""
+        index = jax.random.randint(key, shape, 0, jnp.maximum(self.count, 1))
+        size = (self.rows.shape[1] - self.action_size - 2) // 2
+        ends = (size, 2 * size, 2 * size + self.action_size, 2 * size + self.action_size + 1)
+        observations, following, actions, rewards, terminal = jnp.split(self.rows[index], ends, axis=-1)
+        return Transitions(
+            observations=observations,
+            actions=actions,
+            rewards=rewards[..., 0],
+            next_observations=following,
+            terminal=terminal[..., 0] > 0,
+            valid=jnp.broadcast_to(self.count > 0, shape),
+        )
 
 
 class Policy(Protocol):
@@ -35,14 +142,7 @@ class Policy(Protocol):
 class TD3State:
     """State of the learner between two updates.
 
-    Attributes:
-        critic: `(2, critic params)`, see `TwinCritic`.
-        actor: `(params,)`, the greedy actor, a genotype.
-        target_critic: The target network of the critic.
-        target_actor: The target network of the actor.
-        critic_optimizer: Adam's moments for the critic.
-        actor_optimizer: Adam's moments for the actor.
-        loss: Last loss of the critic.
+    The greedy actor is a genotype; the optimisers are Adam's moments; `loss` is the last one of the critic.
     """
 
     critic: Float[Array, "2 critic"]
@@ -85,15 +185,8 @@ class TD3:
     def init(self, key: PRNGKeyArray, actor: Float[Array, " params"]) -> TD3State:
         """Return the initial state, with a random critic and the given greedy actor."""
         critic = self.critic.init(key)
-        return TD3State(
-            critic=critic,
-            actor=actor,
-            target_critic=critic,
-            target_actor=actor,
-            critic_optimizer=_adam(self.critic_rate).init(critic),
-            actor_optimizer=_adam(self.actor_rate).init(actor),
-            loss=jnp.float32(0),
-        )
+        moments = _adam(self.critic_rate).init(critic), _adam(self.actor_rate).init(actor)
+        return TD3State(critic, actor, critic, actor, *moments, loss=jnp.float32(0))
 
     def train(self, key: PRNGKeyArray, state: TD3State, buffer: ReplayBuffer, steps: int) -> TD3State:
         """Return the state after `steps` updates of the critic, a multiple of `policy_delay`.
@@ -111,10 +204,8 @@ class TD3:
     def update(self, state: TD3State, batches: Transitions, noise: Float[Array, "delay batch action"]) -> TD3State:
         """Update the critic once per minibatch, then the actor and the target networks ([1], Algorithm 1).
 
-        Args:
-            state: The state before.
-            batches: `policy_delay` minibatches, shapes `(delay, batch, ...)`; the actor is updated with the last one.
-            noise: Noise added to the actions of the target actor.
+        There are `policy_delay` minibatches; the actor is updated with the last one. The noise is added to the actions
+        of the target actor.
         """
         # The target networks change only at the end of this update.
         target_values = self.target_values(state, batches, noise)
@@ -171,15 +262,8 @@ class TD3:
     ) -> Float[Array, "batch params"]:
         """Return the parents after gradient ascent on the critic's first network: PG variation ([2], Algorithm 3).
 
-        As in the authors' program, each step has a new minibatch, shared by all parents, and Adam starts anew.
-
-        Args:
-            key: Random key of the minibatches.
-            state: State of the learner, of which only the critic is used.
-            buffer: Source of the observations.
-            parents: Genotypes.
-            steps: Number of steps of Adam.
-            learning_rate: Learning rate of Adam.
+        As in the authors' program, each of Adam's `steps` has a new minibatch, shared by all parents, and Adam starts
+        anew. Of the learner's state only the critic is used.
         """
         observations = buffer.sample(key, (steps, self.batch)).observations
         slopes = jax.vmap(jax.grad(self.actor_loss), in_axes=(0, None, None))
@@ -200,9 +284,5 @@ def _descend(
 
 
 def _adam(learning_rate: float) -> Any:
-    """Return the optimiser Adam.
-
-    Raises:
-        JedaxError: optax is not installed.
-    """
+    """Return the optimiser Adam; an error where optax is not installed."""
     return require("optax", "pga-me", "method pga-me").adam(learning_rate)
