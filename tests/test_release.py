@@ -51,8 +51,8 @@ NAMES = {
     ],
     "jedax.search.tracking": ["About", "TRACKERS", "Tracker", "Tracking", "make", "names"],
     "jedax.types": [
-        "Array", "Bool", "Evaluation", "Float", "IMPROVED", "Insertion", "Int", "NEW", "NOT_ADDED", "PRNGKeyArray",
-        "Shaped", "Transitions",
+        "Array", "Bool", "Bounds", "Evaluation", "Float", "IMPROVED", "Insertion", "Int", "NEW", "NOT_ADDED",
+        "PRNGKeyArray", "Shaped", "Transitions",
     ],
     "jedax.search.workers.pool": ["FAILURES", "Stopped", "Worker", "WorkerPool"],
 }  # fmt: skip

@@ -10,17 +10,7 @@ from jedax.errors import fail
 
 
 def as_float32(name: str, values: Any, shape: tuple[int | None, ...], remedy: str) -> np.ndarray:
-    """Return `values` as a float32 array of the given shape.
-
-    Args:
-        name: Name of the values in errors.
-        values: Anything that NumPy can convert.
-        shape: Required shape; None stands for any size of at least 1.
-        remedy: Advice in errors.
-
-    Raises:
-        JedaxError: The values are not numbers, or have another shape.
-    """
+    """Return `values` as a float32 array of the given shape, in which None stands for any size of at least 1."""
     wanted = "(" + ", ".join("d" if size is None else str(size) for size in shape) + ",)"[len(shape) > 1 :]
     try:
         array = np.asarray(values, np.float32)

@@ -48,11 +48,7 @@ def unknown(argument: str, name: str, known: Iterable[str]) -> JedaxError:
 
 
 def check_choice(argument: str, name: str, known: Iterable[str]) -> str:
-    """Return `name` if it is in `known`.
-
-    Raises:
-        JedaxError: It is not; the message lists similar names.
-    """
+    """Return `name` if it is in `known`, else raise an error that lists similar names."""
     known = list(known)
     if name not in known:
         raise unknown(argument, name, known)

@@ -21,15 +21,7 @@ CUSTOM = "custom:"
 
 
 def load_object(name: str, argument: str) -> Any:
-    """Return the object named `module:attribute`; modules in the current directory can be imported, too.
-
-    Args:
-        name: The name.
-        argument: Name of the argument in errors.
-
-    Raises:
-        JedaxError: The module cannot be imported, or has no such attribute.
-    """
+    """Return the object named `module:attribute`; modules in the current directory can be imported, too."""
     module_name, _, attribute = name.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -91,16 +83,7 @@ def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
 
 
 def require(module: str, extra: str, argument: str) -> ModuleType:
-    """Import and return a module of an optional dependency.
-
-    Args:
-        module: Name of the module.
-        extra: The extra of jedax that installs it.
-        argument: Name of the argument in errors.
-
-    Raises:
-        JedaxError: The module is not installed, or cannot be imported.
-    """
+    """Import and return a module of an optional dependency, which `extra` of jedax installs."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -114,12 +97,7 @@ def require(module: str, extra: str, argument: str) -> ModuleType:
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package whose names are imported on first use (PEP 562).
-
-    Args:
-        package: The package's `__name__`.
-        homes: The module of each name.
-    """
+    """Return `__getattr__` and `__dir__` for a package whose names are imported from `homes` on first use (PEP 562)."""
 
     def getattribute(name: str) -> Any:
         if name not in homes:

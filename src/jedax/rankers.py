@@ -93,11 +93,8 @@ def random_direction(outcome: Outcome) -> Float[Array, " population"]:
 
 
 RANKERS: dict[str, Ranker] = {
-    "2imp": two_stage_improvement,
-    "imp": improvement,
-    "obj": objective,
-    "rd": random_direction,
-}
+    "2imp": two_stage_improvement, "imp": improvement, "obj": objective, "rd": random_direction,
+}  # fmt: skip
 """Rankers by pyribs' names."""
 
 
@@ -140,20 +137,10 @@ def weighted_target_fitness_score(
         `(population,)`, maximised, 0 to 1; -inf for members that failed.
     """
     valid = evaluation.valid
-    distance = _distance(evaluation.descriptor, target, valid)
-    nearness = _normalise(-distance, valid)
+    points = _scaled(jnp.vstack([jnp.where(valid[:, None], evaluation.descriptor, 0), target]))
+    nearness = _normalise(-jnp.linalg.norm(points[:-1] - points[-1], axis=-1), valid)
     fitness = _normalise(evaluation.fitness, valid)
     return jnp.where(valid, alpha * nearness + (1 - alpha) * fitness, -jnp.inf)
-
-
-def _distance(
-    descriptors: Float[Array, "population descriptor"],
-    target: Float[Array, " descriptor"],
-    valid: Bool[Array, " population"],
-) -> Float[Array, " population"]:
-    """Return the distances to the target, up to a factor that all share."""
-    points = _scaled(jnp.vstack([jnp.where(valid[:, None], descriptors, 0), target]))
-    return jnp.linalg.norm(points[:-1] - points[-1], axis=-1)
 
 
 def _normalise(values: Float[Array, " population"], valid: Bool[Array, " population"]) -> Float[Array, " population"]:

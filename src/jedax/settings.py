@@ -18,11 +18,7 @@ class Config(BaseModel):
 
     @classmethod
     def build(cls, values: Mapping[str, Any], *, where: str = "") -> Self:
-        """Return the settings with the given values.
-
-        Args:
-            values: Names and values of parameters; others have their defaults.
-            where: Prefix of errors, such as the name of a file.
+        """Return the settings with the given values, the others by default; errors begin with `where`, such as a file.
 
         Raises:
             JedaxError: A name is unknown or a value is invalid.
@@ -30,7 +26,7 @@ class Config(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            raise word_validation_error(cls, error, where=where) from None
+            raise _in_words(cls, error, where) from None
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some values changed; errors as in `build`."""
@@ -48,9 +44,10 @@ def _expectation(complaint: Mapping[str, Any]) -> str:
     return message.partition(", unable to parse")[0]
 
 
-def word_validation_error(model: type[BaseModel], error: ValidationError, *, where: str = "") -> JedaxError:
+def _in_words(model: type[BaseModel], error: ValidationError, where: str) -> JedaxError:
     """Return the first complaint of pydantic as a `JedaxError`."""
-    complaint = error.errors(include_url=False)[0]
+    complaints = error.errors(include_url=False)
+    complaint = complaints[0]
     prefix = f"{where}: " if where else ""
     cause = complaint.get("ctx", {}).get("error")
     if isinstance(cause, JedaxError):
@@ -62,7 +59,7 @@ def word_validation_error(model: type[BaseModel], error: ValidationError, *, whe
     if complaint["type"] == "missing":
         return fail(f"{prefix}{path}", expected="a value", received="none", remedy="give it")
     # For a union, pydantic complains once for each of its types.
-    same = [e for e in error.errors(include_url=False) if e["loc"][:1] == complaint["loc"][:1]]
+    same = [e for e in complaints if e["loc"][:1] == complaint["loc"][:1]]
     expected = " or ".join(dict.fromkeys(_expectation(e) for e in same))
     field = model.model_fields.get(str(complaint["loc"][0])) if complaint["loc"] else None
     remedy = "change it"
@@ -112,11 +109,7 @@ def references(config: Config) -> dict[str, Any]:
 
 
 def resolve(argument: str, value: Any) -> Any:
-    """Return the object of a `Reference` that is not a registered name; None is returned unchanged.
-
-    Raises:
-        JedaxError: The object cannot be imported.
-    """
+    """Return the object of a `Reference` that is not a registered name; None is returned unchanged."""
     if not isinstance(value, str):
         return value
     if is_custom(value):

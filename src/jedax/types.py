@@ -25,20 +25,9 @@ else:  # jaxtyping is a dependency for development only
     Array = PRNGKeyArray = jax.Array
 
 __all__ = [
-    "IMPROVED",
-    "NEW",
-    "NOT_ADDED",
-    "Array",
-    "Bool",
-    "Bounds",
-    "Evaluation",
-    "Float",
-    "Insertion",
-    "Int",
-    "PRNGKeyArray",
-    "Shaped",
-    "Transitions",
-]
+    "IMPROVED", "NEW", "NOT_ADDED", "Array", "Bool", "Bounds", "Evaluation", "Float", "Insertion", "Int",
+    "PRNGKeyArray", "Shaped", "Transitions",
+]  # fmt: skip
 
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
 """`(lows, highs)` of a box of descriptors."""

@@ -14,13 +14,7 @@ _MOST_VALUES = 500_000
 def read_yaml(text: str, where: str) -> Any:
     """Return the value of a YAML text: numbers, strings, dates, lists and mappings; no tags that run code.
 
-    Args:
-        text: The YAML.
-        where: Origin of the text, for errors.
-
-    Raises:
-        JedaxError: The text is not YAML, is too long or too deeply nested, or has too many values after its aliases are
-            expanded.
+    Texts that are too long or too deeply nested, or have too many values after their aliases are expanded, are refused.
     """
     import yaml
 

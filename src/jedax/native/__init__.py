@@ -30,9 +30,5 @@ __all__ = ["choose", "status"]
 
 
 def status() -> dict[str, Status]:
-    """Return the status of each kernel by its name.
-
-    Raises:
-        JedaxError: An environment variable names something unknown.
-    """
+    """Return the status of each kernel by its name."""
     return {name: importlib.import_module(f"{__name__}.{name}").KERNEL.status for name in KERNELS}

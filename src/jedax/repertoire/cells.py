@@ -88,13 +88,14 @@ class Cells:
         tiles = self._tiles
         if tiles is None:
             return nearest_of_all(self.centroids, descriptors)
-
-        def natively(descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
-            return native.nearest(descriptors, self.centroids, tiles.candidates, tiles.shape, self.bounds)
-
         # On an accelerator, comparing with all centroids is faster than a check whether a descriptor is outside.
-        on_cpu = natively if native.KERNEL.available else functools.partial(self._assign_by_tiles, tiles)
-        return choose(descriptors, on_cpu=on_cpu, elsewhere=lambda d: nearest_of_all(self.centroids, d))
+        on_cpu = self._assign_natively if native.KERNEL.available else self._assign_by_tiles
+        return choose(
+            descriptors, on_cpu=functools.partial(on_cpu, tiles), elsewhere=lambda d: nearest_of_all(self.centroids, d)
+        )
+
+    def _assign_natively(self, tiles: Tiles, points: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
+        return native.nearest(points, self.centroids, tiles.candidates, tiles.shape, self.bounds)
 
     def _assign_by_tiles(self, tiles: Tiles, points: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         """Return what `nearest_of_all` does; if any point is outside the box, those outside are compared with all."""

@@ -26,12 +26,7 @@ KERNELS = tuple(sorted(
 
 
 class Status(NamedTuple):
-    """Whether native code is in use.
-
-    Attributes:
-        instruction_set: The one in use; None: JAX does the work instead.
-        reason: Why native code is not in use; empty where it is.
-    """
+    """The instruction set in use, or the reason why there is none and JAX does the work instead."""
 
     instruction_set: str | None
     reason: str = ""
@@ -42,13 +37,9 @@ class Status(NamedTuple):
 
 @functools.cache
 def load() -> tuple[ctypes.CDLL | None, Status]:
-    """Load the library and choose its instruction set; logs a warning if there is no library.
-
-    Raises:
-        JedaxError: `JEDAX_ISA` names no instruction set that this processor can run.
-    """
+    """Load the library and choose its instruction set; logs a warning if there is no library."""
     try:
-        library = ctypes.CDLL(str(find_library()))
+        library = ctypes.CDLL(str(_find_library()))
         library.jedax_instruction_sets.restype = ctypes.c_char_p
         names = library.jedax_instruction_sets().decode().split(",")
     except (OSError, AttributeError) as error:
@@ -62,12 +53,7 @@ def load() -> tuple[ctypes.CDLL | None, Status]:
     return library, Status(chosen)
 
 
-def find_library() -> Path:
-    """Return the path of the library.
-
-    Raises:
-        FileNotFoundError: It was not built when jedax was installed.
-    """
+def _find_library() -> Path:
     for folder in __path__:  # an editable installation keeps it apart from the sources
         if (path := Path(folder) / LIBRARY).exists():
             return path
@@ -85,11 +71,7 @@ class Kernel:
 
     @functools.cached_property
     def status(self) -> Status:
-        """Whether the kernel is in use. Finding out registers its functions with XLA.
-
-        Raises:
-            JedaxError: An environment variable names something unknown.
-        """
+        """Whether the kernel is in use. Finding out registers its functions with XLA."""
         off = [name.strip() for name in os.environ.get(OFF, "").split(",") if name.strip()]
         for name in off:
             check_choice(OFF, name, ("all", *KERNELS))
@@ -111,23 +93,12 @@ class Kernel:
         return self.status.instruction_set is not None
 
     def call(
-        self,
-        function: str,
-        outputs: Any,
-        *arrays: Array,
-        vmap_method: str = "broadcast_all",
-        aliases: dict[int, int] | None = None,
+        self, function: str, outputs: Any, *arrays: Array, vmap_method: str = "broadcast_all", aliases: Any = None,
         **settings: Any,
-    ) -> Any:
-        """Call a function of an available kernel, on a CPU.
+    ) -> Any:  # fmt: skip
+        """Call a function of an available kernel, on a CPU; arguments as of `jax.ffi.ffi_call`.
 
-        Args:
-            function: Its name.
-            outputs: A `jax.ShapeDtypeStruct`, or a sequence of them.
-            arrays: The inputs, in the function's order.
-            vmap_method: See `jax.ffi.ffi_call`.
-            aliases: The index of the output that takes the memory of an input, by the index of the input.
-            settings: Strings and numbers, or sequences of numbers, that C++ reads by these names; as 32 bits.
+        C++ reads the settings by their names: strings, numbers, or sequences of numbers, as 32 bits.
         """
         call = jax.ffi.ffi_call(self._symbol(function), outputs, vmap_method=vmap_method, input_output_aliases=aliases)
         return call(*arrays, **{name: _attribute(value) for name, value in settings.items()})

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.native.core import Kernel
-from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
+from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 KERNEL = Kernel("maze", "evaluate", "record")
 # The noise of a whole batch is drawn before the first step; more numbers than this (256 MB) are left to JAX.
@@ -55,25 +55,16 @@ def fits(settings: Settings, count: int) -> bool:
 def evaluate(settings: Settings, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
     """Evaluate a batch, each member with its own key, as `Maze.evaluate` does one."""
     count = genotypes.shape[0]
-    outputs = jax.ShapeDtypeStruct((count,), jnp.float32), jax.ShapeDtypeStruct((count, 2), jnp.float32)
-    fitness, descriptor = _call("evaluate", outputs, settings, keys, genotypes)
-    return Evaluation(fitness, descriptor)
+    outputs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((count,), (count, 2))]
+    return Evaluation(*_call("evaluate", outputs, settings, keys, genotypes))
 
 
-def record(
-    settings: Settings, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]
-) -> tuple[
-    Float[Array, "batch steps observation"],
-    Float[Array, "batch steps 2"],
-    Float[Array, "batch steps 2"],
-    Int[Array, " batch"],
-]:
+def record(settings: Settings, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> list[Array]:
     """Return the fields of a `Trajectory` of each member of a batch, batch first."""
     rows = (genotypes.shape[0], settings.steps)
     outputs = [jax.ShapeDtypeStruct((*rows, width), jnp.float32) for width in (settings.layers[0], 2, 2)]
     outputs.append(jax.ShapeDtypeStruct(rows[:1], jnp.int32))
-    observations, actions, positions, length = _call("record", outputs, settings, keys, genotypes)
-    return observations, actions, positions, length
+    return _call("record", outputs, settings, keys, genotypes)
 
 
 def _call(function: str, outputs, settings: Settings, keys: PRNGKeyArray, genotypes: Array) -> list[Array]:
@@ -86,9 +77,8 @@ def _call(function: str, outputs, settings: Settings, keys: PRNGKeyArray, genoty
 def _draw_noise(settings: Settings, keys: PRNGKeyArray) -> tuple[Array, Array]:
     """Draw the standard normal numbers that `Maze.evaluate` draws step by step from the same keys.
 
-    Returns:
-        For the lasers `(batch, steps + 1, lasers)`, before the first step and after each, and for the wheels
-        `(batch, steps, 2)`; `(0,)` where there is no noise.
+    Those of the lasers are `(batch, steps + 1, lasers)`, before the first step and after each, those of the wheels
+    `(batch, steps, 2)`; `(0,)` where there is no noise.
     """
     lasers = len(settings.laser_cos)
     none = jnp.zeros(0)
