@@ -30,54 +30,27 @@ if TYPE_CHECKING:
     from jedax.types import Evaluation
 
 __all__ = [
-    "Evaluation",
-    "Interrupted",
-    "JEDi",
-    "JEDiX",
-    "JedaxError",
-    "JediConfig",
-    "JediXConfig",
-    "Method",
-    "MethodConfig",
-    "Optimizer",
-    "Repertoire",
-    "Report",
-    "Run",
-    "Solution",
-    "__version__",
-    "compare",
-    "load",
-    "reevaluate",
-    "resume",
-    "run",
-    "tasks",
-    "write_report",
-]
+    "Evaluation", "Interrupted", "JEDi", "JEDiX", "JedaxError", "JediConfig", "JediXConfig", "Method", "MethodConfig",
+    "Optimizer", "Repertoire", "Report", "Run", "Solution", "__version__", "compare", "load", "reevaluate", "resume",
+    "run", "tasks", "write_report",
+]  # fmt: skip
 
-_lazy, __dir__ = lazy_names(
-    __name__,
-    {
-        "Evaluation": "jedax.types",
-        "Interrupted": "jedax.search.interrupts",
-        "JEDi": "jedax.methods.jedi",
-        "JEDiX": "jedax.methods.jedi_x",
-        "JediConfig": "jedax.methods.jedi",
-        "JediXConfig": "jedax.methods.jedi_x",
-        "Method": "jedax.methods.base",
-        "MethodConfig": "jedax.methods.base",
-        "Optimizer": "jedax.search.optimizer",
-        "Repertoire": "jedax.repertoire",
-        "Report": "jedax.search.loop",
-        "Run": "jedax.store.run",
-        "Solution": "jedax.store.run",
-        "compare": "jedax.report.comparisons",
-        "load": "jedax.store.run",
-        "reevaluate": "jedax.report.reevaluation",
-        "resume": "jedax.api",
-        "run": "jedax.api",
-        "write_report": "jedax.report.pages",
-    },
-)
+_HOMES = {
+    "jedax.api": ("resume", "run"),
+    "jedax.methods.base": ("Method", "MethodConfig"),
+    "jedax.methods.jedi": ("JEDi", "JediConfig"),
+    "jedax.methods.jedi_x": ("JEDiX", "JediXConfig"),
+    "jedax.repertoire": ("Repertoire",),
+    "jedax.report.comparisons": ("compare",),
+    "jedax.report.pages": ("write_report",),
+    "jedax.report.reevaluation": ("reevaluate",),
+    "jedax.search.interrupts": ("Interrupted",),
+    "jedax.search.loop": ("Report",),
+    "jedax.search.optimizer": ("Optimizer",),
+    "jedax.store.run": ("Run", "Solution", "load"),
+    "jedax.types": ("Evaluation",),
+}
+_lazy, __dir__ = lazy_names(__name__, {name: module for module, names in _HOMES.items() for name in names})
 
 
 def __getattr__(name: str) -> Any:

@@ -300,10 +300,7 @@ class JEDi(PoolMethod):
         return [
             ("target", "A behaviour that an evolution strategy is sent towards; it may not have been reached before."),
             ("evolution strategy, ES", "Samples variations of a solution and moves towards the best, again and again."),
-            (
-                "GP mean, GP standard deviation",
-                "A Gaussian process's prediction of a cell's fitness, and its error.",
-            ),
+            ("GP mean, GP standard deviation", "Fitness of a cell predicted by a Gaussian process; its uncertainty."),
             ("Pareto rank", "1: no other cell has both a higher mean and a higher uncertainty; 2: without rank 1."),
             ("alpha", "Weight in the score of an ES: 1 closeness to the target alone, 0 fitness alone."),
             ("loop", f"{self.config.generations} generations with the same targets."),

@@ -56,7 +56,8 @@ def evaluate(settings: Settings, keys: PRNGKeyArray, genotypes: Float[Array, "ba
     """Evaluate a batch, each member with its own key, as `Maze.evaluate` does one."""
     count = genotypes.shape[0]
     outputs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((count,), (count, 2))]
-    return Evaluation(*_call("evaluate", outputs, settings, keys, genotypes))
+    fitness, descriptor = _call("evaluate", outputs, settings, keys, genotypes)
+    return Evaluation(fitness, descriptor)
 
 
 def record(settings: Settings, keys: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> list[Array]:
