@@ -3,6 +3,7 @@
 References:
     [1] S. Fujimoto, H. van Hoof, D. Meger. Addressing Function Approximation Error in Actor-Critic Methods.
         ICML 2018, arXiv:1802.09477.
+
     [2] O. Nilsson, A. Cully. Policy Gradient Assisted MAP-Elites. GECCO 2021.
 """
 

@@ -2,9 +2,12 @@
 
 References:
     The paper, section "Target selection".
+
     [1] Kung, Luccio & Preparata 1975, "On finding the maxima of a set of vectors".
+
     [2] Srinivas et al. 2012, "Information-Theoretic Regret Bounds for Gaussian Process Optimization in the Bandit
         Setting" (GP-UCB).
+
     [3] Desautels, Krause & Burdick 2014, "Parallelizing Exploration-Exploitation Tradeoffs in Gaussian Process Bandit
         Optimization" (GP-BUCB).
 """

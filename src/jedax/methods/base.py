@@ -6,10 +6,10 @@ import abc
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import jax.numpy as jnp
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from jedax.errors import fail
 from jedax.es import Strategy, check_strategy, make_strategy
@@ -57,17 +57,12 @@ class WithES(MethodConfig):
     """Settings of a method that uses evolution strategies."""
 
     population: int = Field(default=16, ge=2, description="Solutions per ES and generation (lambda).")
-    es: Reference = Field(
+    es: Annotated[Reference, AfterValidator(check_strategy)] = Field(
         default="sep-cma-es",
         description="Strategy: sep-cma-es, lm-ma-es, evosax:NAME (e.g. evosax:SNES), module:Class.",
     )
     step_size: Positive = Field(default=0.05, description="Initial step size of an ES (standard deviation).")
     elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of the population used in recombination.")
-
-    @field_validator("es")
-    @classmethod
-    def _check_es(cls, es: Any) -> Any:
-        return check_strategy(es)
 
     def make_strategy(self, population: int | None = None) -> Strategy:
         """Return the evolution strategy, with another population where one is given."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from jedax.errors import fail
 from jedax.methods.base import GLOBAL_TABLE, PoolMethod, Preset, Variant, WithPool, cpu_preset
@@ -30,7 +30,7 @@ class CMAMEConfig(WithPool):
     """Settings of CMA-ME, and of CMA-MAE with the ranker "imp" and a soft repertoire."""
 
     pool: Count = Field(default=4, description="Number of emitters, each with its own ES.")
-    ranker: Reference = Field(
+    ranker: Annotated[Reference, AfterValidator(check_ranker)] = Field(
         default="2imp",
         description="How an emitter ranks its solutions, by pyribs' names: 2imp (new cells first, then improvement), "
         "imp (improvement alone), obj (fitness), rd (a random direction in behaviour space), or module:function.",
@@ -45,11 +45,6 @@ class CMAMEConfig(WithPool):
     restart_tolerance: NotNegative | None = Field(
         default=1e-3, description="Restart an emitter when the fitness range of its population is below this."
     )
-
-    @field_validator("ranker")
-    @classmethod
-    def _check_ranker(cls, ranker: Any) -> Any:
-        return check_ranker(ranker)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
