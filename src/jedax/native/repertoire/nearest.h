@@ -7,7 +7,7 @@
 
 namespace jedax {
 
-// Centroids, and the tiles of `jedax.repertoire.nearest.Tiles`.
+// Centroids, and the tiles of `jedax.repertoire.cells.Tiles`.
 struct Search {
   const float *centroids, *lows, *highs;
   const int32_t *candidates, *shape;
