@@ -306,7 +306,7 @@ BAD = [
     (["run", "arm", "--start-from", "two.npz"], "start_from: expected a .npy file of genotypes, got two.npz"),
     (
         ["run", "arm", "--start-from", "many.npy"],
-        "start_from: expected at most the 128 genotypes of the initial batch of jedi-x, got 129",
+        "start_from: expected at most 128 rows of 10 numbers, got float64 of shape (129, 10)",
     ),
     (["run", "arm", "--out", "zero.yaml/sub", *TINY], "out: expected a directory that can be written"),
 ]

@@ -26,6 +26,7 @@ from jedax.bench.reading import read_csv
 from jedax.errors import JedaxError
 from jedax.repertoire.cells import make_cells
 from jedax.search import api
+from jedax.search.compiled import checked_genotypes
 from jedax.store import files, history
 from jedax.store import run as results
 from jedax.store.config import FullConfig
@@ -204,7 +205,7 @@ def read_history(folder, arm):
 
 def read_start(folder, arm):
     path = folder / "start_genotypes.npy"
-    assert api._check_genotypes(api._read_genotypes(str(path), arm), arm).shape[1] == 4
+    assert checked_genotypes("start_from", api._read_genotypes(path), 128, 4).shape[1] == 4
 
 
 def read_optimizer(folder, arm):

@@ -188,7 +188,7 @@ def test_arguments_of_another_kind(method, task, message):
 
 
 def test_more_start_genotypes_than_a_batch_are_refused(small, arm):
-    with pytest.raises(jedax.JedaxError, match=r"start_from: expected at most the 8 genotypes .* got 9"):
+    with pytest.raises(jedax.JedaxError, match=r"start_from: expected at most 8 rows of 4 numbers, got .*\(9, 4\)"):
         jedax.run(small, arm, evaluations=8, start_genotypes=np.zeros((9, 4)))
 
 
@@ -201,7 +201,7 @@ def test_start_genotypes_come_first(small, arm):
 
 
 def test_start_genotypes_of_the_wrong_length_are_refused(small, arm):
-    with pytest.raises(jedax.JedaxError, match=r"start_from: expected numbers of shape \(n, 4\), got .*\(2, 5\)"):
+    with pytest.raises(jedax.JedaxError, match=r"start_from: expected at most 8 rows of 4 numbers, got .*\(2, 5\)"):
         jedax.run(small, arm, evaluations=8, start_genotypes=np.zeros((2, 5)))
 
 

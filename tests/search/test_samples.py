@@ -12,8 +12,7 @@ from jedax.gp import condition, predict
 from jedax.methods.jedi import JEDi
 from jedax.methods.map_elites import MapElites
 from jedax.search.compiled import Programs
-from jedax.search.host import evaluate_samples
-from jedax.search.programs import forget_programs
+from jedax.search.programs import evaluate_samples, forget_programs
 from jedax.tasks import Maze, make
 
 MAPS = {"offspring": 8, "cells": 16, "iso_sigma": 0.0}

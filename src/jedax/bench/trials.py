@@ -21,11 +21,11 @@ from jedax.bench.grids import Grid, slug
 from jedax.bench.reading import differing
 from jedax.errors import JedaxError, check_choice, fail
 from jedax.imports import is_custom, load_object
-from jedax.search import api, host
+from jedax.search import api
 from jedax.search.compile_cache import keep_compiled_programs
 from jedax.search.compiled import replica_roots
 from jedax.search.engines import Engine, Job
-from jedax.search.programs import forget_programs, programs_for
+from jedax.search.programs import forget_programs, programs_for, settled
 from jedax.search.progress import Progress
 from jedax.search.tracking import Tracker
 from jedax.store.config import FullConfig, RunConfig, method_of
@@ -104,7 +104,7 @@ def _settled(task: str | Task, engine: Engine) -> tuple[str, Any, int, dict[str,
         return name, settings, task.default_evaluations, {"task": task} if settings is None else {}
     settings: Any = task_entry(task).config()
     config = FullConfig(task=task, task_config=settings)
-    settings = host.settled(config, task_of(task, settings), lambda message: None, engine)[0].task_config
+    settings = settled(config, task_of(task, settings), engine)[0].task_config
     return task, settings, settings.evaluations, {}
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-import json
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +16,14 @@ from jedax.gp.threads import one_blas_thread
 from jedax.imports import is_custom
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, method_named
-from jedax.search import engines, host
+from jedax.search import engines
+from jedax.search.compiled import checked_genotypes
 from jedax.search.devices import describe, local_copy, summary
 from jedax.search.engines import Engine, LocalEngine
 from jedax.search.failures import ALL_FAILED
 from jedax.search.interrupts import Interrupted
 from jedax.search.loop import Callback, Search
+from jedax.search.programs import settled
 from jedax.search.progress import Progress, Silent
 from jedax.search.tracking import About, Tracker, Tracking
 from jedax.search.tracking import make as make_tracking
@@ -90,13 +91,11 @@ def run(
         name = name_of(task)
     else:
         raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
-    given, entry = None, method_named(method)
+    entry = method_named(method)
     if isinstance(method, MethodConfig):
         parameters, budget = method, None
     else:
         parameters, budget = defaults_for(method, name, preset)
-    if is_custom(entry.name):
-        given = entry.method
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
@@ -112,13 +111,10 @@ def run(
             | of_run
         ),
     )
-    made = engines.make(engine)
-    try:
-        return start(config, task=task, method=given, out=out, overwrite=overwrite, start_genotypes=start_genotypes,
-                     callbacks=callbacks, progress=progress, track=track, engine=made, draw=draw)  # fmt: skip
-    finally:
-        if made is not engine:
-            made.close()
+    with contextlib.nullcontext(engine) if isinstance(engine, Engine) else engines.make(engine) as used:
+        return start(config, task=task, method=entry.method if is_custom(entry.name) else None, out=out,
+                     overwrite=overwrite, start_genotypes=start_genotypes, callbacks=callbacks, progress=progress,
+                     track=track, engine=used, draw=draw)  # fmt: skip
 
 
 def start(
@@ -136,48 +132,30 @@ def start(
     engine: Engine | None = None,
     draw: Draw | None = None,
 ) -> Run:
-    """Run a search with all settings given; errors as in `run`.
+    """Run a search with all settings given, as `run` does.
 
-    Args:
-        config: All settings.
-        task: The task, where the settings cannot name it.
-        method: The class of the method, where the settings cannot name it.
-        out: As in `run`.
-        overwrite: As in `run`.
-        start_genotypes: As in `run`; None: those in the file `config.run.start_from`.
-        callbacks: As in `run`.
-        progress: As in `run`.
-        began: `time.perf_counter()` at the start of the command; the time since then is the phase "import".
-        track: As in `run`.
-        engine: As in `run`; None: processes on this machine.
-        draw: As in `run`.
+    `task` and the class `method` are needed where the settings cannot name them. `began` is `time.perf_counter()` at
+    the start of the command; the time since then is the phase "import".
     """
     progress, engine = progress or Silent(), engine or LocalEngine()
     tracking = make_tracking(track, out)
-    config, task = host.settled(config, task_of(config.task, config.task_config, task), progress.note, engine)
+    config, task = settled(config, task_of(config.task, config.task_config, task), engine, progress.note)
     samples = getattr(config.method_config, "samples_per_evaluation", 1)
     if samples > 1 and not task.is_noisy:
         progress.note(f"{task.name} is deterministic: all {samples} samples of a solution are equal.")
-    if start_genotypes is None:
-        start_genotypes = _read_genotypes(config.run.start_from, task)
-    start_genotypes = _check_genotypes(start_genotypes, task)
     made = method_of(config, task, method)
-    search = _search(config, made, task, start_genotypes, None, progress, callbacks, began, engine)
-    if len(start_genotypes) > made.num_initial:
-        raise fail(
-            "start_from",
-            expected=f"at most the {made.num_initial} genotypes of the initial batch of {config.method}",
-            received=len(start_genotypes),
-            remedy="give fewer or raise the population",
-        )
-    search.programs.shapes(search.roots, start_genotypes)  # raises what does not fit before anything is written
+    if start_genotypes is None and config.run.start_from is not None:
+        start_genotypes = _read_genotypes(config.run.start_from)
+    given = checked_genotypes("start_from", start_genotypes, made.num_initial, task.num_params)
+    search = Search(config, made, task, given, None, progress, engine, callbacks, began)
+    search.programs.shapes(search.roots, given)  # raises what does not fit before anything is written
     try:
         if out is not None and search.leads:
             search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
-            if len(start_genotypes):
-                directory.write_start_genotypes(start_genotypes)
+            if len(given):
+                directory.write_start_genotypes(given)
             directory.write_config(config)
-            _write_environment(search)
+            _write_environment(search, directory)
             directory.log(f"Started {config.method} on {config.task}{summary(search.programs.mesh)}.")
         for hint in made.hints(search.generations):
             search.note(hint)
@@ -211,77 +189,60 @@ def resume(
         max_seconds: Stop after this many seconds from now; None: as in the settings.
         callbacks: As in `run`.
         progress: As in `run`.
-        began: As in `start`.
+        began: `time.perf_counter()` at the start of the command, for the phase "import"; None: now.
         track: As in `run`; trackers may differ from before.
-        engine: As in `start`.
+        engine: As in `run`, but no name; None: processes on this machine.
         draw: As in `run`.
 
     Raises:
         JedaxError: No run there, no checkpoint that is whole, or another process works on it.
         Interrupted: As in `run`.
     """
-    directory, engine = RunDirectory.open(path), engine or LocalEngine()
+    directory = RunDirectory.open(path)
     tracking = make_tracking(track, directory.path)
-    stored_config = config = directory.read_config()
+    config = stored = directory.read_config()
     if devices is not None:
         config = config.replace(run=config.run.replace(devices=devices))
     if max_seconds is not None:
         max_seconds = config.run.replace(max_seconds=max_seconds).max_seconds
     task = task_of(config.task, config.task_config, task)
-    stored = directory.start_genotypes
-    given = _check_genotypes(_read_genotypes(str(stored) if stored.exists() else None, task), task)
-    made = method_of(config, task, method, origin=_origin(directory, "method"))
-    search = _search(config, made, task, given, directory, progress, callbacks, began, engine)
-    search.max_seconds, search.checkpoints.digest = max_seconds, stored_config.digest()
+    made = method_of(config, task, method, origin=_origin_of_method(directory))
+    file = directory.start_genotypes
+    given = _read_genotypes(file) if file.exists() else None
+    given = checked_genotypes("start_from", given, made.num_initial, task.num_params)
+    search = Search(config, made, task, given, directory, progress or Silent(), engine or LocalEngine(), callbacks,
+                    began, max_seconds)  # fmt: skip
+    search.checkpoints.digest = stored.digest()
     try:
         if search.leads:
             directory.lock()
-            if directory.read_config() != stored_config:
+            if directory.read_config() != stored:
                 raise fail(
                     str(path),
                     expected="the settings that were there when this command started",
                     received="others, from another process",
                     remedy="give the command again to continue the run that is there now",
                 )
-            _write_environment(search)
+            _write_environment(search, directory)
             directory.log(f"Resumed{summary(search.programs.mesh)}.")
         return _carry_out(search, tracking, draw)
     finally:
         directory.release()
 
 
-def _search(
-    config: FullConfig,
-    method: Method,
-    task: Task,
-    given: np.ndarray,
-    directory: RunDirectory | None,
-    progress: Progress | None,
-    callbacks: Sequence[Callback],
-    began: float | None,
-    engine: Engine,
-) -> Search:
-    now = time.perf_counter()
-    search = Search(config, method, task, given, directory, progress or Silent(), engine, callbacks,
-                    began=now if began is None else began)  # fmt: skip
-    search.phase.add("import", now - search.began)
-    return search
-
-
-def _write_environment(search: Search) -> None:
+def _write_environment(search: Search, directory: RunDirectory) -> None:
     """Write versions and machine of a run that begins; add the machine where a run continues on another one."""
-    directory = search.directory
-    assert directory is not None
-    path, here = directory.path / "environment.json", search.engine.describe()
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a run that was killed early, or a damaged file
-        known = {**environment.describe(), "devices_used": describe(search.programs.mesh), **here, **_code(search)}
+    here, known = search.engine.describe(), {}
+    with contextlib.suppress(OSError, ValueError):  # a damaged file is written again
+        known = directory.read_environment()
+    known = known or {
+        **environment.describe(), "devices_used": describe(search.programs.mesh), **here, **_code(search)
+    }  # fmt: skip
     places = [known, *known.get("resumed_on", [])]
     if any(places[-1].get(name) != value for name, value in here.items()):
         known["resumed_on"] = [*places[1:], here]
     with directory.writing():
-        files.write_json(path, known)
+        files.write_json(directory.path / "environment.json", known)
 
 
 def _code(search: Search) -> dict[str, Any]:
@@ -304,11 +265,10 @@ def _code(search: Search) -> dict[str, Any]:
     return {"code": found} if found else {}
 
 
-def _origin(directory: RunDirectory, what: str) -> str:
-    """Return words for where a run's code came from, such as ", defined in /home/me/mine.py"; empty: unknown."""
+def _origin_of_method(directory: RunDirectory) -> str:
+    """Return words for where a run's method came from, such as ", defined in /home/me/mine.py"; empty: unknown."""
     try:
-        known = json.loads((directory.path / "environment.json").read_text(encoding="utf-8"))
-        return f", defined in {known['code'][what]['file']}"
+        return f", defined in {directory.read_environment()['code']['method']['file']}"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
@@ -322,11 +282,11 @@ def _carry_out(search: Search, tracking: Tracking, draw: Draw | None) -> Run:
     search.callbacks = (*search.callbacks, tracking)
     summary: dict[str, Any] = {"status": "failed"}
     try:
-        try:
-            search.run()
-        except Interrupted:
-            summary = _finish(search, draw).summary
-            raise
+        search.run()
+    except Interrupted:
+        summary = _finish(search, draw).summary
+        raise
+    else:
         found = _finish(search, draw)
         summary = found.summary
         return found
@@ -365,41 +325,35 @@ def _finish(search: Search, draw: Draw | None) -> Run:
 
 def _summarise(search: Search) -> dict[str, Any]:
     """Return the outcome in numbers; values per replica are lists where there are several."""
-    rows = search.measure()
-    several = search.config.run.replicas > 1
-
-    def per_replica(name: str) -> Any:
-        values = [row[name] for row in rows]
-        return values if several else values[0]
-
-    goal = search.task.goal_fitness
-    reached = None if goal is None else [row["max_fitness"] >= goal for row in rows]
+    rows, run, goal = search.measure(), search.config.run, search.task.goal_fitness
+    per_replica = {name: [row[name] for row in rows] for name in rows[0]}
+    if goal is not None:
+        per_replica["reached_goal"] = [fitness >= goal for fitness in per_replica["max_fitness"]]
+    found = {name: values if run.replicas > 1 else values[0] for name, values in per_replica.items()}
     wall, spent = search.seconds, search.phase.seconds
     phases = {**spent, "other": max(0.0, wall - sum(spent.values()))}
     return {
         "task": search.config.task,
         "method": search.config.method,
-        "seed": search.config.run.seed,
-        "replicas": search.config.run.replicas,
+        "seed": run.seed,
+        "replicas": run.replicas,
         "status": search.status,
         "evaluations": search.evaluations,
-        "max_fitness": per_replica("max_fitness"),
-        "coverage": per_replica("coverage"),
-        "qd_score": per_replica("qd_score"),
+        "max_fitness": found["max_fitness"],
+        "coverage": found["coverage"],
+        "qd_score": found["qd_score"],
         "qd_offset": search.task.qd_offset,
-        "reached_goal": reached if reached is None or several else reached[0],
-        "num_failed": per_replica("num_failed"),
-        "failures": {kind: per_replica(f"failed_{kind}") for kind in search.programs.failure_kinds},
-        "num_outside": per_replica("num_outside"),
+        "reached_goal": found.get("reached_goal"),
+        "num_failed": found["num_failed"],
+        "failures": {kind: found[f"failed_{kind}"] for kind in search.programs.failure_kinds},
+        "num_outside": found["num_outside"],
         "wall_seconds": round(wall, 3),
-        "evaluations_per_second": round(search.evaluations * search.config.run.replicas / search.phase.working, 1),
+        "evaluations_per_second": round(search.evaluations * run.replicas / search.phase.working, 1),
         "phase_seconds": {name: round(seconds, 3) for name, seconds in phases.items()},
     }
 
 
-def _read_genotypes(path: str | None, task: Task) -> np.ndarray:
-    if path is None:
-        return np.zeros((0, task.num_params), np.float32)
+def _read_genotypes(path: str | Path) -> np.ndarray:
     try:
         genotypes = np.load(path, allow_pickle=False)
         if not isinstance(genotypes, np.ndarray):
@@ -412,15 +366,3 @@ def _read_genotypes(path: str | None, task: Task) -> np.ndarray:
             received=f"{path} ({error})",
             remedy="write one with numpy.save",
         ) from None
-
-
-def _check_genotypes(genotypes: Any, task: Task) -> np.ndarray:
-    array = np.atleast_2d(np.asarray(genotypes))
-    if array.ndim != 2 or array.shape[1] != task.num_params or array.dtype.kind not in "fiu":
-        raise fail(
-            "start_from",
-            expected=f"numbers of shape (n, {task.num_params})",
-            received=f"{array.dtype} of shape {array.shape}",
-            remedy="give genotypes of this task",
-        )
-    return array.astype(np.float32)

@@ -18,12 +18,7 @@ _LONGEST_PAUSE = 10  # in times of `checkpoint_seconds`
 
 
 class Checkpoints:
-    """Saves and restores the states of a search.
-
-    Attributes:
-        source: The directory to restore from; None: there is nothing to restore.
-        digest: Checksum of the settings, which a checkpoint must have.
-    """
+    """Saves and restores the states of a search; a checkpoint must have the checksum `digest` of the settings."""
 
     def __init__(self, source: RunDirectory | None, digest: str, method: Method, settings: RunConfig):
         self.source, self.digest = source, digest
@@ -31,11 +26,7 @@ class Checkpoints:
         self._saved_at, self._took = -math.inf, 0.0
 
     def restore(self, like: Any) -> tuple[Any, dict[str, Any]] | None:
-        """Return the newest whole state, with the structure of `like`, and its facts; None if there is no checkpoint.
-
-        Raises:
-            JedaxError: There are checkpoints, but none is whole, or the newest one belongs to another run.
-        """
+        """Return the newest whole state, with the structure of `like`, and its facts; None: there is no checkpoint."""
         found = None if self.source is None else self.source.load_checkpoint(like)
         if found is None or self.source is None:
             return None

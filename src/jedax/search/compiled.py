@@ -14,8 +14,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
+from jedax.errors import fail
 from jedax.methods.base import Method
 from jedax.native import random as native_random
 from jedax.sampling import aggregate
@@ -37,56 +39,32 @@ def _stream(root: PRNGKeyArray, purpose: int, count: int | Int[Array, ""] = 0) -
 class Programs:
     """The programs for one method, task and number of replicas; each is compiled when it is first called.
 
-    Arrays have a leading replica axis.
-
-    Attributes:
-        method: The method.
-        task: The task, or as much of it as the programs need (`init`, `num_params`, `num_descriptors`).
-        replicas: Number of searches side by side.
-        mesh: The devices that share the work, see `jedax.search.devices`; None: one device.
-        compile_seconds: Time spent compiling so far.
-        failure_kinds: The ways in which an evaluation can fail, see `jedax.search.failures`.
-        donates: Whether programs overwrite the state that is passed in.
-        first_chunk: Generations of the first chunk, when the time per generation is not yet known.
+    Arrays have a leading replica axis. The task has at least `init`, `num_params` and `num_descriptors`. The devices of
+    the mesh share the work, see `jedax.search.devices`.
     """
 
-    first_chunk = 16
-    donates = True
+    first_chunk = 16  # generations of the first chunk, when the time per generation is not yet known
+    donates = True  # whether programs overwrite the state that is passed in
     failure_kinds: tuple[str, ...] = failures.KINDS
 
     def __init__(self, method: Method, task: Any, replicas: int, mesh: Mesh | None = None):
         self.method, self.task, self.replicas, self.mesh = method, task, replicas, mesh
-        self.compile_seconds = 0.0
+        self.compile_seconds = 0.0  # so far
         self._compiled: dict[Any, Callable] = {}
         self._jitted_begin = jax.jit(self._begin)  # one object, so that `begin` and `shapes` share one trace
 
     def opened(
         self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool], engine: Engine
     ) -> Any:
-        """Return a context manager inside which the programs can be called.
-
-        Args:
-            settings: The settings of the run.
-            note: Receives messages about problems.
-            should_stop: Called during long generations; True abandons the generation.
-            engine: Provides the workers.
-        """
+        """Return a context manager for calls of programs; a generation is abandoned when `should_stop` returns True."""
         return contextlib.nullcontext()
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
-        """Draw, evaluate and store the initial batch, whose first members are `start_genotypes`.
-
-        Returns:
-            The state, and the number of failed evaluations, `(replicas, kinds)`.
-        """
+        """Return the state after the initial batch, whose first members are `start_genotypes`, and its failures."""
         return self._call("begin", self._jitted_begin, (roots, start_genotypes), shared=(1,))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
-        """Return shapes and types of the state without computing anything.
-
-        Raises:
-            JedaxError: The settings do not fit the task.
-        """
+        """Return shapes and types of the state without computing anything; settings that do not fit are refused."""
         begin = devices.spread(self._jitted_begin, self.mesh, 2, shared=(1,))
         return jax.eval_shape(begin, roots, start_genotypes)[0]
 
@@ -95,16 +73,7 @@ class Programs:
         return self._call("fit_model", jax.vmap(self.method.fit_model), (state,), donate=(0,))
 
     def begin_loop(self, roots: PRNGKeyArray, state: Any, progress: float) -> tuple[Any, Any]:
-        """Begin a loop of the method.
-
-        Args:
-            roots: Keys of the replicas.
-            state: The state so far.
-            progress: Evaluations done / budget, 0 to 1.
-
-        Returns:
-            The state, and the prediction of the model; None where no model guides.
-        """
+        """Begin a loop of the method, at a progress of 0 to 1; return the state and the model's prediction, if any."""
         prediction = None
         if self.method.model_guides:
             state, prediction = self.fit_model(state)
@@ -113,12 +82,7 @@ class Programs:
         return jax.block_until_ready(state), prediction
 
     def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Failures]:
-        """Run a number of generations, at least 1.
-
-        Returns:
-            The state, the results of the last generation (see `Method.loop_results`), and the number of failed
-            evaluations, `(replicas, kinds)`.
-        """
+        """Run at least one generation; return the state, `Method.loop_results` of the last one, and all failures."""
         args = roots, state, jnp.int32(generations)
         return self._call("advance", self._advance, args, donate=(1,), shared=(2,))
 
@@ -132,13 +96,11 @@ class Programs:
         return jax.vmap(begin)(roots)
 
     def _draw(self, root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Float[Array, "batch params"]:
-        """Return the initial batch of one replica."""
         batch = self.method.num_initial
         keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
         return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(native_random.jax_keys(keys))])[:batch]
 
     def _init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
-        """Return the state of one replica after its initial batch."""
         return self.method.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
 
     def _generation_keys(self, root: PRNGKeyArray, state: Any) -> PRNGKeyArray:
@@ -195,30 +157,20 @@ class Programs:
         return state, jax.vmap(self.method.loop_results)(state, last), failed
 
     def _call(
-        self,
-        name: Any,
-        function: Callable,
-        args: tuple,
-        donate: tuple[int, ...] = (),
-        shared: tuple[int, ...] = (),
+        self, name: str, function: Callable, args: tuple, donate: tuple[int, ...] = (), shared: tuple[int, ...] = ()
     ) -> Any:
         """Call a program, compiled ahead of time so that the time of compilation is known.
 
-        Args:
-            name: Name of the program.
-            function: What it computes.
-            args: Its arguments, with a leading replica axis.
-            donate: Positions of the arguments whose memory it may overwrite.
-            shared: Positions of the arguments without a replica axis.
+        It may overwrite the arguments at the positions `donate`; those at `shared` have no replica axis.
         """
         args = devices.place(args, self.mesh, shared)
         shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(args))
         if (name, shapes) not in self._compiled:
             began = time.perf_counter()
-            program = devices.spread(function, self.mesh, len(args), shared)
-            self._compiled[name, shapes] = (
-                jax.jit(program, donate_argnums=donate if self.donates else ()).lower(*args).compile()
+            program = jax.jit(
+                devices.spread(function, self.mesh, len(args), shared), donate_argnums=donate if self.donates else ()
             )
+            self._compiled[name, shapes] = program.lower(*args).compile()
             self.compile_seconds += time.perf_counter() - began
         return self._compiled[name, shapes](*args)
 
@@ -274,6 +226,19 @@ class StepPrograms(Programs):
             return self._init(root, genotypes, evaluation)
 
         return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
+
+
+def checked_genotypes(argument: str, genotypes: Any, most: int, size: int) -> Float[np.ndarray, "given params"]:
+    """Return a user's genotypes for the initial batch of `most` genotypes of `size` numbers; None: no genotypes."""
+    array = np.atleast_2d(np.zeros((0, size), np.float32) if genotypes is None else np.asarray(genotypes))
+    if array.dtype.kind not in "fiu" or array.ndim != 2 or array.shape[1] != size or len(array) > most:
+        raise fail(
+            argument,
+            expected=f"at most {most} rows of {size} numbers",
+            received=f"{array.dtype} of shape {array.shape}",
+            remedy="give genotypes of this task, no more than the initial batch has",
+        )
+    return array.astype(np.float32)
 
 
 def reevaluation_key(seed: int) -> PRNGKeyArray:

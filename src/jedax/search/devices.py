@@ -33,13 +33,6 @@ def mesh_for(devices: int | Literal["all"], replicas: int) -> Mesh | None:
 
     The size of the axis `replicas` is the greatest common divisor of the numbers of replicas and devices, or 1 with
     several processes.
-
-    Args:
-        devices: Number of devices; "all": all devices of JAX.
-        replicas: Number of replicas.
-
-    Raises:
-        JedaxError: JAX has fewer devices, or several processes are to use some of their devices.
     """
     known = jax.devices()
     number = len(known) if devices == "all" else devices
@@ -102,13 +95,9 @@ def local_copy(tree: Any, mesh: Mesh | None) -> Any:
 
 
 def spread(function: Callable, mesh: Mesh | None, num_args: int, shared: tuple[int, ...] = ()) -> Callable:
-    """Return `function` such that each device calls it with its own replicas.
+    """Return `function`, of pytrees with a leading replica axis, such that each device calls it with its own replicas.
 
-    Args:
-        function: A function of pytrees of arrays with a leading replica axis, which returns such a pytree.
-        mesh: The mesh of devices; None: `function` is returned unchanged.
-        num_args: Number of arguments.
-        shared: Positions of the arguments without a replica axis.
+    The arguments at the positions `shared` have no replica axis.
     """
     if mesh is None:
         return function
@@ -136,13 +125,8 @@ def evaluate_in_shares(
 ) -> Evaluation:
     """Return the evaluation of a whole batch, of which each device along the population evaluates an equal share.
 
-    If the number of devices does not divide the batch, the last member is evaluated several times.
-
-    Args:
-        evaluate: A function of keys, one per member, and genotypes.
-        num_shares: Number of devices along the population.
-        key: Split into keys of the members as in `Task.evaluate_batch`.
-        genotypes: The whole batch, the same on all of these devices.
+    If the number of devices does not divide the batch, the last member is evaluated several times. `key` is split into
+    keys of the members as in `Task.evaluate_batch`.
     """
     batch = genotypes.shape[0]
     size = -(-batch // num_shares)

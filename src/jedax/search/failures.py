@@ -24,16 +24,12 @@ from jedax.search.workers.pool import FAILURES
 from jedax.types import Array, Evaluation, Int
 
 KINDS = ("nan", "infinite")
-"""Kinds of failures of every task."""
-
-HOST_KINDS = (*KINDS, *FAILURES)
-"""Kinds of failures of tasks in worker processes."""
+HOST_KINDS = (*KINDS, *FAILURES)  # of tasks in worker processes
 
 ALL_FAILED = (
     "All evaluations failed, so there is no solution: no evaluation had a finite fitness and a finite descriptor. "
     "Evaluate one genotype by hand, and correct the task where a number is not finite."
 )
-"""The message for a run without any solution."""
 
 Failures = Int[Array, "*replicas kinds"]
 
@@ -53,13 +49,9 @@ def by_kind(num_nan: Int[Array, "*replicas"], num_failed: Int[Array, "*replicas"
 def count_on_host(
     fitness: np.ndarray, descriptors: np.ndarray, failed: Mapping[int, str], replicas: int
 ) -> Int[np.ndarray, "replicas kinds"]:
-    """Return the number of failures of each of `HOST_KINDS` by replica.
+    """Return the number of failures of each of `HOST_KINDS` by replica, from rows of replicas one after the other.
 
-    Args:
-        fitness: `(replicas * batch,)`, the batches of the replicas one after the other.
-        descriptors: `(replicas * batch, d)`.
-        failed: The kind of failure of each row without a result.
-        replicas: Number of replicas.
+    `failed` holds the kind of failure of each row without a result.
     """
     values = np.column_stack([fitness, descriptors])
     kinds = np.select([np.isnan(values).any(axis=1), np.isinf(values).any(axis=1)], [0, 1], -1)

@@ -11,7 +11,7 @@ import functools
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -25,8 +25,7 @@ from jedax.search.checkpoints import Checkpoints
 from jedax.search.compiled import Programs, replica_roots
 from jedax.search.engines.base import Engine
 from jedax.search.interrupts import Interrupted, interruptible
-from jedax.search.metrics import measure
-from jedax.search.phases import Phases
+from jedax.search.metrics import Phases, measure
 from jedax.search.programs import programs_for
 from jedax.search.progress import Progress, Silent
 from jedax.store import history
@@ -59,38 +58,22 @@ Callback = Callable[[Report], bool | None]
 
 @dataclass
 class Search:
-    """One search, from its first evaluation or a checkpoint to its end.
-
-    Attributes:
-        config: All settings.
-        method: The method.
-        task: The task.
-        start_genotypes: `(given, params)`, the first members of the initial batch.
-        directory: Directory of the results; None: results are not written.
-        progress: Display of the progress.
-        engine: Evaluates tasks outside JAX.
-        callbacks: Called at each report; the search stops if one returns True.
-        began: `time.perf_counter()` at the start of this process's work on the search.
-        max_seconds: Stop after this many seconds; None: as in the settings.
-        checkpoints: Saves and restores states.
-        phase: Measures the seconds of each phase, including earlier processes.
-        status: "running", or the reason why the search ended.
-        state: The method's state, with a leading replica axis.
-        rows: All rows of the metrics.
-    """
+    """One search, from its first evaluation or a checkpoint to its end; a search without a directory writes nothing."""
 
     config: FullConfig
     method: Method
     task: Task
-    start_genotypes: np.ndarray
+    start_genotypes: np.ndarray  # (given, params), the first members of the initial batch
     directory: RunDirectory | None
     progress: Progress
-    engine: Engine
-    callbacks: Sequence[Callback] = ()
-    began: float = field(default_factory=time.perf_counter)
+    engine: Engine  # evaluates tasks outside JAX
+    callbacks: Sequence[Callback]  # called at each report; the search stops if one returns True
+    began: float | None = None  # `time.perf_counter()` at the start of this process's work on the search; None: now
+    max_seconds: float | None = None  # from then on; None: as in the settings
 
     def __post_init__(self) -> None:
-        run = self.config.run
+        run, now = self.config.run, time.perf_counter()
+        self._began = now if self.began is None else self.began
         least = self.method.initial_evaluations
         if run.evaluations < least:
             raise fail(
@@ -104,16 +87,16 @@ class Search:
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
         self.programs: Programs = programs_for(self.method, self.task, run.replicas, run.devices)
-        self.max_seconds: float | None = None
         self.checkpoints = Checkpoints(self.directory, self.config.digest(), self.method, run)
-        self.phase = Phases(lambda: self.programs.compile_seconds)
+        self.phase = Phases(lambda: self.programs.compile_seconds)  # includes earlier processes
+        self.phase.add("import", now - self._began)
         if not self.leads:
             self.directory, self.progress = None, Silent()
 
-        self.status = "running"
-        self.state: Any = None
+        self.status = "running"  # or the reason why the search ended
+        self.state: Any = None  # of the method, with a leading replica axis
         self.generation = 0
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []  # all rows of the metrics
         self._failures: dict[str, np.ndarray] = dict.fromkeys(self.programs.failure_kinds, np.zeros(run.replicas, int))
         self._seconds_before = 0.0  # of earlier processes
         self._affordable = self.programs.first_chunk  # generations that fit into a chunk
@@ -127,7 +110,7 @@ class Search:
     @property
     def seconds(self) -> float:
         """Duration so far, including earlier processes."""
-        return self._seconds_before + time.perf_counter() - self.began
+        return self._seconds_before + time.perf_counter() - self._began
 
     @property
     def leads(self) -> bool:
@@ -135,19 +118,13 @@ class Search:
         return devices.leads(self.programs.mesh)
 
     @functools.cached_property
-    def recorder(self) -> history.Recorder | None:
-        """The recorder of the history; None: no history is written."""
+    def _recorder(self) -> history.Recorder | None:
         if self.directory is None or not self.config.run.history:
             return None
         return history.Recorder(self.directory.path / history.FILE, self.method, self.generations, self.report_every)
 
     def run(self) -> None:
-        """Search until the budget is spent or something stops the search, then save a checkpoint.
-
-        Raises:
-            Interrupted: Ctrl-C or SIGTERM, after the checkpoint was saved.
-            JedaxError: Results cannot be written, or there are checkpoints, but none is whole.
-        """
+        """Search until the budget is spent or something stops the search, then save a checkpoint."""
         with (
             interruptible() as caught,
             one_blas_thread(),
@@ -222,9 +199,9 @@ class Search:
             self.state = earlier
             return
         self._count_failures(failed)
-        if self.recorder and (self.method.is_loop_start(self.generation) or self.generation == self.generations):
+        if self._recorder and (self.method.is_loop_start(self.generation) or self.generation == self.generations):
             with self.phase("io"):
-                self.recorder.end(self.generation, self.evaluations, results)
+                self._recorder.end(self.generation, self.evaluations, results)
         wanted = round(_CHUNK_SECONDS * (self.generation - before) / seconds)
         affordable = max(1, min(wanted, 2 * self._affordable))
         self._affordable = devices.from_leader(self.programs.mesh, affordable)
@@ -233,9 +210,9 @@ class Search:
         with self.phase("gp" if self.method.model_guides else "simulate+es"):
             progress = self.evaluations / self.config.run.evaluations
             self.state, prediction = self.programs.begin_loop(self.roots, self.state, progress)
-        if self.recorder:
+        if self._recorder:
             with self.phase("io"):
-                self.recorder.start(self.generation, self.evaluations, self.state, prediction)
+                self._recorder.start(self.generation, self.evaluations, self.state, prediction)
 
     def _count_failures(self, failed: Any) -> None:
         for kind, numbers in zip(self._failures, np.asarray(failed).T, strict=True):
@@ -278,7 +255,7 @@ class Search:
             return "callback"
         if goal is not None and reports and best >= goal:
             return "goal"
-        if limit is not None and time.perf_counter() - self.began >= limit:
+        if limit is not None and time.perf_counter() - self._began >= limit:
             return "time"
         return "interrupted" if caught else "running"
 
@@ -290,10 +267,10 @@ class Search:
         if self.directory is not None:
             with self.phase("io"):
                 self.directory.add_metrics(rows)
-                if self.recorder:
-                    self.recorder.cells(self.generation, self.evaluations, np.asarray(self.state.repertoire.fitness))
+                if self._recorder:
+                    self._recorder.cells(self.generation, self.evaluations, np.asarray(self.state.repertoire.fitness))
                     with self.directory.writing():
-                        self.recorder.flush()
+                        self._recorder.flush()
         report = Report(self.evaluations, rows, devices.local_copy(self.state, self.programs.mesh))
         wishes = [callback(report) is True for callback in self.callbacks]  # all of them are called
         return any(wishes)
@@ -319,7 +296,7 @@ class Search:
             "failures": {kind: numbers.tolist() for kind, numbers in self._failures.items()},
         }
         with self.phase("io"):
-            if self.recorder:
+            if self._recorder:
                 with self.directory.writing():
-                    self.recorder.flush()
+                    self._recorder.flush()
             self.checkpoints.save(self.directory, devices.local_copy(self.state, self.programs.mesh), facts)

@@ -1,8 +1,10 @@
-"""The metrics of a search, as rows of metrics.csv."""
+"""What a search measures: the rows of metrics.csv, and the seconds of each of its phases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -19,16 +21,7 @@ def measure(
     seconds: float,
     failures: Mapping[str, np.ndarray],
 ) -> list[dict[str, Any]]:
-    """Return one row of metrics per replica.
-
-    Args:
-        method: The method.
-        state: Its state, with a leading replica axis.
-        qd_offset: Subtracted from each fitness in the QD score.
-        evaluations: Evaluations done by each replica.
-        seconds: Duration of the search so far.
-        failures: Failed evaluations of each replica by kind.
-    """
+    """Return one row of metrics per replica; `failures` holds the failed evaluations of each replica by kind."""
     repertoire = state.repertoire
     small = {name: getattr(repertoire, name) for name in ("fitness", "best_fitness", "num_failed", "num_outside")}
     found, own = jax.device_get((small, method.metrics(state)))
@@ -48,3 +41,29 @@ def measure(
             "seconds": round(seconds, 3),
         })  # fmt: skip
     return rows
+
+
+class Phases:
+    """Seconds by phase: import, compile, simulate+es, gp, io, figures."""
+
+    def __init__(self, compile_seconds: Callable[[], float]):
+        self.seconds: dict[str, float] = {}
+        self._compile_seconds = compile_seconds
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Add the duration of a block to a phase, except for compilation, which is a phase of its own."""
+        began, compiled = time.perf_counter(), self._compile_seconds()
+        yield
+        compiling = self._compile_seconds() - compiled
+        self.add("compile", compiling)
+        self.add(name, time.perf_counter() - began - compiling)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add seconds to a phase."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    @property
+    def working(self) -> float:
+        """Seconds of evaluation, method and output; compilation and figures do not count."""
+        return sum(self.seconds.get(name, 0) for name in ("simulate+es", "gp", "io"))

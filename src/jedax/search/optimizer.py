@@ -24,7 +24,7 @@ from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, method_defaults, method_named
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
-from jedax.search.compiled import StepPrograms, replica_roots
+from jedax.search.compiled import StepPrograms, checked_genotypes, replica_roots
 from jedax.search.programs import step_programs_for
 from jedax.store import files
 from jedax.store.run import Solution
@@ -136,7 +136,7 @@ class Optimizer:
             raise fail("evaluations", expected=expected, received=evaluations, remedy="raise it")
         self._programs: StepPrograms = step_programs_for(self._method, self._task)
         self._roots = replica_roots(self._seed, 1)
-        self._given = self._check_initial(initial)
+        self._given = checked_genotypes("initial", initial, self._method.num_initial, self._task.num_params)
         self._state: Any = None
         self._asked: Any = None  # the state that `tell` expects, with a batch that was asked for
         self._pending: np.ndarray | None = None
@@ -285,25 +285,9 @@ class Optimizer:
                 setattr(optimizer, f"_{part}", files.unflatten(arrays, like, prefix=f"['{part}']"))
         return optimizer
 
-    def _check_initial(self, initial: Any) -> np.ndarray:
-        batch, size = self._method.num_initial, self._task.num_params
-        given = np.atleast_2d(np.zeros((0, size), np.float32) if initial is None else np.asarray(initial))
-        if given.dtype.kind not in "fiu" or given.ndim != 2 or given.shape[1] != size or len(given) > batch:
-            raise fail(
-                "initial",
-                expected=f"at most {batch} rows of {size} numbers",
-                received=f"{given.dtype} of shape {given.shape}",
-                remedy="change it",
-            )
-        return given.astype(np.float32)
-
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the facts and arrays of a saved optimizer.
-
-    Raises:
-        JedaxError: The file is missing, damaged, or not a saved optimizer.
-    """
+    """Return the facts and arrays of a saved optimizer."""
     from safetensors import SafetensorError, safe_open
 
     try:

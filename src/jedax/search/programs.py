@@ -1,35 +1,33 @@
-"""Which programs run a task; equal arguments share what is compiled."""
+"""Which programs run a task, and the programs of tasks that worker processes evaluate."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any, Literal
 
-from jax.sharding import Mesh
+import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jedax.errors import fail
 from jedax.methods.base import Method
+from jedax.search import failures
 from jedax.search.compiled import Programs, StepPrograms
 from jedax.search.devices import mesh_for
-from jedax.search.host import HostPrograms
+from jedax.search.engines.base import Engine
+from jedax.search.workers.pool import Stopped, WorkerPool
+from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks.base import Task
-from jedax.tasks.measured import HostTask
+from jedax.tasks.measured import HostTask, MeasuredTask
+from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 
 def programs_for(method: Method, task: Task, replicas: int, devices: int | Literal["all"] = 1) -> Programs:
-    """Return the programs of a method on a task.
-
-    Args:
-        method: The method.
-        task: The task.
-        replicas: Number of searches side by side.
-        devices: Number of devices, see `jedax.search.devices.mesh_for`; 1 for a task outside JAX.
-
-    Raises:
-        JedaxError: More devices than there are, or than the task can use.
-    """
+    """Return the programs of a method on a task; equal arguments share what is compiled."""
     if not isinstance(task, HostTask):
-        return _cached(method, task, replicas, mesh_for(devices, replicas))
+        return _cached(Programs, method, task, replicas, mesh_for(devices, replicas))
     if devices not in ("all", 1):
         raise fail(
             "devices",
@@ -37,27 +35,127 @@ def programs_for(method: Method, task: Task, replicas: int, devices: int | Liter
             received=devices,
             remedy="give --workers instead",
         )
-    return _cached(method, task, replicas, None)
+    return _cached(HostPrograms, method, task, replicas)
 
 
 def step_programs_for(method: Method, task: Any) -> StepPrograms:
     """Return the programs of one replica whose evaluations are done elsewhere."""
-    return _cached_steps(method, task)
+    return _cached(StepPrograms, method, task, 1)
 
 
 def forget_programs() -> None:
     """Empty the cache of programs."""
     _cached.cache_clear()
-    _cached_steps.cache_clear()
 
 
-@functools.lru_cache(maxsize=8)
-def _cached_steps(method: Method, task: Any) -> StepPrograms:
-    return StepPrograms(method, task, 1)
+@functools.lru_cache(maxsize=16)
+def _cached(kind: type[Programs], *arguments: Any) -> Any:
+    return kind(*arguments)
 
 
-@functools.lru_cache(maxsize=8)
-def _cached(method: Method, task: Task, replicas: int, mesh: Mesh | None) -> Programs:
+def open_pool(
+    engine: Engine,
+    task: HostTask,
+    settings: RunConfig,
+    note: Callable[[str], None] = lambda message: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> WorkerPool:
+    """Return the workers that a run's settings ask for; close them after use."""
+    return engine.open_pool(task.work, settings.workers, settings.evaluation_timeout, note, should_stop)
+
+
+def evaluate_samples(
+    task: HostTask, pool: WorkerPool, genotypes: Float[np.ndarray, "batch params"], samples: range
+) -> Evaluation:
+    """Return some samples of each genotype, with a leading axis for them; each has its seed if the task takes seeds."""
+    seeds = [task.sample_seed(sample) for sample in samples]
+    given = None if None in seeds else np.repeat(np.array(seeds, np.int64), len(genotypes))
+    found = checked(task, *pool.evaluate(np.tile(genotypes, (len(samples), 1)), given))
+    return jax.tree.map(lambda values: values.reshape(len(samples), len(genotypes), *values.shape[1:]), found)
+
+
+def checked(task: HostTask, fitness: np.ndarray, descriptors: np.ndarray) -> Evaluation:
+    """Return what workers found as an evaluation, with as many descriptors as the task has."""
+    if descriptors.shape[1] != task.num_descriptors:  # nothing but failures
+        descriptors = np.full((len(fitness), task.num_descriptors), np.nan, np.float32)
+    return Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors))
+
+
+def settled(
+    config: FullConfig, task: Task, engine: Engine, note: Callable[[str], None] = lambda message: None
+) -> tuple[FullConfig, Task]:
+    """Return settings and task with the final descriptor bounds: those that were not given are measured."""
+    if not isinstance(task, MeasuredTask):
+        return config, task
     if isinstance(task, HostTask):
-        return HostPrograms(method, task, replicas)
-    return Programs(method, task, replicas, mesh)
+        with closing(open_pool(engine, task, config.run, note)) as pool:
+            task = task.settled(pool.evaluate)
+    else:
+        task = task.settled(functools.partial(_evaluate_in_jax, task))
+    return config.replace(task_config=task.config), task
+
+
+def _evaluate_in_jax(task: Task, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    evaluation = jax.jit(task.evaluate_batch)(jax.random.key(0), genotypes)
+    return np.asarray(evaluation.fitness), np.asarray(evaluation.descriptor)
+
+
+class HostPrograms(StepPrograms):
+    """Programs for a task that worker processes evaluate; the batches of all replicas are evaluated as one."""
+
+    failure_kinds = failures.HOST_KINDS
+    task: HostTask
+
+    _pool: WorkerPool | None = None
+    _should_stop: Callable[[], bool]
+
+    @contextmanager
+    def opened(
+        self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool], engine: Engine
+    ) -> Iterator[None]:
+        """Start the workers, and close them at the end."""
+        self._pool = open_pool(engine, self.task, settings, note)
+        self._should_stop = should_stop
+        try:
+            yield
+        finally:
+            self._pool.close()
+            self._pool = None
+
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Any]:
+        """Return the state after the initial batch, whose first members are `start_genotypes`, and its failures."""
+        genotypes = self.draw(roots, start_genotypes)
+        evaluation, failed = self._evaluate_all(genotypes)
+        return self.init(roots, genotypes, evaluation), failed
+
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Any]:
+        """Run a number of generations, fewer if the search is asked to stop."""
+        assert self._pool is not None
+        evaluation = None
+        failed = np.zeros((self.replicas, len(self.failure_kinds)), int)
+        self._pool.should_stop = self._should_stop
+        try:
+            for _ in range(generations):
+                genotypes, asked = self.ask(roots, state)
+                evaluation, failed_now = self._evaluate_all(genotypes)
+                failed += failed_now
+                state = self.tell(roots, asked, genotypes, evaluation)
+        except Stopped:
+            pass
+        if evaluation is None:
+            return state, {}, failed
+        return state, self._call("loop_results", jax.vmap(self.method.loop_results), (state, evaluation)), failed
+
+    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> tuple[Evaluation, np.ndarray]:
+        """Return the evaluations, and the number of failed ones, `(replicas, kinds)`."""
+        assert self._pool is not None
+        replicas, batch, params = genotypes.shape
+        rows = np.asarray(genotypes).reshape(-1, params)
+        if self.method.samples == 1:
+            found = checked(self.task, *self._pool.evaluate(rows))
+        else:
+            found = self.aggregate(evaluate_samples(self.task, self._pool, rows, range(self.method.samples)))
+        lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # of any sample of a solution
+        failed = failures.count_on_host(np.asarray(found.fitness), np.asarray(found.descriptor), lost, replicas)
+        evaluation = jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
+        return evaluation, self.method.samples * failed

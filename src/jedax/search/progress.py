@@ -17,36 +17,20 @@ class Progress(Protocol):
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
         """Receive evaluations per replica, their rate and the best fitness over all replicas, and the seconds left."""
-        ...
 
     def note(self, message: str) -> None:
         """Show a message."""
-        ...
 
     def close(self) -> None:
         """End the display."""
-        ...
 
 
-class Silent:
+class Silent(Progress):
     """Shows nothing."""
-
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
-        """Do nothing."""
-
-    def note(self, message: str) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class StatusLine:
-    """A line with a bar that is redrawn on a terminal; on other streams a new line at most every ten seconds.
-
-    Attributes:
-        stream: Where it is shown.
-    """
+    """A line with a bar that is redrawn on a terminal; on other streams a new line at most every ten seconds."""
 
     def __init__(self, stream: TextIO):
         self.stream = stream
@@ -86,25 +70,18 @@ class StatusLine:
         self.stream.flush()
 
 
-class RunProgress:
+class RunProgress(StatusLine):
     """The progress of one run on a stream."""
 
     def __init__(self, budget: int, stream: TextIO):
-        self._budget, self._line = budget, StatusLine(stream)
+        super().__init__(stream)
+        self._budget = budget
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
         """Show where the run stands."""
         text = (f"{evaluations:,} of {self._budget:,} evaluations, {per_second:,.0f}/s, best {best:.2f}, "
                 f"coverage {coverage:.1%}, {clock(left)} left")  # fmt: skip
-        self._line.show(evaluations / self._budget, text)
-
-    def note(self, message: str) -> None:
-        """Print a message."""
-        self._line.note(message)
-
-    def close(self) -> None:
-        """End the display."""
-        self._line.close()
+        self.show(evaluations / self._budget, text)
 
 
 def clock(seconds: float) -> str:

@@ -15,7 +15,6 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +22,9 @@ import numpy as np
 
 from jedax.errors import check_choice, fail
 from jedax.sampling import Aggregation
-from jedax.search import host
 from jedax.search.compiled import reevaluation_key
 from jedax.search.engines import LocalEngine
+from jedax.search.programs import evaluate_samples, open_pool
 from jedax.store.run import Run
 from jedax.tasks.measured import HostTask
 from jedax.types import Bool, Evaluation, Float, Int
@@ -39,49 +38,30 @@ Note = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Chosen:
-    """A solution that one half of the samples chose and the other half measured.
+    """A solution that one half of the samples chose and the other half measured."""
 
-    Attributes:
-        row: The index of the solution.
-        fitness: Mean or median of the half that measured.
-        error: Its standard error.
-    """
-
-    row: int
-    fitness: float
-    error: float
+    row: int  # the index of the solution
+    fitness: float  # mean or median of the half that measured
+    error: float  # its standard error
 
 
 @dataclass(frozen=True)
 class Solutions:
-    """The solutions of one replica and what their new samples say.
-
-    Attributes:
-        seed: The seed of the replica.
-        cell: The cell that holds each solution; -1 for the best solution of the run if no cell holds it (any more).
-        best: The index of the best solution that the run reports.
-        reported: The fitness that the run reports.
-        reported_descriptor: The descriptor that the run reports.
-        fitness: The mean or median of the samples that did not fail; NaN where all failed.
-        error: Its standard error.
-        descriptor: The mean or median of the descriptors.
-        new_cell: The cell of that descriptor; -1 where all samples failed.
-        failed: The number of samples whose fitness or descriptor was not finite. (In a search with several samples per
-            evaluation, one of them is enough to fail a solution.)
-        chosen: The best of the solutions, chosen and measured by different samples; None where all failed.
-    """
+    """The solutions of one replica and what their new samples say."""
 
     seed: int
-    cell: Int[np.ndarray, " n"]
-    best: int
-    reported: Float[np.ndarray, " n"]
+    cell: Int[np.ndarray, " n"]  # that holds the solution; -1: the best solution of the run, if no cell holds it
+    best: int  # the index of the best solution that the run reports
+    reported: Float[np.ndarray, " n"]  # fitness that the run reports
     reported_descriptor: Float[np.ndarray, "n d"]
-    fitness: Float[np.ndarray, " n"]
-    error: Float[np.ndarray, " n"]
-    descriptor: Float[np.ndarray, "n d"]
-    new_cell: Int[np.ndarray, " n"]
+    fitness: Float[np.ndarray, " n"]  # mean or median of the samples that did not fail; NaN where all failed
+    error: Float[np.ndarray, " n"]  # its standard error
+    descriptor: Float[np.ndarray, "n d"]  # mean or median
+    new_cell: Int[np.ndarray, " n"]  # of that descriptor; -1 where all samples failed
+    # Number of samples whose fitness or descriptor was not finite; in a search with several samples per evaluation one
+    # of them is enough to fail a solution.
     failed: Int[np.ndarray, " n"]
-    chosen: Chosen | None
+    chosen: Chosen | None  # the best of the solutions, chosen and measured by different samples; None: all failed
 
     @property
     def luck(self) -> float:
@@ -108,22 +88,13 @@ class Solutions:
 
 @dataclass(frozen=True)
 class Reevaluation:
-    """New samples of the solutions of a run.
-
-    Attributes:
-        run: The run.
-        samples: The number of samples of each solution.
-        seed: The seed of their random numbers.
-        scope: "all": all elites; "best": only the best solution of each replica.
-        agree: Whether all samples of every solution have the same bits.
-        replicas: The solutions of each replica.
-    """
+    """New samples of the solutions of a run."""
 
     run: Run
-    samples: int
-    seed: int
-    scope: Literal["all", "best"]
-    agree: bool
+    samples: int  # of each solution
+    seed: int  # of their random numbers
+    scope: str  # "all": all elites; "best": only the best solution of each replica
+    agree: bool  # whether all samples of every solution have the same bits
     replicas: tuple[Solutions, ...]
 
     @property
@@ -153,7 +124,7 @@ def sample_again(
     agree = all(np.array_equal(values, np.broadcast_to(values[:1], values.shape), equal_nan=True) for values in found)
     replicas = tuple(_solutions(run, replica, cell, best, fitness[replica], descriptor[replica])
                      for replica, (cell, best, _) in enumerate(rows))  # fmt: skip
-    return Reevaluation(run, number, seed, "all" if cells == "all" else "best", agree, replicas)
+    return Reevaluation(run, number, seed, cells, agree, replicas)
 
 
 def _rows(run: Run, replica: int, every: bool) -> tuple[np.ndarray, int, np.ndarray]:
@@ -215,15 +186,8 @@ def middle(
     """Return the mean or median of the valid values of each column, and its standard error.
 
     The error of a mean is `s / sqrt(number)`. That of a median is McKean and Schrader's: the distance between the order
-    statistics that enclose the median with 99 %, in units of the normal distribution.
-
-    Args:
-        values: The samples.
-        valid: The samples that count.
-        how: "mean" or "median".
-
-    Returns:
-        Both NaN where no value is valid; only the error NaN where one is.
+    statistics that enclose the median with 99 %, in units of the normal distribution. Both are NaN where no value is
+    valid, the error alone where one is.
     """
     number = valid.sum(axis=0)
     some = np.maximum(number, 1)
@@ -272,13 +236,10 @@ def _evaluator(run: Run, samples: int, seed: int) -> Iterator[Callable[[np.ndarr
     if isinstance(task, HostTask):
         # The samples after those of the search.
         first = run.config.method_config.samples_per_evaluation + seed * samples  # type: ignore[attr-defined]
-        pool = host.open_pool(LocalEngine(), task, run.config.run)
-        try:
-            yield lambda batch, row, sample, number: host.evaluate_samples(
+        with contextlib.closing(open_pool(LocalEngine(), task, run.config.run)) as pool:
+            yield lambda batch, row, sample, number: evaluate_samples(
                 task, pool, batch, range(first + sample, first + sample + number)
             )
-        finally:
-            pool.close()
         return
     root = reevaluation_key(seed)
 

@@ -209,7 +209,7 @@ class TestMLflow:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/store.db")
         notes = []
         progress = types.SimpleNamespace(note=notes.append, update=lambda *numbers: None, close=lambda: None)
-        monkeypatch.setattr("jedax.search.tracking.guard._PATIENCE", 240.0)
+        monkeypatch.setattr("jedax.search.tracking._PATIENCE", 240.0)
         run = jedax.run("map-elites", Noisy(), track=["mlflow"], progress=progress, **SETTINGS)
         assert notes == []
         client = mlflow.MlflowClient()

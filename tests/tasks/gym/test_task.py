@@ -9,7 +9,7 @@ import pytest
 import jedax
 from jedax.errors import JedaxError
 from jedax.search.engines import LocalEngine
-from jedax.search.host import evaluate_samples
+from jedax.search.programs import evaluate_samples
 from jedax.tasks import make
 from jedax.tasks.gym.settings import GymConfig
 

@@ -26,7 +26,7 @@ class Job:
         path: The directory. The function continues from what an earlier attempt left there.
         function: `module:function`, called as `function(path, progress, engine, **arguments)`.
         arguments: By name; they can be sent to another machine.
-        uses_workers: Whether the function leaves most of its work to workers of the engine.
+        uses_workers: Whether most of the work is done by workers of the engine.
     """
 
     name: str

@@ -5,36 +5,36 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
 import os
 import platform
 import secrets
 import sys
 import time
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from jedax._version import __version__
 from jedax.errors import fail
+from jedax.imports import require
 from jedax.search.engines.base import Engine, Failure, Job
-from jedax.search.engines.ray_connection import connect
-from jedax.search.engines.ray_node import JobRequest, JobResult, probe_of, run_on_node
-from jedax.search.engines.ray_workers import ActorWorker
-from jedax.search.engines.transfer import read_files, write_files
+from jedax.search.engines.ray_node import JobResult, probe_of, read_files, run_on_node, write_files
 from jedax.search.interrupts import Interrupted, interruptible
 from jedax.search.progress import Progress
+from jedax.search.workers.evaluator import ENVIRONMENT, Evaluator, Reply
+from jedax.search.workers.pool import Worker
 from jedax.tasks.work import Work
 
-# Number of attempts before a job whose process or node is lost each time counts as failed.
-_ATTEMPTS = 5
-# Number of jobs that wait within Ray for resources, where an autoscaler sees them.
-_BACKLOG = 64
+_ATTEMPTS = 5  # of a job whose process or node is lost each time, before it counts as failed
+_BACKLOG = 64  # number of jobs that wait within Ray for resources, where an autoscaler sees them
 _POLL_SECONDS = 0.5
-# How long stopped jobs may take to save what they have done.
-_STOP_SECONDS = 120.0
-# Share of a GPU's memory that JAX allocates.
-_SHARE_OF_GPU = 0.75
+_STOP_SECONDS = 120.0  # how long stopped jobs may take to save what they have done
+_SHARE_OF_GPU = 0.75  # of a GPU's memory, allocated by JAX
 
 
 class RayEngine(Engine):
@@ -82,9 +82,9 @@ class RayEngine(Engine):
 
     @property
     def ray(self) -> Any:
-        """The module `ray`, connected to the cluster; see `connect`."""
+        """The module `ray`, connected to the cluster."""
         if self._ray is None:
-            self._ray, self._is_ours = connect(self.address, self._settings)
+            self._ray, self._is_ours = _connect(self.address, self._settings)
         return self._ray
 
     def close(self) -> None:
@@ -152,6 +152,80 @@ class RayEngine(Engine):
         if gpus is None:
             gpus = float(not job.uses_workers and any(node.get("GPU", 0.0) >= 1 for node in self.nodes()))
         return {"num_cpus": 0.0 if job.uses_workers else self._cpus, "num_gpus": gpus}
+
+
+def _connect(address: str | None, settings: dict[str, Any]) -> tuple[Any, bool]:
+    """Return the module `ray`, connected to a cluster, and whether this call has connected it."""
+    loaded = sys.modules.get("ray")
+    if loaded is not None and loaded.is_initialized():  # by other code of this process; on a node, by Ray itself
+        return loaded, False
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address is None and loaded is None:
+        # Ray listens on all addresses of a machine: a cluster that is started here answers only those who know this
+        # token, which Ray reads when it is imported.
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    ray: Any = require("ray", "ray", "engine")
+    where = {"address": "local", "include_dashboard": False, **settings} if address is None else {"address": address}
+    try:
+        with warnings.catch_warnings():
+            # JAX warns of every fork; a process that Ray forks becomes another program at once.
+            warnings.filterwarnings("ignore", message=r".*os\.fork\(\)", category=RuntimeWarning)
+            ray.init(log_to_driver=False, logging_level="ERROR", **where)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise fail(
+            "address",
+            expected="a Ray cluster that answers",
+            received=f"{address or 'none started'} ({' '.join(str(error).split())})",
+            remedy="check it with: ray status --address ADDRESS",
+        ) from None
+    return ray, True
+
+
+class ActorWorker(Worker):
+    """A worker in an actor, on any node with a free core."""
+
+    max_failed_starts = 20  # a node that is lost takes several workers with it
+
+    def __init__(self, ray: Any, work: Work):
+        super().__init__(deadline=math.inf)  # the cluster may take any time to find a free core
+        self._ray, self._error = ray, ""
+        self._actor = ray.remote(Evaluator).options(
+            num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD", runtime_env={"env_vars": ENVIRONMENT}
+        ).remote()  # fmt: skip
+        self._reply = self._actor.start.remote(work.factory, dict(work.settings))
+
+    def send(self, inputs: list[tuple[np.ndarray, ...]]) -> None:
+        """Call the actor."""
+        self._reply = self._actor.evaluate.remote(inputs)
+
+    @staticmethod
+    def wait(workers: Sequence[ActorWorker], seconds: float) -> list[ActorWorker]:
+        """Return the workers that have replied or died, after at most `seconds`."""
+        by_reply, ray = {worker._reply: worker for worker in workers}, workers[0]._ray
+        ready, _ = ray.wait(list(by_reply), num_returns=1, timeout=seconds)
+        if ready:
+            ready, _ = ray.wait(list(by_reply), num_returns=len(by_reply), timeout=0)
+        return [by_reply[reference] for reference in ready]
+
+    def receive(self) -> list[Reply] | None:
+        """Return its replies; None: there are none, or the actor has died."""
+        if not self._ray.wait([self._reply], timeout=0)[0]:
+            return None
+        try:
+            return self._ray.get(self._reply)
+        except self._ray.exceptions.RayError as error:
+            self._error = type(error).__name__
+            return None
+
+    def exit_reason(self) -> str:
+        """Return Ray's error; empty: the actor is running."""
+        return f"a worker or its node was lost ({self._error})" if self._error else ""
+
+    def close(self) -> None:
+        """Kill the actor."""
+        with contextlib.suppress(Exception):  # the actor or the cluster may be gone
+            self._ray.kill(self._actor)
 
 
 @dataclass
@@ -230,18 +304,17 @@ class JobScheduler:
         if self._engine.may_share:
             probe_of(job).parent.mkdir(parents=True, exist_ok=True)
             probe_of(job).write_text(running.token)
-        # Within the request, Ray copies the files only to a node that asks for them.
+        # In a list, so that Ray copies the files only to a node that asks for them.
         files = self._ray.put(read_files(job.path)) if (job.path / "config.yaml").is_file() else None
         # Nodes may have another working directory.
         job = dataclasses.replace(job, path=job.path.absolute())
         engine = RayEngine(num_workers=max(1, num_workers))
-        request = JobRequest(job, running.token, files, engine, __version__, sys.argv)
         resources = self._engine.resources(job)
         task = self._ray.remote(run_on_node).options(
             **resources, max_retries=0, scheduling_strategy="SPREAD", name=job.name,
             runtime_env={"env_vars": _environment(resources["num_gpus"])},
         )  # fmt: skip
-        self._running[task.remote(request, self._queue)] = running
+        self._running[task.remote(job, running.token, [files], engine, __version__, sys.argv, self._queue)] = running
 
     def _finish_some(self, seconds: float, caught: list[int]) -> Iterator[tuple[Job, Failure | None]]:
         """Wait at most so many seconds, pass on the progress of all jobs, and finish those that have ended."""

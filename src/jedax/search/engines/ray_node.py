@@ -1,42 +1,23 @@
-"""What a node of a Ray cluster does with a job."""
+"""What a node of a Ray cluster does with a job, and how files travel between machines that do not share them."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import platform
+import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jedax._version import __version__
 from jedax.errors import fail
 from jedax.search.engines.base import Engine, Failure, Job, run_job
-from jedax.search.engines.transfer import read_files, write_files
+from jedax.store.files import write_atomic
 from jedax.store.lock import alone_in
-
-
-@dataclass(frozen=True)
-class JobRequest:
-    """What the driver sends to a node.
-
-    Attributes:
-        job: The job, with an absolute path.
-        token: Identifies this attempt. If the driver shares its files, it has written the token to `probe_of(job)`.
-        files: A reference to the content of the job's directory; None: there is none.
-        engine: The engine that the job uses.
-        version: The driver's version of jedax.
-        command: The driver's `sys.argv`.
-    """
-
-    job: Job
-    token: str
-    files: Any
-    engine: Engine
-    version: str
-    command: list[str]
 
 
 @dataclass(frozen=True)
@@ -71,45 +52,86 @@ def probe_of(job: Job) -> Path:
     return job.path.with_name(f".{job.path.name}.probe")
 
 
-def run_on_node(request: JobRequest, queue: Any) -> JobResult:
+def run_on_node(
+    job: Job, token: str, files: list[Any], engine: Engine, version: str, command: list[str], queue: Any
+) -> JobResult:
     """Run a job in the driver's directory if this node sees it, else in a temporary one.
 
-    Raises:
-        JedaxError: This node has another version of jedax.
+    Args:
+        job: The job, with an absolute path.
+        token: Identifies this attempt. If the driver shares its files, it has written the token to `probe_of(job)`.
+        files: A reference to the content of the job's directory; None: there is none.
+        engine: The engine that the job uses.
+        version: The driver's version of jedax.
+        command: The driver's `sys.argv`.
+        queue: Receives the progress.
     """
     import ray
 
-    if request.version != __version__:
+    if version != __version__:
         raise fail(
             f"node {platform.node()}",
-            expected=f"jedax {request.version}, as on the node of the command",
+            expected=f"jedax {version}, as on the node of the command",
             received=__version__,
             remedy="install the same version on all nodes",
         )
-    sys.argv = request.command  # `environment.json` records it
-    job = request.job
+    sys.argv = command  # `environment.json` records it
+    reporter = Reporter(token, queue)
     try:
-        queue.put((request.token, None, None))
-        if _is_shared(request):
+        queue.put((token, None, None))
+        if _is_shared(job, token):
             with alone_in(job.path):
-                return _run(job, request, queue)
+                return JobResult(run_job(job, reporter, engine))
         with tempfile.TemporaryDirectory(prefix="jedax-") as scratch:
             job = dataclasses.replace(job, path=Path(scratch, job.path.name))
-            if request.files is not None:
-                write_files(ray.get(request.files), job.path)
-            return dataclasses.replace(_run(job, request, queue), files=read_files(job.path) or None)
+            if files[0] is not None:
+                write_files(ray.get(files[0]), job.path)
+            try:
+                result = JobResult(run_job(job, reporter, engine))
+            except KeyboardInterrupt:
+                result = JobResult(was_stopped=True)
+            return dataclasses.replace(result, files=read_files(job.path) or None)
     except KeyboardInterrupt:
         return JobResult(was_stopped=True)
 
 
-def _is_shared(request: JobRequest) -> bool:
+def _is_shared(job: Job, token: str) -> bool:
     with contextlib.suppress(OSError):
-        return probe_of(request.job).read_text() == request.token
+        return probe_of(job).read_text() == token
     return False
 
 
-def _run(job: Job, request: JobRequest, queue: Any) -> JobResult:
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the content of all files below a directory by their relative paths, without links and special files."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Replace a directory by these files: as a whole, or after an error not at all."""
+    for name in files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or not path.parts or ".." in path.parts:
+            raise fail(
+                "files",
+                expected="paths below their own directory",
+                received=repr(name),
+                remedy="look at the machine that they came from",
+            )
+    arriving, leaving = (folder.with_name(f".{folder.name}.{state}") for state in ("arriving", "leaving"))
+    shutil.rmtree(arriving, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(leaving, ignore_errors=True)
     try:
-        return JobResult(run_job(job, Reporter(request.token, queue), request.engine))
-    except KeyboardInterrupt:
-        return JobResult(was_stopped=True)
+        arriving.mkdir(parents=True)
+        for name, content in files.items():
+            (arriving / name).parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(arriving / name, content)
+    except OSError as error:
+        shutil.rmtree(arriving, ignore_errors=True)
+        raise fail(
+            str(folder), expected="files that can be written", received=error, remedy="give the same command again"
+        ) from None
+    if folder.exists():
+        folder.rename(leaving)
+    arriving.rename(folder)
+    shutil.rmtree(leaving, ignore_errors=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jedax.imports import require
-from jedax.search.tracking.guard import About
+from jedax.search.tracking import About
 
 if TYPE_CHECKING:
     from jedax.search.loop import Report

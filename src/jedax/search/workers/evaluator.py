@@ -15,6 +15,9 @@ import numpy as np
 from jedax.errors import JedaxError
 from jedax.imports import load_object
 
+ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""Environment of a worker: one thread, since there is one worker per core."""
+
 Reply = tuple[str, Any]
 """("ok", result), ("mistake", the message of a `JedaxError`) or ("raised", any other error as text)."""
 
@@ -26,7 +29,7 @@ class Evaluator:
         self._evaluate: Callable[..., tuple[np.ndarray, np.ndarray]] | None = None
 
     def start(self, factory: str, settings: Mapping[str, Any]) -> list[Reply]:
-        """Create the evaluation function, see `Work`; return one reply, whose result is None."""
+        """Create the evaluation function, see `Work`; return one reply."""
 
         def create() -> None:
             self._evaluate = load_object(factory, "worker")(**settings)

@@ -5,8 +5,8 @@ import os
 import pytest
 
 import jedax
-from jedax.search.engines import transfer
-from jedax.search.engines.transfer import read_files, write_files
+from jedax.search.engines import ray_node
+from jedax.search.engines.ray_node import read_files, write_files
 
 FILES = {"config.yaml": b"task: arm\n", "checkpoint/000000000008/state.safetensors": bytes(range(256)) * 1000}
 
@@ -60,7 +60,7 @@ def test_a_full_disk_leaves_the_old_directory(run, tmp_path, monkeypatch):
     def full(path, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(transfer, "write_atomic", full)
+    monkeypatch.setattr(ray_node, "write_atomic", full)
     with pytest.raises(jedax.JedaxError, match="No space left on device"):
         write_files({"config.yaml": b"new"}, run)
     assert read_files(tmp_path / "here") == {f"seeds-0-9/{name}": content for name, content in FILES.items()}

@@ -14,7 +14,6 @@ from tests.notes import Notes
 
 import jedax
 from jedax.search import tracking
-from jedax.search.tracking import guard
 
 SETTINGS = {"evaluations": 80, "offspring": 8, "cells": 16, "seed": 3}
 
@@ -127,7 +126,7 @@ def test_a_tracker_that_fails_is_noted_once(alone, where, error):
 
 @pytest.mark.parametrize("where", ["begin", "report", "finish"])
 def test_a_tracker_that_hangs_is_left_behind(alone, where, monkeypatch):
-    monkeypatch.setattr(guard, "_PATIENCE", 0.2)
+    monkeypatch.setattr(tracking, "_PATIENCE", 0.2)
     notes, tracker = Notes(), Hangs(where)
     try:
         run = jedax.run("map-elites", Noisy(), track=[tracker], progress=notes, **SETTINGS)
