@@ -139,7 +139,8 @@ def _carry_out(where: dict[str, str], began: float, out: Any, config: Any = None
     """Run a search, or resume the one in `out` if there are no settings, and print its outcome."""
     with nothing_to_save(compiles=True):
         from jedax.api import draw_figures
-        from jedax.search import api, engines, progress
+        from jedax.search import api, engines
+        from jedax.search.progress import RunProgress
         from jedax.store.directory import RunDirectory
         from jedax.tasks.measured import HostTask
         from jedax.tasks.registry import task_of
@@ -152,7 +153,7 @@ def _carry_out(where: dict[str, str], began: float, out: Any, config: Any = None
             expected = "a task outside JAX, such as gym:HalfCheetah-v5, for an engine of several machines"
             remedy = "leave it out; jedax bench --engine ray runs whole searches on several machines"
             raise fail("engine", expected=expected, received=f"ray for {config.task}", remedy=remedy)
-        shown = progress.make(config.run.evaluations)
+        shown = RunProgress(config.run.evaluations)
         try:
             found = search(progress=shown, began=began, engine=engine, draw=draw_figures, **options)
         finally:

@@ -36,8 +36,7 @@ from jedax.store.run import Run
 from jedax.tasks.base import Task
 from jedax.tasks.registry import config_of, make, name_of, task_of
 
-Draw = Callable[[Run, Path], Any]
-"""Draws the figures of a run into a folder."""
+Draw = Callable[[Run, Path], Any]  # draws the figures of a run into a folder
 
 
 def run(

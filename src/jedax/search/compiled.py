@@ -77,14 +77,48 @@ class Programs:
         prediction = None
         if self.method.model_guides:
             state, prediction = self.fit_model(state)
-        args = roots, state, jnp.float32(progress), prediction
-        state = self._call("start_loop", self._start_loop, args, donate=(1,), shared=(2,))
+
+        def start(root: PRNGKeyArray, state: Any, progress: Float[Array, ""], prediction: Any) -> Any:
+            return self.method.start_loop(_stream(root, _LOOP, state.generation), state, progress, prediction)
+
+        start_all, args = jax.vmap(start, in_axes=(0, 0, None, 0)), (roots, state, jnp.float32(progress), prediction)
+        state = self._call("start_loop", start_all, args, donate=(1,), shared=(2,))
         return jax.block_until_ready(state), prediction
 
     def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Failures]:
         """Run at least one generation; return the state, `Method.loop_results` of the last one, and all failures."""
         args = roots, state, jnp.int32(generations)
         return self._call("advance", self._advance, args, donate=(1,), shared=(2,))
+
+    def _advance(
+        self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
+    ) -> tuple[Any, dict[str, Array], Failures]:
+        def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
+            ask_key, evaluate_key, tell_key = self._generation_keys(root, state)
+            genotypes, state = self.method.ask(ask_key, state)
+            evaluation = self._evaluate(evaluate_key, genotypes)
+            state = self.method.tell(tell_key, state, genotypes, evaluation)[0]
+            fitness, descriptor = evaluation.fitness, evaluation.descriptor
+            return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
+
+        def chunk(roots: PRNGKeyArray, state: Any, each: Callable) -> tuple[Any, Evaluation, Any]:
+            batch = *roots.shape, self.method.batch
+            none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
+
+            def step(_: Any, carry: tuple[Any, Evaluation, Any]) -> tuple[Any, Evaluation, Any]:
+                state, evaluation = each(roots, carry[0])
+                return state, evaluation, carry[2] + self.method.samples * failures.count_nan(evaluation)
+
+            return jax.lax.fori_loop(0, generations, step, (state, none, jnp.zeros(roots.shape, jnp.int32)))
+
+        before = state.repertoire.num_failed
+        if jax.default_backend() == "cpu":
+            # One replica after the other: under `jax.vmap` a `jax.lax.switch` of the method computes all its branches.
+            state, last, num_nan = jax.lax.map(lambda replica: chunk(*replica, generation), (roots, state))
+        else:
+            state, last, num_nan = chunk(roots, state, jax.vmap(generation))
+        failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
+        return state, jax.vmap(self.method.loop_results)(state, last), failed
 
     def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
         def begin(root: PRNGKeyArray) -> tuple[Any, Failures]:
@@ -119,42 +153,6 @@ class Programs:
         keys = jax.random.split(key, self.method.samples)
         how = self.method.config.sample_aggregation
         return aggregate(jax.vmap(evaluate, in_axes=(0, None))(keys, genotypes), how)
-
-    def _start_loop(self, roots: PRNGKeyArray, state: Any, progress: Float[Array, ""], prediction: Any) -> Any:
-        def start(root: PRNGKeyArray, state: Any, prediction: Any) -> Any:
-            return self.method.start_loop(_stream(root, _LOOP, state.generation), state, progress, prediction)
-
-        return jax.vmap(start)(roots, state, prediction)
-
-    def _advance(
-        self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
-    ) -> tuple[Any, dict[str, Array], Failures]:
-        def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
-            ask_key, evaluate_key, tell_key = self._generation_keys(root, state)
-            genotypes, state = self.method.ask(ask_key, state)
-            evaluation = self._evaluate(evaluate_key, genotypes)
-            state = self.method.tell(tell_key, state, genotypes, evaluation)[0]
-            fitness, descriptor = evaluation.fitness, evaluation.descriptor
-            return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
-
-        def chunk(roots: PRNGKeyArray, state: Any, each: Callable) -> tuple[Any, Evaluation, Any]:
-            batch = *roots.shape, self.method.batch
-            none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
-
-            def step(_: Any, carry: tuple[Any, Evaluation, Any]) -> tuple[Any, Evaluation, Any]:
-                state, evaluation = each(roots, carry[0])
-                return state, evaluation, carry[2] + self.method.samples * failures.count_nan(evaluation)
-
-            return jax.lax.fori_loop(0, generations, step, (state, none, jnp.zeros(roots.shape, jnp.int32)))
-
-        before = state.repertoire.num_failed
-        if jax.default_backend() == "cpu":
-            # One replica after the other: under `jax.vmap` a `jax.lax.switch` of the method computes all its branches.
-            state, last, num_nan = jax.lax.map(lambda replica: chunk(*replica, generation), (roots, state))
-        else:
-            state, last, num_nan = chunk(roots, state, jax.vmap(generation))
-        failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
-        return state, jax.vmap(self.method.loop_results)(state, last), failed
 
     def _call(
         self, name: str, function: Callable, args: tuple, donate: tuple[int, ...] = (), shared: tuple[int, ...] = ()

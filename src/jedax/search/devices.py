@@ -67,8 +67,9 @@ def summary(mesh: Mesh | None) -> str:
     """Return words for a log, such as " on 8 devices, 4 for replicas by 2 for the population"; empty for one device."""
     if mesh is None:
         return ""
-    replicas, population = mesh.shape[REPLICAS], mesh.shape[POPULATION]
-    return f" on {mesh.size} devices, {replicas} for replicas by {population} for the population"
+    return (
+        f" on {mesh.size} devices, {mesh.shape[REPLICAS]} for replicas by {mesh.shape[POPULATION]} for the population"
+    )
 
 
 def leads(mesh: Mesh | None) -> bool:

@@ -1,15 +1,6 @@
-"""Failed evaluations, counted by kind.
+"""Failed evaluations, counted by kind; `docs/guides/reliability.md` describes the kinds.
 
-| kind | cause |
-|---|---|
-| `nan` | fitness or descriptor is NaN |
-| `infinite` | fitness or descriptor is infinite, and neither is NaN |
-| `raised` | the evaluation raised an error each time it was tried |
-| `misshapen` | the result was not one row of numbers per genotype |
-| `timed_out` | the evaluation took longer than `evaluation_timeout` |
-| `died` | the worker process ended |
-
-Only tasks in worker processes have the last four kinds; a failure within a program of JAX gives NaN.
+Only tasks in worker processes have kinds other than NaN and infinite; a failure within a program of JAX gives NaN.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,6 @@ from jedax.search.checkpoints import Checkpoints
 from jedax.search.compiled import Programs, replica_roots
 from jedax.search.engines.base import Engine
 from jedax.search.interrupts import Interrupted, interruptible
-from jedax.search.metrics import Phases, measure
 from jedax.search.programs import programs_for
 from jedax.search.progress import Progress, Silent
 from jedax.store import history
@@ -54,6 +54,32 @@ class Report:
 
 
 Callback = Callable[[Report], bool | None]
+
+
+class Phases:
+    """Seconds by phase: import, compile, simulate+es, gp, io, figures."""
+
+    def __init__(self, compile_seconds: Callable[[], float]):
+        self.seconds: dict[str, float] = {}
+        self._compile_seconds = compile_seconds
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Add the duration of a block to a phase, except for compilation, which is a phase of its own."""
+        began, compiled = time.perf_counter(), self._compile_seconds()
+        yield
+        compiling = self._compile_seconds() - compiled
+        self.add("compile", compiling)
+        self.add(name, time.perf_counter() - began - compiling)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add seconds to a phase."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    @property
+    def working(self) -> float:
+        """Seconds of evaluation, method and output; compilation and figures do not count."""
+        return sum(self.seconds.get(name, 0) for name in ("simulate+es", "gp", "io"))
 
 
 @dataclass
@@ -277,7 +303,25 @@ class Search:
 
     def measure(self) -> list[dict[str, Any]]:
         """Return one row of metrics per replica."""
-        return measure(self.method, self.state, self.task.qd_offset, self.evaluations, self.seconds, self._failures)
+        repertoire, seconds = self.state.repertoire, round(self.seconds, 3)
+        small = {name: getattr(repertoire, name) for name in ("fitness", "best_fitness", "num_failed", "num_outside")}
+        found, own = jax.device_get((small, self.method.metrics(self.state)))
+        rows = []
+        for replica, all_fitness in enumerate(found["fitness"].astype(np.float64)):
+            filled = all_fitness > -np.inf
+            rows.append({
+                "evaluations": self.evaluations,
+                "replica": replica,
+                "max_fitness": float(found["best_fitness"][replica]),
+                "coverage": float(filled.mean()),
+                "qd_score": float((all_fitness[filled] - self.task.qd_offset).sum()),
+                **{name: values[replica].item() for name, values in own.items()},
+                "num_failed": int(found["num_failed"][replica]),
+                **{f"failed_{kind}": int(numbers[replica]) for kind, numbers in self._failures.items()},
+                "num_outside": int(found["num_outside"][replica]),
+                "seconds": seconds,
+            })  # fmt: skip
+        return rows
 
     def note(self, message: str) -> None:
         """Show a message, and write it to the log."""

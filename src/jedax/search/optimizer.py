@@ -32,7 +32,6 @@ from jedax.types import Bounds, Evaluation
 
 _KIND = "jedax optimizer "
 _FORMAT = f"{_KIND}2"
-_REMEDY = "give one entry per genotype, in the order of the batch"
 
 
 @dataclass(frozen=True)
@@ -158,22 +157,14 @@ class Optimizer:
 
     @property
     def repertoire(self) -> Repertoire:
-        """The solutions found so far, as NumPy arrays; fitness is maximised here, also with `minimise`.
-
-        Raises:
-            JedaxError: Nothing was told yet.
-        """
+        """The solutions found so far, as NumPy arrays; fitness is maximised here, also with `minimise`."""
         if self._state is None:
             raise fail("best", expected="at least one tell()", received="none", remedy="call ask(), then tell()")
         return jax.tree.map(lambda leaf: leaf[0], jax.device_get(self._state.repertoire))
 
     @property
     def best(self) -> Solution:
-        """The best solution told so far.
-
-        Raises:
-            JedaxError: Nothing was told yet.
-        """
+        """The best solution told so far; an error before the first `tell`."""
         found = self.repertoire
         fitness = float(found.best_fitness)
         return Solution(
@@ -211,8 +202,9 @@ class Optimizer:
             raise fail("tell", expected="a batch from ask() first", received="none", remedy="call ask(), then tell()")
         samples = self._method.samples
         shape = (len(self._pending),) if samples == 1 else (len(self._pending), samples)
-        fitness = as_float32("fitness", fitness, shape, _REMEDY)
-        descriptors = as_float32("descriptors", descriptors, (*shape, self._task.num_descriptors), _REMEDY)
+        remedy = "give one entry per genotype, in the order of the batch"
+        fitness = as_float32("fitness", fitness, shape, remedy)
+        descriptors = as_float32("descriptors", descriptors, (*shape, self._task.num_descriptors), remedy)
         evaluation = Evaluation(jnp.asarray(-fitness if self.minimise else fitness), jnp.asarray(descriptors))
         if samples > 1:
             evaluation = self._programs.aggregate(jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), evaluation))
@@ -225,11 +217,7 @@ class Optimizer:
         self._pending = self._asked = None
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one file, atomically, including a batch that was asked for; `load` reads it.
-
-        Raises:
-            JedaxError: The file cannot be written.
-        """
+        """Write everything to one file, atomically, including a batch that was asked for; `load` reads it."""
         tree = {"state": self._state, "asked": self._asked, "pending": self._pending, "given": self._given}
         arrays = files.flatten(tree)
         facts = {

@@ -53,17 +53,6 @@ def _cached(kind: type[Programs], *arguments: Any) -> Any:
     return kind(*arguments)
 
 
-def open_pool(
-    engine: Engine,
-    task: HostTask,
-    settings: RunConfig,
-    note: Callable[[str], None] = lambda message: None,
-    should_stop: Callable[[], bool] = lambda: False,
-) -> WorkerPool:
-    """Return the workers that a run's settings ask for; close them after use."""
-    return engine.open_pool(task.work, settings.workers, settings.evaluation_timeout, note, should_stop)
-
-
 def evaluate_samples(
     task: HostTask, pool: WorkerPool, genotypes: Float[np.ndarray, "batch params"], samples: range
 ) -> Evaluation:
@@ -88,7 +77,8 @@ def settled(
     if not isinstance(task, MeasuredTask):
         return config, task
     if isinstance(task, HostTask):
-        with closing(open_pool(engine, task, config.run, note)) as pool:
+        run = config.run
+        with closing(engine.open_pool(task.work, run.workers, run.evaluation_timeout, note)) as pool:
             task = task.settled(pool.evaluate)
     else:
         task = task.settled(functools.partial(_evaluate_in_jax, task))
@@ -114,7 +104,7 @@ class HostPrograms(StepPrograms):
         self, settings: RunConfig, note: Callable[[str], None], should_stop: Callable[[], bool], engine: Engine
     ) -> Iterator[None]:
         """Start the workers, and close them at the end."""
-        self._pool = open_pool(engine, self.task, settings, note)
+        self._pool = engine.open_pool(self.task.work, settings.workers, settings.evaluation_timeout, note)
         self._should_stop = should_stop
         try:
             yield

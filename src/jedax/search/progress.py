@@ -71,10 +71,10 @@ class StatusLine:
 
 
 class RunProgress(StatusLine):
-    """The progress of one run on a stream."""
+    """The progress of one run on stderr."""
 
-    def __init__(self, budget: int, stream: TextIO):
-        super().__init__(stream)
+    def __init__(self, budget: int):
+        super().__init__(sys.stderr or io.StringIO())  # stderr is None in programs without a console
         self._budget = budget
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
@@ -89,8 +89,3 @@ def clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
-
-
-def make(budget: int, stream: TextIO | None = None) -> Progress:
-    """Return the progress display of a run; the stream is stderr by default."""
-    return RunProgress(budget, stream or sys.stderr or io.StringIO())  # stderr is None in programs without a console

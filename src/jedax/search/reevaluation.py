@@ -24,7 +24,7 @@ from jedax.errors import check_choice, fail
 from jedax.sampling import Aggregation
 from jedax.search.compiled import reevaluation_key
 from jedax.search.engines import LocalEngine
-from jedax.search.programs import evaluate_samples, open_pool
+from jedax.search.programs import evaluate_samples
 from jedax.store.run import Run
 from jedax.tasks.measured import HostTask
 from jedax.types import Bool, Evaluation, Float, Int
@@ -236,7 +236,9 @@ def _evaluator(run: Run, samples: int, seed: int) -> Iterator[Callable[[np.ndarr
     if isinstance(task, HostTask):
         # The samples after those of the search.
         first = run.config.method_config.samples_per_evaluation + seed * samples  # type: ignore[attr-defined]
-        with contextlib.closing(open_pool(LocalEngine(), task, run.config.run)) as pool:
+        settings = run.config.run
+        made = LocalEngine().open_pool(task.work, settings.workers, settings.evaluation_timeout)
+        with contextlib.closing(made) as pool:
             yield lambda batch, row, sample, number: evaluate_samples(
                 task, pool, batch, range(first + sample, first + sample + number)
             )

@@ -77,15 +77,10 @@ class Engine(abc.ABC):
         """Return the machine of this process, for `environment.json`."""
 
     def open_pool(
-        self,
-        work: Work,
-        size: int | None,
-        seconds: float,
-        note: Callable[[str], None] = lambda message: None,
-        should_stop: Callable[[], bool] = lambda: False,
+        self, work: Work, size: int | None, seconds: float, note: Callable[[str], None] = lambda message: None
     ) -> WorkerPool:
         """Return a pool of workers for one search, by default `num_workers` of them; close it after use."""
-        return WorkerPool(work, size or self.num_workers(), seconds, self.start_worker, note, should_stop)
+        return WorkerPool(work, size or self.num_workers(), seconds, self.start_worker, note)
 
     def close(self) -> None:  # noqa: B027, an engine may have nothing to release
         """Release the engine's processes and connections."""

@@ -49,9 +49,6 @@ class RayEngine(Engine):
         num_workers: Workers of a search that does not say how many; None: one for each core of the cluster.
         may_share: Whether nodes that see the files of this machine write to them directly.
         settings: More arguments of `ray.init`, for a cluster that is started here.
-
-    Raises:
-        JedaxError: A number or the address is not valid.
     """
 
     def __init__(
@@ -254,11 +251,7 @@ class JobScheduler:
         self._running: dict[Any, _Running] = {}
 
     def run(self, jobs: Iterator[Job], caught: list[int]) -> Iterator[tuple[Job, Failure | None]]:
-        """Run all jobs; yield each when it has ended.
-
-        Raises:
-            Interrupted: `caught` holds a signal. The running jobs have saved what they had done.
-        """
+        """Run all jobs; yield each when it has ended. If `caught` gets a signal, running jobs save what they have done."""
         while not caught:
             has_submitted = self._submit_next(jobs)
             if not self._running:
@@ -318,9 +311,14 @@ class JobScheduler:
 
     def _finish_some(self, seconds: float, caught: list[int]) -> Iterator[tuple[Job, Failure | None]]:
         """Wait at most so many seconds, pass on the progress of all jobs, and finish those that have ended."""
+        from ray.util.queue import Empty
+
         ready, _ = self._ray.wait(list(self._running), timeout=seconds)
         by_token = {running.token: running for running in self._running.values()}
-        for token, numbers, note in self._reports():
+        reports: list[Any] = []
+        with contextlib.suppress(Empty):  # the queue has just been restarted
+            reports = self._queue.get_nowait_batch(self._queue.qsize())
+        for token, numbers, note in reports:
             if token in by_token:  # else of an attempt that was given up
                 follower = self._follower(by_token[token])
                 if note is not None:
@@ -329,13 +327,6 @@ class JobScheduler:
                     follower.update(*numbers)
         for reference in ready:
             yield from self._finish(reference, may_retry=not caught)
-
-    def _reports(self) -> list[Any]:
-        from ray.util.queue import Empty
-
-        with contextlib.suppress(Empty):  # the queue has just been restarted
-            return self._queue.get_nowait_batch(self._queue.qsize())
-        return []
 
     def _follower(self, running: _Running) -> Progress:
         running.follower = running.follower or self._follow(running.job)

@@ -16,6 +16,7 @@ from typing import Any
 from jedax._version import __version__
 from jedax.errors import fail
 from jedax.search.engines.base import Engine, Failure, Job, run_job
+from jedax.search.progress import Silent
 from jedax.store.files import write_atomic
 from jedax.store.lock import alone_in
 
@@ -29,7 +30,7 @@ class JobResult:
     was_stopped: bool = False
 
 
-class Reporter:
+class Reporter(Silent):
     """A `Progress` that sends (token, numbers, note) to the queue of the driver."""
 
     def __init__(self, token: str, queue: Any):
@@ -42,9 +43,6 @@ class Reporter:
     def note(self, message: str) -> None:
         """Send a message."""
         self._queue.put((self._token, None, message))
-
-    def close(self) -> None:
-        """Do nothing: the driver knows when the job has ended."""
 
 
 def probe_of(job: Job) -> Path:

@@ -61,11 +61,7 @@ class Tracker(Protocol):
 
 
 class Tracking:
-    """All trackers of one run, as a callback.
-
-    Args:
-        trackers: Each with the name that messages use.
-    """
+    """All trackers of one run, each with the name that messages use, as a callback."""
 
     def __init__(self, trackers: Sequence[tuple[str, Tracker]]):
         self._trackers = trackers

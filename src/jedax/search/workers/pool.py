@@ -17,17 +17,13 @@ from jedax.tasks.work import Work
 
 __all__ = ["FAILURES", "Stopped", "Worker", "WorkerPool"]
 
-# Number of attempts before a solution counts as failed.
-_ATTEMPTS = 3
-# Longest time between two calls of `should_stop`.
-_POLL_SECONDS = 0.5
+_ATTEMPTS = 3  # before a solution counts as failed
+_POLL_SECONDS = 0.5  # longest time between two calls of `should_stop`
 # Quick chunks are sent together, as many as take a worker about this long, so that communication costs little.
 _LOAD_SECONDS = 0.05
-# A pool of which no worker has started after this time says so.
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 30.0  # a pool of which no worker has started after this time says so
 
-FAILURES = ("raised", "misshapen", "timed_out", "died")
-"""How an evaluation can end without a result."""
+FAILURES = ("raised", "misshapen", "timed_out", "died")  # how an evaluation can end without a result
 
 
 class Stopped(Exception):
@@ -44,22 +40,13 @@ class Chunk:
 
 @dataclass(eq=False)
 class Worker(abc.ABC):
-    """A process that evaluates chunks; see `jedax.search.workers.evaluator`.
+    """A process that evaluates chunks; see `jedax.search.workers.evaluator`."""
 
-    Attributes:
-        deadline: `time.monotonic()` by which its next reply must have arrived.
-        is_ready: Whether it has started.
-        chunks: The chunks that it is evaluating.
-        sent_at: `time.monotonic()` at which they were sent.
-    """
-
-    deadline: float
-    is_ready: bool = False
-    chunks: list[Chunk] = field(default_factory=list)
-    sent_at: float = 0.0
-
-    max_failed_starts: ClassVar[int]
-    """Number of consecutive failed starts after which an evaluation gives up."""
+    deadline: float  # `time.monotonic()` by which its next reply must have arrived
+    is_ready: bool = False  # whether it has started
+    chunks: list[Chunk] = field(default_factory=list)  # that it is evaluating
+    sent_at: float = 0.0  # `time.monotonic()` at which they were sent
+    max_failed_starts: ClassVar[int]  # number of consecutive failed starts after which an evaluation gives up
 
     @abc.abstractmethod
     def send(self, inputs: list[tuple[np.ndarray, ...]]) -> None:
@@ -83,46 +70,42 @@ class Worker(abc.ABC):
         """End the worker at once."""
 
 
-@dataclass
 class WorkerPool:
     """Workers that evaluate one kind of work. They start with the first evaluation and end with `close`.
 
-    Attributes:
+    Args:
         work: What they evaluate.
         size: The largest number of workers.
         seconds: How long a worker may take to reply before it is replaced.
         start_worker: Starts a worker for some work and a timeout, without waiting for it.
         note: Called with a sentence for each problem.
-        should_stop: Called at least twice a second; an evaluation stops when it returns True.
-        failed: Rows of the last batch that have no result, each with one of `FAILURES`.
     """
 
-    work: Work
-    size: int
-    seconds: float
-    start_worker: Callable[[Work, float], Worker]
-    note: Callable[[str], None] = lambda message: None
-    should_stop: Callable[[], bool] = lambda: False
-    failed: dict[int, str] = field(default_factory=dict, init=False)
-    _workers: list[Any] = field(default_factory=list, init=False)
-    _waiting: deque[Chunk] = field(default_factory=deque, init=False)
-    _results: list[tuple[np.ndarray, Any, Any]] = field(default_factory=list, init=False)
-    _reasons: Counter[str] = field(default_factory=Counter, init=False)
-    _has_succeeded: bool = field(default=False, init=False)
-    _mistakes: list[str] = field(default_factory=list, init=False)
-    _failed_starts: int = field(default=0, init=False)
-    _chunk_seconds: float | None = field(default=None, init=False)
-    _patient_until: float = field(default=0.0, init=False)
+    def __init__(
+        self,
+        work: Work,
+        size: int,
+        seconds: float,
+        start_worker: Callable[[Work, float], Worker],
+        note: Callable[[str], None] = lambda message: None,
+    ):
+        self.work, self.size, self.seconds, self.start_worker, self.note = work, size, seconds, start_worker, note
+        self.should_stop: Callable[[], bool] = lambda: False  # called at least twice a second
+        self.failed: dict[int, str] = {}  # rows of the last batch without a result, each with one of `FAILURES`
+        self._workers: list[Any] = []
+        self._waiting: deque[Chunk] = deque()
+        self._results: list[tuple[np.ndarray, Any, Any]] = []
+        self._reasons: Counter[str] = Counter()
+        self._mistakes: list[str] = []
+        self._has_succeeded, self._failed_starts, self._patient_until = False, 0, 0.0
+        self._chunk_seconds: float | None = None
 
     def evaluate(self, genotypes: np.ndarray, seeds: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Evaluate a batch.
+        """Return fitness `(n,)` and descriptors `(n, d)` of a batch; NaN for solutions that failed at every attempt.
 
         Args:
             genotypes: `(n, params)`.
             seeds: `(n,)`, the random seed of each evaluation; None: the evaluation function takes no seeds.
-
-        Returns:
-            Fitness `(n,)` and descriptors `(n, d)`, NaN for solutions that failed at every attempt.
 
         Raises:
             JedaxError: The first results all had the wrong shape, or workers do not start.
@@ -194,7 +177,7 @@ class WorkerPool:
         if replies is None:
             reason = worker.exit_reason()
             kind, reason = ("died", reason) if reason else ("timed_out", f"a worker took more than {self.seconds:g} s")
-            self._remove_worker(worker)
+            self._remove(worker)
             if chunks:
                 self._retry(chunks, kind, reason)
             else:
@@ -209,7 +192,7 @@ class WorkerPool:
             if status == "mistake":
                 raise JedaxError(value)
             if status == "raised":
-                self._remove_worker(worker)
+                self._remove(worker)
                 self._count_failed_start(worker, f"the evaluation raised {value}")
             else:
                 worker.is_ready, self._failed_starts = True, 0
@@ -227,7 +210,7 @@ class WorkerPool:
                     raise JedaxError(self._mistakes[0])
             self._retry([chunk], "misshapen", value.rstrip("."))
 
-    def _remove_worker(self, worker: Worker) -> None:
+    def _remove(self, worker: Worker) -> None:
         self._workers.remove(worker)
         worker.close()
 
