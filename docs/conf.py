@@ -15,7 +15,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax
 
 import jedax
-from jedax.search.compile_cache import keep_compiled_programs
+from jedax.search.compiled import keep_compiled_programs
 
 # The pages' own processes share what has been compiled, also with the next build.
 keep_compiled_programs()

@@ -17,7 +17,7 @@ import jedax
 from jedax.bench.bench import BenchProgress, bench
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import Grid
-from jedax.search.compile_cache import keep_compiled_programs
+from jedax.search.compiled import keep_compiled_programs
 from jedax.store.files import write_atomic, write_json
 
 HERE = Path(__file__).parent

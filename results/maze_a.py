@@ -24,7 +24,7 @@ from keeping import fill_in
 
 import jedax
 from jedax.report import plots
-from jedax.search.compile_cache import keep_compiled_programs
+from jedax.search.compiled import keep_compiled_programs
 from jedax.store.files import write_atomic
 
 HERE = Path(__file__).parent / "maze-a"

@@ -22,8 +22,7 @@ from jedax.bench.reading import differing
 from jedax.errors import JedaxError, check_choice, fail
 from jedax.imports import is_custom, load_object
 from jedax.search import api
-from jedax.search.compile_cache import keep_compiled_programs
-from jedax.search.compiled import replica_roots
+from jedax.search.compiled import keep_compiled_programs, replica_roots
 from jedax.search.engines import Engine, Job
 from jedax.search.programs import forget_programs, programs_for, settled
 from jedax.search.progress import Progress

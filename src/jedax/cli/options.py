@@ -110,7 +110,7 @@ def nothing_to_save(*, compiles: bool = False) -> Iterator[None]:
         before = {}
     try:
         if compiles:
-            from jedax.search.compile_cache import keep_compiled_programs
+            from jedax.search.compiled import keep_compiled_programs
 
             keep_compiled_programs()
         yield

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
+import os
+import platform
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,6 +29,7 @@ from jedax.search import devices, failures
 from jedax.search.engines.base import Engine
 from jedax.search.failures import Failures
 from jedax.store.config import RunConfig
+from jedax.store.environment import processor
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
 # The purposes of random numbers; each has its own stream.
@@ -248,3 +253,16 @@ def replica_roots(seed: int, replicas: int) -> PRNGKeyArray:
     """Return the keys from which all random numbers of each replica derive: those of seeds `seed + r`."""
     seeds = jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed)
     return native_random.native_keys(jax.vmap(jax.random.key)(seeds))
+
+
+def keep_compiled_programs() -> None:
+    """Let JAX keep compiled programs in the user's cache directory, in a folder for each type of processor.
+
+    A cache directory that the user has set, by `JAX_COMPILATION_CACHE_DIR` or in JAX's configuration, is not changed.
+    """
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
+        return
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kind = hashlib.sha256(f"{platform.machine()} {processor(flags=True)}".encode()).hexdigest()[:12]
+    jax.config.update("jax_compilation_cache_dir", str(home / "jedax" / "xla" / kind))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)

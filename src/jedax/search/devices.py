@@ -67,9 +67,8 @@ def summary(mesh: Mesh | None) -> str:
     """Return words for a log, such as " on 8 devices, 4 for replicas by 2 for the population"; empty for one device."""
     if mesh is None:
         return ""
-    return (
-        f" on {mesh.size} devices, {mesh.shape[REPLICAS]} for replicas by {mesh.shape[POPULATION]} for the population"
-    )
+    replicas, population = mesh.devices.shape
+    return f" on {mesh.size} devices, {replicas} for replicas by {population} for the population"
 
 
 def leads(mesh: Mesh | None) -> bool:

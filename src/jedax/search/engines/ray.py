@@ -251,7 +251,7 @@ class JobScheduler:
         self._running: dict[Any, _Running] = {}
 
     def run(self, jobs: Iterator[Job], caught: list[int]) -> Iterator[tuple[Job, Failure | None]]:
-        """Run all jobs; yield each when it has ended. If `caught` gets a signal, running jobs save what they have done."""
+        """Run all jobs and yield each when it has ended; on a signal in `caught`, running jobs save what they have."""
         while not caught:
             has_submitted = self._submit_next(jobs)
             if not self._running:

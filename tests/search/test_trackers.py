@@ -14,8 +14,7 @@ from tests.noisy import Noisy
 import jedax
 from jedax.bench.reading import read
 from jedax.search.loop import Report
-from jedax.search.tracking import About
-from jedax.search.tracking.services import MLflow, WandB, flat, numbers_of
+from jedax.search.tracking import About, MLflow, WandB, flat, numbers_of
 from jedax.store.directory import runs_below
 
 SETTINGS = {"evaluations": 80, "offspring": 8, "cells": 16, "seed": 3}

@@ -9,8 +9,7 @@ from tests.noisy import Noisy
 import jedax
 from jedax import cli
 from jedax.search.loop import Report
-from jedax.search.tracking import About
-from jedax.search.tracking.services import TensorBoard
+from jedax.search.tracking import About, TensorBoard
 
 pytest.importorskip("tensorboardX", reason="needs the extra [tensorboard]")
 
