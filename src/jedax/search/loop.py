@@ -123,7 +123,7 @@ class Search:
         self.state: Any = None  # of the method, with a leading replica axis
         self.generation = 0
         self.rows: list[dict[str, Any]] = []  # all rows of the metrics
-        self._failures: dict[str, np.ndarray] = dict.fromkeys(self.programs.failure_kinds, np.zeros(run.replicas, int))
+        self._num_failed = np.zeros((run.replicas, len(self.programs.failure_kinds)), int)
         self._seconds_before = 0.0  # of earlier processes
         self._affordable = self.programs.first_chunk  # generations that fit into a chunk
         self._reported_at = -1
@@ -181,7 +181,7 @@ class Search:
         with self.phase("simulate+es"):
             self.state, failed = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
             jax.block_until_ready(self.state)
-        self._count_failures(failed)
+        self._num_failed += np.asarray(failed)
 
     def _restore(self) -> bool:
         """Restore the newest whole checkpoint; return whether there is one."""
@@ -194,8 +194,8 @@ class Search:
         self.generation = (facts["evaluations"] - self.method.initial_evaluations) // self.batch
         self._reported_at = self.generation
         self._seconds_before, self.phase.seconds = float(facts["seconds"]), dict(facts["phases"])
-        stored = facts.get("failures", {})  # old checkpoints have none
-        self._failures = {kind: np.array(stored.get(kind, zeros)) for kind, zeros in self._failures.items()}
+        for kind, numbers in zip(self.programs.failure_kinds, self._num_failed.T, strict=True):
+            numbers[:] = facts.get("failures", {}).get(kind, 0)  # old checkpoints have none
         self.status = "finished" if has_ended(facts["status"]) else "running"
         if self.status == "finished":
             self.progress.note("This run had ended already; its figures and its summary are made again.")
@@ -214,7 +214,12 @@ class Search:
         """Begin a loop of the method if one is due, then run a chunk of generations."""
         before, earlier = self.generation, self.state
         if self.method.is_loop_start(before):
-            self._begin_loop()
+            with self.phase("gp" if self.method.model_guides else "simulate+es"):
+                progress = self.evaluations / self.config.run.evaluations
+                self.state, prediction = self.programs.begin_loop(self.roots, self.state, progress)
+            if self._recorder:
+                with self.phase("io"):
+                    self._recorder.start(before, self.evaluations, self.state, prediction)
         with self.phase("simulate+es"):
             began = time.perf_counter()
             self.state, results, failed = self.programs.advance(self.roots, self.state, self._chunk_length())
@@ -224,25 +229,13 @@ class Search:
         if self.generation == before:  # stopped during the first generation: as if the chunk had not begun
             self.state = earlier
             return
-        self._count_failures(failed)
+        self._num_failed += np.asarray(failed)
         if self._recorder and (self.method.is_loop_start(self.generation) or self.generation == self.generations):
             with self.phase("io"):
                 self._recorder.end(self.generation, self.evaluations, results)
         wanted = round(_CHUNK_SECONDS * (self.generation - before) / seconds)
         affordable = max(1, min(wanted, 2 * self._affordable))
         self._affordable = devices.from_leader(self.programs.mesh, affordable)
-
-    def _begin_loop(self) -> None:
-        with self.phase("gp" if self.method.model_guides else "simulate+es"):
-            progress = self.evaluations / self.config.run.evaluations
-            self.state, prediction = self.programs.begin_loop(self.roots, self.state, progress)
-        if self._recorder:
-            with self.phase("io"):
-                self._recorder.start(self.generation, self.evaluations, self.state, prediction)
-
-    def _count_failures(self, failed: Any) -> None:
-        for kind, numbers in zip(self._failures, np.asarray(failed).T, strict=True):
-            self._failures[kind] = self._failures[kind] + numbers
 
     def _chunk_length(self) -> int:
         """Return the number of generations of the next chunk."""
@@ -304,6 +297,7 @@ class Search:
     def measure(self) -> list[dict[str, Any]]:
         """Return one row of metrics per replica."""
         repertoire, seconds = self.state.repertoire, round(self.seconds, 3)
+        failed = {f"failed_{kind}": i for i, kind in enumerate(self.programs.failure_kinds)}
         small = {name: getattr(repertoire, name) for name in ("fitness", "best_fitness", "num_failed", "num_outside")}
         found, own = jax.device_get((small, self.method.metrics(self.state)))
         rows = []
@@ -317,7 +311,7 @@ class Search:
                 "qd_score": float((all_fitness[filled] - self.task.qd_offset).sum()),
                 **{name: values[replica].item() for name, values in own.items()},
                 "num_failed": int(found["num_failed"][replica]),
-                **{f"failed_{kind}": int(numbers[replica]) for kind, numbers in self._failures.items()},
+                **{name: int(self._num_failed[replica, i]) for name, i in failed.items()},
                 "num_outside": int(found["num_outside"][replica]),
                 "seconds": seconds,
             })  # fmt: skip
@@ -337,7 +331,7 @@ class Search:
             "seconds": self.seconds,
             "phases": self.phase.seconds,
             "status": self.status,
-            "failures": {kind: numbers.tolist() for kind, numbers in self._failures.items()},
+            "failures": dict(zip(self.programs.failure_kinds, self._num_failed.T.tolist(), strict=True)),
         }
         with self.phase("io"):
             if self._recorder:

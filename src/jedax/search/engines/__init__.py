@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jedax.errors import check_choice, fail
-from jedax.search.engines.base import Engine, Failure, Job
-from jedax.search.engines.local import LocalEngine
+from jedax.search.engines.base import Engine, Failure, Job, LocalEngine
 
 __all__ = ["NAMES", "Engine", "Failure", "Job", "LocalEngine", "make"]
 

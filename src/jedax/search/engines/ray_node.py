@@ -77,7 +77,10 @@ def run_on_node(
     reporter = Reporter(token, queue)
     try:
         queue.put((token, None, None))
-        if _is_shared(job, token):
+        probe = ""
+        with contextlib.suppress(OSError):
+            probe = probe_of(job).read_text()
+        if probe == token:
             with alone_in(job.path):
                 return JobResult(run_job(job, reporter, engine))
         with tempfile.TemporaryDirectory(prefix="jedax-") as scratch:
@@ -91,12 +94,6 @@ def run_on_node(
             return dataclasses.replace(result, files=read_files(job.path) or None)
     except KeyboardInterrupt:
         return JobResult(was_stopped=True)
-
-
-def _is_shared(job: Job, token: str) -> bool:
-    with contextlib.suppress(OSError):
-        return probe_of(job).read_text() == token
-    return False
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
