@@ -211,7 +211,7 @@ def resume(
     given = checked_genotypes("start_from", given, made.num_initial, task.num_params)
     search = Search(config, made, task, given, directory, progress or Silent(), engine or LocalEngine(), callbacks,
                     began, max_seconds)  # fmt: skip
-    search.checkpoints.digest = stored.digest()
+    search.digest = stored.digest()
     try:
         if search.leads:
             directory.lock()

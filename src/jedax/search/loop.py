@@ -8,6 +8,7 @@ progress and saves a checkpoint if one is due.
 from __future__ import annotations
 
 import functools
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,6 @@ from jedax.errors import fail
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method
 from jedax.search import devices
-from jedax.search.checkpoints import Checkpoints
 from jedax.search.compiled import Programs, replica_roots
 from jedax.search.engines.base import Engine
 from jedax.search.interrupts import Interrupted, interruptible
@@ -36,6 +36,8 @@ from jedax.tasks.base import Task
 _STATUSES = ("running", "callback", "finished", "goal", "time", "interrupted")
 _REPORTS = 50  # default number of reports of a run
 _CHUNK_SECONDS = 1.0
+_PAUSE = 20  # the pause between two checkpoints, in times of the duration of the last one; large states take seconds
+_LONGEST_PAUSE = 10  # in times of `checkpoint_seconds`
 
 
 @dataclass(frozen=True)
@@ -113,12 +115,12 @@ class Search:
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
         self.programs: Programs = programs_for(self.method, self.task, run.replicas, run.devices)
-        self.checkpoints = Checkpoints(self.directory, self.config.digest(), self.method, run)
+        self.digest = self.config.digest()  # of the settings, which a checkpoint must have
         self.phase = Phases(lambda: self.programs.compile_seconds)  # includes earlier processes
         self.phase.add("import", now - self._began)
+        self._source = self.directory  # of checkpoints, which all processes read
         if not self.leads:
             self.directory, self.progress = None, Silent()
-
         self.status = "running"  # or the reason why the search ended
         self.state: Any = None  # of the method, with a leading replica axis
         self.generation = 0
@@ -127,6 +129,7 @@ class Search:
         self._seconds_before = 0.0  # of earlier processes
         self._affordable = self.programs.first_chunk  # generations that fit into a chunk
         self._reported_at = -1
+        self._saved_at, self._saving_took = -math.inf, 0.0  # of the last checkpoint
 
     @property
     def evaluations(self) -> int:
@@ -185,10 +188,25 @@ class Search:
 
     def _restore(self) -> bool:
         """Restore the newest whole checkpoint; return whether there is one."""
-        found = self.checkpoints.restore(self.programs.shapes(self.roots, jax.numpy.asarray(self.start_genotypes)))
-        if found is None:
+        like = self.programs.shapes(self.roots, jax.numpy.asarray(self.start_genotypes))
+        found = None if self._source is None else self._source.load_checkpoint(like)
+        if found is None or self._source is None:
             return False
         self.state, facts = found
+        if facts["config"] != self.digest:
+            raise fail(
+                str(self._source.path),
+                expected="a checkpoint of the run in config.yaml",
+                received="one with other settings",
+                remedy="restore config.yaml or start anew with --overwrite",
+            )
+        if not self._agrees_with(facts):
+            raise fail(
+                str(self._source.path),
+                expected="a checkpoint whose state and manifest agree",
+                received=f"a manifest that says {facts['evaluations']} evaluations",
+                remedy="remove it, or start anew with --overwrite",
+            )
         for warning in facts["warnings"]:
             self.note(f"{warning} Went back to the checkpoint at {facts['evaluations']:,} evaluations.")
         self.generation = (facts["evaluations"] - self.method.initial_evaluations) // self.batch
@@ -209,6 +227,17 @@ class Search:
             if self.status == "running":
                 self.directory.remove_outcome()
         return True
+
+    def _agrees_with(self, facts: dict[str, Any]) -> bool:
+        """Return whether the facts of a checkpoint fit the settings and the state that was restored from it."""
+        run, first, evaluations = self.config.run, self.method.initial_evaluations, facts["evaluations"]
+        generations = np.asarray(self.state.generation).astype(int)
+        counts = [len(numbers) for numbers in facts.get("failures", {}).values()]  # old checkpoints have none
+        return (
+            first <= evaluations <= run.evaluations
+            and bool((first + generations * self.batch == evaluations).all())
+            and all(count == run.replicas for count in counts)
+        )
 
     def _run_chunk(self) -> None:
         """Begin a loop of the method if one is due, then run a chunk of generations."""
@@ -259,7 +288,9 @@ class Search:
         rate = replicas * self.evaluations / worked if worked > 0 else 0.0
         left = (self.generations - self.generation) * self.batch * replicas / rate if rate > 0 else 0.0
         self.progress.update(self.evaluations, rate, float(best.max()), float(coverage), left)
-        if self.status == "running" and self.checkpoints.is_due():
+        wanted = self.config.run.checkpoint_seconds
+        pause = max(wanted, min(_PAUSE * self._saving_took, _LONGEST_PAUSE * wanted))
+        if self.status == "running" and time.perf_counter() - self._saved_at >= pause:
             self._save_checkpoint()
 
     def _status(self, reports: bool, stopped: bool, best: float, caught: bool) -> str:
@@ -332,9 +363,13 @@ class Search:
             "phases": self.phase.seconds,
             "status": self.status,
             "failures": dict(zip(self.programs.failure_kinds, self._num_failed.T.tolist(), strict=True)),
+            "config": self.digest,
         }
         with self.phase("io"):
             if self._recorder:
                 with self.directory.writing():
                     self._recorder.flush()
-            self.checkpoints.save(self.directory, devices.local_copy(self.state, self.programs.mesh), facts)
+            began = time.perf_counter()
+            self.directory.save_checkpoint(devices.local_copy(self.state, self.programs.mesh), facts)
+            self._saved_at = time.perf_counter()
+            self._saving_took = self._saved_at - began
