@@ -166,7 +166,7 @@ def test_a_failure_is_in_the_log(tmp_path):
 
 
 def test_the_example_of_the_docs(capsys):
-    page = (Path(__file__).parents[3] / "docs" / "guides" / "tracking.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "tracking.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     exec(re.sub(r"evaluations=[\d_]+", "evaluations=640", block), {})
     lines = capsys.readouterr().out.splitlines()
