@@ -119,7 +119,9 @@ class Programs:
         before = state.repertoire.num_failed
         if jax.default_backend() == "cpu":
             # One replica after the other: under `jax.vmap` a `jax.lax.switch` of the method computes all its branches.
-            state, last, num_nan = jax.lax.map(lambda replica: chunk(*replica, generation), (roots, state))
+            state, last, num_nan = jax.lax.map(
+                lambda replica: chunk(replica[0], replica[1], generation), (roots, state)
+            )
         else:
             state, last, num_nan = chunk(roots, state, jax.vmap(generation))
         failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
