@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
 
 from jedax.report import plots
@@ -26,6 +28,16 @@ def write_figures(run: Run, folder: Path) -> list[Path]:
     return paths
 
 
+def _axes(width: float, height: float, **options: Any) -> tuple[Figure, Any]:
+    """Return a figure and its axes, so many inches large, with margins that hold labels, legends and colour bars."""
+    left, right, bottom, top = 1.2, 1.2, 1.1, 0.6
+    size = np.array([left + width + right, bottom + height + top])
+    figure, axes = plt.subplots(figsize=tuple(size), **options)
+    (x, y), (x1, y1) = (left, bottom) / size, (left + width, bottom + height) / size
+    figure.subplots_adjust(left=x, right=x1, bottom=y, top=y1)
+    return figure, axes
+
+
 def _title(run: Run, after: str = "") -> str:
     replicas = run.config.run.replicas
     which = after or replicas == 1
@@ -34,7 +46,7 @@ def _title(run: Run, after: str = "") -> str:
 
 
 def _convergence(run: Run) -> Figure:
-    figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(5.5, 4.6), height_ratios=(2, 1))
+    figure, (top, bottom) = _axes(4.3, 3.6, nrows=2, sharex=True, height_ratios=(2, 1))
     plots.convergence(top, run)
     top.set_xlabel("")
     plots.convergence(bottom, run, "coverage", "coverage")
@@ -45,14 +57,14 @@ def _convergence(run: Run) -> Figure:
 
 
 def _best(run: Run) -> Figure:
-    figure, ax = plt.subplots(figsize=(4.6, 4.6))
+    figure, ax = _axes(3.6, 3.6)
     plots.best(ax, run)
     ax.set_title(_title(run, f"fitness {run.best().fitness:.5g}" if run.has_solution else "no solution"), fontsize=10)
     return figure
 
 
 def _cells(run: Run, layer: str) -> Figure:
-    figure, ax = plt.subplots(figsize=(5.2, 4.4))
+    figure, ax = _axes(4.1, 3.5)
     plots.layer(ax, run, layer)
     if layer.startswith("gp_"):
         plots.targets(ax, run, run.best_replica)

@@ -18,6 +18,11 @@ def evaluations_text(value: float) -> str:
     return f"{rounded / 1e3:g} k" if rounded >= 1e3 else f"{rounded:g}"
 
 
+def evaluations_format(value: float, _: object) -> str:
+    """Return the label of a tick, as a formatter of matplotlib."""
+    return evaluations_text(value)
+
+
 def decimals_for(values: Iterable[float]) -> int:
     """Return how many decimals show the largest of some values with four digits; at most 6."""
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
@@ -86,6 +91,6 @@ def cut_axis(ax: Axes, values: ArrayLike) -> None:
 def evaluations_axis(ax: Axes) -> None:
     """Let the x axis count evaluations."""
     ax.set_xlabel("evaluations")
-    ax.xaxis.set_major_formatter(lambda x, _: evaluations_text(x))
+    ax.xaxis.set_major_formatter(evaluations_format)
     ax.locator_params(axis="x", nbins=5)
     ax.grid(alpha=0.25)

@@ -10,10 +10,14 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from PIL import Image
 
 from jedax.errors import fail
 from jedax.store.files import write_atomic
+
+_DPI = 150
 
 
 @contextlib.contextmanager
@@ -26,7 +30,7 @@ def writing(kind: str, path: Path) -> Iterator[None]:
         raise fail("out", expected=expected, received=received, remedy="choose another with --out") from None
 
 
-def write_figure(path: Path, figure: Figure, dpi: int = 150) -> Path:
+def write_figure(path: Path, figure: Figure, dpi: int = _DPI) -> Path:
     """Write a figure in the format that the path ends with, png or pdf, and return the path."""
     buffer = io.BytesIO()
     kind = path.suffix.removeprefix(".")
@@ -37,16 +41,30 @@ def write_figure(path: Path, figure: Figure, dpi: int = 150) -> Path:
 
 
 def write_picture(path: Path, figure: Figure) -> Path:
-    """Write a figure, close it, and return the path."""
-    write_figure(path, figure)
+    """Write a figure as PNG, cut to what it shows, close it, and return the path.
+
+    A figure that leaves a margin on all sides of its canvas is drawn once; `Figure.savefig` would draw it twice.
+    """
+    figure.set_dpi(_DPI)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3]
+    shown = (pixels != 255).any(axis=2)
+    rows, columns = np.flatnonzero(shown.any(axis=1)), np.flatnonzero(shown.any(axis=0))
+    pad = _DPI // 10
+    if len(rows) and rows[0] and columns[0] and rows[-1] + 1 < shown.shape[0] and columns[-1] + 1 < shown.shape[1]:
+        top, left = max(0, rows[0] - pad), max(0, columns[0] - pad)
+        buffer = io.BytesIO()
+        Image.fromarray(pixels[top : rows[-1] + pad, left : columns[-1] + pad]).save(buffer, "PNG", dpi=(_DPI, _DPI))
+        write_atomic(path, buffer.getvalue())
+    else:
+        write_figure(path, figure, _DPI)
     plt.close(figure)
     return path
 
 
 def write_film(path: Path, frames: Sequence[np.ndarray], seconds: float) -> Path:
     """Write frames, each `(height, width, 3)` bytes, as an endless GIF of so many seconds, and return its path."""
-    from PIL import Image
-
     first, *others = (Image.fromarray(frame).quantize(64) for frame in frames)
     milliseconds = max(20, round(1000 * seconds / len(frames), -1))  # a GIF counts hundredths of seconds
     buffer = io.BytesIO()

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from jedax.errors import check_choice, fail
 from jedax.repertoire.cells import Cells
-from jedax.report.numbers import colour_limits, cut_axis, evaluations_axis, evaluations_text
+from jedax.report.numbers import colour_limits, cut_axis, evaluations_axis, evaluations_format, evaluations_text
 from jedax.report.pictures import write_figure
 from jedax.store import history
 from jedax.store.history import Loop
@@ -71,14 +71,17 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     The median is drawn from three replicas on. A dotted line marks the goal of the task. The axis leaves out a few
     values far below all others, but for coverage.
     """
-    lines = run.metrics.pivot_table(index="evaluations", columns="replica", values=column)
+    evaluations, row_of = np.unique([row["evaluations"] for row in run.rows], return_inverse=True)
+    lines = np.full((len(evaluations), run.config.run.replicas), np.nan)
+    for row, line in zip(run.rows, row_of, strict=True):
+        lines[line, row["replica"]] = row[column]
     several = lines.shape[1] > 1
     style: dict[str, Any] = {"color": PATH, "drawstyle": "steps-post"}
     thin: dict[str, Any] = {"alpha": 0.4, "linewidth": 0.9} if several else {"linewidth": 1.8}
-    for number, replica in enumerate(lines):
-        ax.plot(lines.index, lines[replica], **style, **thin, label="each replica" if several and not number else None)
+    for replica, values in enumerate(lines.T):
+        ax.plot(evaluations, values, **style, **thin, label="each replica" if several and not replica else None)
     if lines.shape[1] > 2:
-        ax.plot(lines.index, lines.median(axis=1), **style, linewidth=1.8, label="median")
+        ax.plot(evaluations, np.nanmedian(lines, axis=1), **style, linewidth=1.8, label="median")
     goal = run.task.goal_fitness if column == "max_fitness" else None
     if goal is not None:
         ax.axhline(goal, color=TARGET, linestyle=":", linewidth=1.5, label=f"goal ({goal:g})")
@@ -87,11 +90,11 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     ax.set(xlabel="evaluations", ylabel=label)
     ax.margins(x=0)
     if column != "coverage":
-        cut_axis(ax, [*run.metrics[column], np.nan if goal is None else goal])
-    if not np.isfinite(run.metrics[column]).any():
+        cut_axis(ax, [*lines.ravel(), np.nan if goal is None else goal])
+    if not np.isfinite(lines).any():
         _say_nothing_was_stored(ax)
     ax.grid(alpha=0.25)
-    ax.xaxis.set_major_formatter(lambda x, _: evaluations_text(x))
+    ax.xaxis.set_major_formatter(evaluations_format)
 
 
 def cell_values(
@@ -134,7 +137,8 @@ def cell_values(
         return
     cut = shown.min() < low
     label = f"{label} (cut off below: down to {shown.min():.3g})" if cut else label
-    ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03, extend="min" if cut else "neither")
+    ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03, extend="min" if cut else "neither",
+                       format=evaluations_format if log else None)  # fmt: skip
 
 
 def _say_nothing_was_stored(ax: Axes) -> None:
