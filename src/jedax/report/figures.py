@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.figure import Figure
 
 from jedax.report import plots
@@ -31,10 +30,9 @@ def write_figures(run: Run, folder: Path) -> list[Path]:
 def _axes(width: float, height: float, **options: Any) -> tuple[Figure, Any]:
     """Return a figure and its axes, so many inches large, with margins that hold labels, legends and colour bars."""
     left, right, bottom, top = 1.2, 1.2, 1.1, 0.6
-    size = np.array([left + width + right, bottom + height + top])
-    figure, axes = plt.subplots(figsize=tuple(size), **options)
-    (x, y), (x1, y1) = (left, bottom) / size, (left + width, bottom + height) / size
-    figure.subplots_adjust(left=x, right=x1, bottom=y, top=y1)
+    whole, tall = left + width + right, bottom + height + top
+    figure, axes = plt.subplots(figsize=(whole, tall), **options)
+    figure.subplots_adjust(left / whole, bottom / tall, 1 - right / whole, 1 - top / tall)
     return figure, axes
 
 

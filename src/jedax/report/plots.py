@@ -74,7 +74,7 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     evaluations, row_of = np.unique([row["evaluations"] for row in run.rows], return_inverse=True)
     lines = np.full((len(evaluations), run.config.run.replicas), np.nan)
     for row, line in zip(run.rows, row_of, strict=True):
-        lines[line, row["replica"]] = row[column]
+        lines[line, int(row["replica"])] = row[column]
     several = lines.shape[1] > 1
     style: dict[str, Any] = {"color": PATH, "drawstyle": "steps-post"}
     thin: dict[str, Any] = {"alpha": 0.4, "linewidth": 0.9} if several else {"linewidth": 1.8}
