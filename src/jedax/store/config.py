@@ -104,7 +104,7 @@ class FullConfig(Config):
     def digest(self) -> str:
         """Return a checksum of the settings as config.yaml holds them, except the number of devices.
 
-        A search is resumed only with the settings that it began with, whichever version of jedax wrote them.
+        It ties a checkpoint to the settings of its run, whichever version of jedax wrote them.
         """
         values = self._written or self.model_dump(mode="json")
         run = {name: value for name, value in values["run"].items() if name != "devices"}
@@ -116,12 +116,9 @@ class FullConfig(Config):
 
         Args:
             text: The YAML.
-            where: Where it comes from, for errors.
+            where: Its origin, for errors.
             task: A task that replaces the one in the YAML, whose `task_config` is then dropped.
             strict: Refuse a method or task that cannot be found; else its settings become `UnknownSettings`.
-
-        Raises:
-            JedaxError: No settings, no task, an unknown setting, or a value that does not fit.
         """
         values: Any = read_yaml(text, where)
         if isinstance(values, dict) and task is not None:
@@ -129,29 +126,28 @@ class FullConfig(Config):
                 values.pop("task_config", None)
             values["task"] = task
         if not isinstance(values, dict) or values.get("task") is None:
-            raise fail(
-                where,
-                expected="settings with the key 'task', as in a run's config.yaml",
-                received=type(values).__name__,
-                remedy="start from the config.yaml of a run, or name the task beside the file",
-            )
+            expected, received = "settings with the key 'task', as in a run's config.yaml", type(values).__name__
+            remedy = "start from the config.yaml of a run, or name the task beside the file"
+            raise fail(where, expected=expected, received=received, remedy=remedy)
         if not all(isinstance(key, str) for key in values):
             raise fail(where, expected="names as keys", received=sorted(map(repr, values)), remedy="mend the file")
         written = {**values} if values.get("format") and isinstance(values.get("run"), dict) else None
         number = values.pop("format", FORMAT)
         if number not in (1, FORMAT) or isinstance(number, bool):
-            raise fail(
-                f"{where}: format",
-                expected=f"a number up to {FORMAT}",
-                received=repr(number),
-                remedy="read it with the version of jedax that wrote it",
-            )
+            expected, remedy = f"a number up to {FORMAT}", "read it with the version of jedax that wrote it"
+            raise fail(f"{where}: format", expected=expected, received=repr(number), remedy=remedy)
         task, settings = str(values["task"]), _section(values, "method_config", where)
         method, label = str(values.get("method") or DEFAULT_METHOD), str(values.get("label") or "")
         if number == 1:
             method, label, settings = upgraded(method, label, settings)
         method = ALIASES.get(method, method)
-        task_config = _task_config(task, _section(values, "task_config", where), where, strict)
+        task_settings = _section(values, "task_config", where)
+        try:
+            task_config = settings_of(task, task_settings, where)
+        except JedaxError:
+            if strict or not task_settings:
+                raise
+            task_config = UnknownSettings(**task_settings)
         budget = {} if task_config is None else {"evaluations": getattr(task_config, "evaluations", None)}
         sections = {
             "method": method,
@@ -168,17 +164,7 @@ class FullConfig(Config):
 def defaults_for(
     method: str | type[Method], task: str, preset: str | None = None, *, where: str = ""
 ) -> tuple[MethodConfig, int | None]:
-    """Return a method's default settings on a task, and the budget of the preset; None: the task's own budget.
-
-    Args:
-        method: As in `jedax.methods.registry.method_named`.
-        task: Name of the task.
-        preset: One of the method's presets; None: its first.
-        where: Put in front of an argument's name in errors.
-
-    Raises:
-        JedaxError: The method or preset is unknown, or the preset does not apply to the task.
-    """
+    """Return a method's default settings on a task, and the budget of the preset; None: the task's own budget."""
     large_policies, small_budget = False, None
     with contextlib.suppress(JedaxError):  # a task that cannot be found here fails when it is made
         entry = task_entry(task)
@@ -197,18 +183,11 @@ def method_of(config: FullConfig, task: Any, given: type[Method] | None = None, 
         config: The settings.
         task: The task, or what is known of it.
         given: The class, where the settings name one that only the user can give.
-        origin: Where an earlier run found the class, for the error.
-
-    Raises:
-        JedaxError: The class cannot be imported, another one is given, or its settings do not fit the task.
+        origin: Where an earlier run found the class, for errors.
     """
     if given is None and is_custom(config.method):
-        raise fail(
-            "method",
-            expected=f"the class {config.method.removeprefix(CUSTOM)}{origin}",
-            received="none",
-            remedy="pass it as method=...",
-        )
+        expected = f"the class {config.method.removeprefix(CUSTOM)}{origin}"
+        raise fail("method", expected=expected, received="none", remedy="pass it as method=...")
     try:
         kind = given or method_named(config.method).method
     except JedaxError as error:
@@ -234,15 +213,6 @@ def _section(values: dict[str, Any], name: str, where: str) -> dict[str, Any]:
     if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
         raise fail(f"{where}: {name}", expected="parameters and values", received=section, remedy="mend the file")
     return section
-
-
-def _task_config(task: str, settings: dict[str, Any], where: str, strict: bool) -> Config | None:
-    try:
-        return settings_of(task, settings, where)
-    except JedaxError:
-        if strict or not settings:
-            raise
-        return UnknownSettings(**settings)
 
 
 def _method_config(method: str, task: str, settings: dict[str, Any], where: str, strict: bool) -> Config:

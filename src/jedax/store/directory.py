@@ -64,12 +64,7 @@ def has_ended(status: object) -> bool:
 
 
 def runs_below(folder: Path, depth: int = sys.maxsize) -> list[Path]:
-    """Return the run directories at and below a folder, sorted; hidden folders and links are not searched.
-
-    Args:
-        folder: Where to search.
-        depth: Levels of folders to search below it.
-    """
+    """Return the run directories at and up to `depth` levels below a folder, sorted; not hidden ones and links."""
     runs = []
     for name, folders, names in os.walk(folder):
         here = Path(name)
@@ -90,9 +85,6 @@ class RunDirectory:
 
     Methods that read raise a `JedaxError` if a file is damaged. Methods that write raise one if the disk is full, or if
     the directory cannot be written any more or is gone.
-
-    Attributes:
-        path: Where it is.
     """
 
     def __init__(self, path: str | Path):
@@ -101,12 +93,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: str | Path, *, overwrite: bool = False) -> RunDirectory:
-        """Return an empty, locked directory for a new run; see `lock`.
-
-        Raises:
-            JedaxError: It cannot be written, or another process writes there; it is not empty and `overwrite` is off;
-                or it holds files that no run writes (then nothing is removed).
-        """
+        """Return an empty, locked directory for a new run; `overwrite` removes an earlier run, but no other files."""
         directory = cls(path)
         try:
             directory.path.mkdir(parents=True, exist_ok=True)
@@ -124,12 +111,9 @@ class RunDirectory:
         """Remove the files of an earlier run."""
         present = sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK)
         if present and not overwrite:
-            raise fail(
-                "out",
-                expected="an empty or new directory",
-                received=f"{self.path} with {', '.join(present[:3])}",
-                remedy=f"go on with --resume {self.path}, replace it with --overwrite, or choose another --out",
-            )
+            received = f"{self.path} with {', '.join(present[:3])}"
+            remedy = f"go on with --resume {self.path}, replace it with --overwrite, or choose another --out"
+            raise fail("out", expected="an empty or new directory", received=received, remedy=remedy)
         strange = [name for name in present if name not in _FILES + FOLDERS and not name.startswith(".")]
         if strange:
             received, remedy = f"{self.path} with {', '.join(strange[:3])}", "choose another with --out"
@@ -146,12 +130,7 @@ class RunDirectory:
         return fail("out", expected="a directory that can be written", received=received, remedy="choose another --out")
 
     def lock(self) -> None:
-        """Keep other processes from writing here until `release`, and remove incomplete files; reading needs no lock.
-
-        Raises:
-            LockedError: Another process, or another run of this one, writes here.
-            JedaxError: The directory cannot be written, or a file of the run is a link or a device.
-        """
+        """Keep other processes from writing here until `release`, and remove incomplete files; reading needs none."""
         check_plain(self.path, _is_ours, _OF_WANDB)
         if not os.access(self.path, os.W_OK):
             raise self._unwritable("read-only")
@@ -172,11 +151,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: str | Path) -> RunDirectory:
-        """Return the directory of an existing run.
-
-        Raises:
-            JedaxError: There is no run, or a file of the run is a link or a device.
-        """
+        """Return the directory of an existing run; links and devices in the place of its files are refused."""
         directory = cls(path)
         if not (directory.path / "config.yaml").is_file():
             raise directory._no_run()
@@ -198,21 +173,20 @@ class RunDirectory:
             yield
         except OSError as error:
             self._check_in_place()
-            raise fail(
-                "out",
-                expected="room to write results",
-                received=f"{self.path} ({error.strerror or error})",
-                remedy=f"free some, then jedax run --resume {self.path}",
-            ) from None
+            received, remedy = (
+                f"{self.path} ({error.strerror or error})",
+                f"free some, then jedax run --resume {self.path}",
+            )
+            raise fail("out", expected="room to write results", received=received, remedy=remedy) from None
 
     def _check_in_place(self) -> None:
         if self._lock is not None and not self._lock.is_in_place():
-            raise fail(
-                "out",
-                expected=f"the directory {self.path}, which this run writes to",
-                received="none, or another one in its place",
-                remedy="put it back and go on with --resume, or start anew",
+            expected, received = (
+                f"the directory {self.path}, which this run writes to",
+                "none, or another one in its place",
             )
+            remedy = "put it back and go on with --resume, or start anew"
+            raise fail("out", expected=expected, received=received, remedy=remedy)
 
     def write_config(self, config: FullConfig) -> None:
         """Write the settings; a run can be resumed from then on."""
@@ -303,10 +277,7 @@ class RunDirectory:
         """Return `read(folder)` of the newest whole checkpoint, and its facts; None before the first checkpoint.
 
         A damaged checkpoint is skipped. The facts include "warnings", a sentence per skipped checkpoint, and "damaged",
-        their folders.
-
-        Raises:
-            JedaxError: There are checkpoints, but none is whole.
+        their folders. If there are checkpoints, but none is whole, an error is raised.
         """
         damaged: dict[Path, str] = {}
         for folder in self.checkpoints():

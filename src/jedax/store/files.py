@@ -31,7 +31,7 @@ class CorruptError(JedaxError):
 
 
 def other_format(path: str | Path, expected: object, received: str) -> CorruptError:
-    """Return the error for a file of another version of jedax."""
+    """Return the error for a file of another format."""
     return CorruptError(f"{path}: expected format {expected}, got {received}; use the version that wrote it.")
 
 
@@ -90,13 +90,7 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
 
 
 def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> Any:
-    """Return a tree with the structure of `like` and the arrays of `flatten`.
-
-    Args:
-        arrays: Arrays by name.
-        like: A tree of arrays, or of shapes and dtypes.
-        prefix: Precedes each path in the names.
-    """
+    """Return a tree like `like` (arrays, or shapes and dtypes) with the arrays of `flatten`, named `prefix` + path."""
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     leaves = []
     for path, leaf in paths:
@@ -127,12 +121,7 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mappin
 
 
 def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
-    """Read named arrays.
-
-    Args:
-        path: The file.
-        form: The format that the file should name, if it names any.
-    """
+    """Return the arrays of a file by name; if the file names its format, that must be `form`."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load
 
@@ -150,13 +139,7 @@ def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
 
 
 def save_tree(folder: Path, tree: Any, facts: Mapping[str, Any]) -> None:
-    """Write a tree into a new folder, which appears whole or not at all.
-
-    Args:
-        folder: The folder; it must not exist.
-        tree: A pytree of arrays.
-        facts: JSON values for the manifest.
-    """
+    """Write a pytree of arrays, and JSON values as facts, into a new folder, which appears whole or not at all."""
     from safetensors.numpy import save
 
     temporary = folder.with_name(f".{folder.name}.tmp")

@@ -73,12 +73,7 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The fitness of all cells at one report.
-
-    Attributes:
-        evaluations: Evaluations of each replica.
-        fitness: The fitness of each cell; NaN: empty.
-    """
+    """The fitness of all cells at one report, at `evaluations` of each replica; NaN: empty."""
 
     evaluations: int
     fitness: Float[np.ndarray, "replicas cells"]
@@ -103,9 +98,6 @@ class Recorder:
     """Collects the history of a search and writes it at each `flush`.
 
     The settings alone decide which loops and snapshots are kept, so a resumed run keeps the same ones.
-
-    Attributes:
-        path: The file.
     """
 
     def __init__(self, path: Path, method: Method, generations: int, report_every: int):
@@ -141,7 +133,7 @@ class Recorder:
         if at is not None:
             numbers = self._method.metrics(state)
             row["gp"] = {name.removeprefix("gp_"): _short(numbers[name]) for name in numbers if name not in record}
-            if self._every_gp and self._loop(generation) % self._every_gp == 0:
+            if self._every_gp and generation // (self._per_loop or 1) % self._every_gp == 0:
                 row["gp_mean"] = [pack(values) for values in np.asarray(at.mean)]
                 row["gp_std"] = [pack(values) for values in np.sqrt(np.asarray(at.variance))]
         self._add(row)
@@ -168,11 +160,8 @@ class Recorder:
             file.write("\n".join(lines) + "\n")
         self._lines = []
 
-    def _loop(self, generation: int) -> int:
-        return generation // (self._per_loop or 1)
-
     def _keeps(self, generation: int) -> bool:
-        return self._loop(generation) % self._every_loop == 0
+        return generation // (self._per_loop or 1) % self._every_loop == 0
 
     def _places(self, descriptors: np.ndarray) -> list:
         lows, highs = (np.asarray(bound) for bound in self._method.cells.bounds)
@@ -194,13 +183,10 @@ def _short(values: Any) -> list:
 
 
 def cut(path: Path, evaluations: int) -> None:
-    """Remove the lines after a checkpoint at `evaluations` and damaged lines; -1 removes the file.
-
-    The start of a loop at the checkpoint is removed, too, because the resumed search begins that loop again.
-    """
+    """Remove the lines after a checkpoint at `evaluations` and damaged lines; -1 removes the file."""
 
     def is_kept(row: dict[str, Any]) -> bool:
-        at = row.get("evaluations", 0)
+        at = row.get("evaluations", 0)  # the resumed search begins a loop at the checkpoint again
         return row["at"] == "header" or at < evaluations or (at == evaluations and row["at"] != "start")
 
     if not path.exists():
@@ -224,28 +210,15 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read(path: Path, cells: Cells, replicas: int) -> History | None:
-    """Return a history; None if there is none.
-
-    Args:
-        path: The file.
-        cells: The cells of the run.
-        replicas: The number of replicas of the run.
-
-    Raises:
-        JedaxError: The file has another format, or is not the history of such a run.
-    """
+    """Return the history of a run with these cells and this number of replicas; None if there is none."""
     if not path.exists():
         return None
     rows = [row for _, row in _rows(path)]
     if not rows:
         return None
     if rows[0].get("format") != FORMAT:
-        raise fail(
-            f"{path}: format",
-            expected=f"the number {FORMAT}",
-            received=repr(rows[0].get("format")),
-            remedy="read it with the version of jedax that wrote it",
-        )
+        received, remedy = repr(rows[0].get("format")), "read it with the version of jedax that wrote it"
+        raise fail(f"{path}: format", expected=f"the number {FORMAT}", received=received, remedy=remedy)
     try:
         return _history(rows, cells, replicas)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:

@@ -31,14 +31,7 @@ class LockedError(JedaxError):
 class Lock:
     """The exclusive right to write to a directory, until `release` or the end of a `with` block.
 
-    Args:
-        folder: The directory.
-        file: The file to lock; None: `.lock` in the directory.
-        patience: Seconds to wait for another holder.
-
-    Raises:
-        LockedError: Another process, or another run of this process, holds the lock.
-        OSError: The directory of the file does not exist, or cannot be written.
+    `file` is the file to lock, by default `.lock` in the directory; `patience` is how many seconds to wait for it.
     """
 
     def __init__(self, folder: Path, file: Path | None = None, patience: float = 0.0):
@@ -104,14 +97,7 @@ def _is(path: Path, known: os.stat_result) -> bool:
 
 
 def alone_in(folder: Path, patience: float = 180.0) -> Lock:
-    """Lock a directory that need not exist, by a hidden file beside it.
-
-    Args:
-        folder: The directory.
-        patience: Seconds to wait for another holder. A worker that has lost its driver notices after half a minute.
-
-    Raises:
-        LockedError: Another process still holds the lock.
-    """
+    """Lock a directory that need not exist, by a hidden file beside it; wait at most `patience` seconds for it."""
+    # A worker that has lost its driver notices that after half a minute.
     folder.parent.mkdir(parents=True, exist_ok=True)
     return Lock(folder, folder.with_name(f".{folder.name}.lock"), patience)

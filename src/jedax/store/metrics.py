@@ -1,7 +1,4 @@
-"""The file `metrics.csv`: a running search adds rows, a resumed one cuts those after its checkpoint.
-
-All functions raise a `JedaxError` if the file is damaged.
-"""
+"""The file `metrics.csv`: a running search adds rows, a resumed one cuts those after its checkpoint."""
 
 from __future__ import annotations
 

@@ -14,14 +14,10 @@ _LARGEST, _NAN = 65_534, 65_535
 
 
 def pack(values: ArrayLike) -> dict[str, Any]:
-    """Return numbers as text, with an error of at most 1/131,068 of their range.
+    """Return numbers as text, with an error of at most 1/131,068 of their range; their shape is not kept.
 
-    Args:
-        values: Numbers; their shape is not kept, and numbers that are not finite become NaN.
-
-    Returns:
-        "low" and "high", the smallest and the largest number, null if no number is finite; "data", the base64 of
-        little-endian 16-bit numbers: 0 for the smallest, 65534 for the largest, 65535 for NaN.
+    "low" and "high" are the smallest and the largest number, null if no number is finite; "data" is the base64 of
+    little-endian 16-bit numbers: 0 for the smallest, 65534 for the largest, 65535 for those that are not finite.
     """
     numbers = np.asarray(values, np.float64).ravel()
     known = np.isfinite(numbers)

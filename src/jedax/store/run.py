@@ -33,13 +33,7 @@ _SAVED = ("cells", "repertoire", "gp_mean", "gp_std", "targets")
 
 @dataclass(frozen=True)
 class Solution:
-    """One solution.
-
-    Attributes:
-        genotype: `(params,)`.
-        fitness: Its fitness.
-        descriptor: `(d,)`, its behaviour.
-    """
+    """One solution: its genotype `(params,)`, fitness, and descriptor `(d,)`, its behaviour."""
 
     genotype: np.ndarray
     fitness: float
@@ -122,11 +116,7 @@ class Run:
 
     @functools.cached_property
     def history(self) -> History | None:
-        """The targets and ends of each loop; None: not recorded.
-
-        Raises:
-            JedaxError: The file is damaged.
-        """
+        """The targets and ends of each loop; None: not recorded."""
         return None if self.path is None else history.read(self.path / history.FILE, self.cells, self.replicas)
 
     @property
@@ -149,19 +139,11 @@ class Run:
         )
 
     def policy(self, replica: int | None = None) -> Callable[[Sequence[float]], np.ndarray]:
-        """Return the best solution as a function from observation to action.
-
-        Raises:
-            JedaxError: The task's solutions are no policies.
-        """
+        """Return the best solution as a function from observation to action, if the task's solutions are policies."""
         act = getattr(self.task, "act", None)
         if act is None:
-            raise fail(
-                "policy",
-                expected="a task whose solutions are policies",
-                received=self.task.name,
-                remedy="take best().genotype",
-            )
+            expected, remedy = "a task whose solutions are policies", "take best().genotype"
+            raise fail("policy", expected=expected, received=self.task.name, remedy=remedy)
         genotype = self.best(replica).genotype
         return lambda observation: np.asarray(act(genotype, observation))
 
@@ -222,11 +204,7 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -
 
 
 def _read_saved(directory: RunDirectory, config: FullConfig, task: Task | None) -> dict[str, Any]:
-    """Return the fields `_SAVED` of a run: from its final repertoire, or else from its newest whole checkpoint.
-
-    Raises:
-        JedaxError: Nothing saved yet, a damaged file, or a run that has not ended without its task.
-    """
+    """Return the fields `_SAVED` of a run: from its final repertoire, or else from its newest whole checkpoint."""
     final, replicas = directory.path / _FINAL, config.run.replicas
     cells = None if task is None else config.method_config.make_cells(task.descriptor_bounds)  # type: ignore[attr-defined]
     if cells is None or final.exists():
@@ -256,12 +234,8 @@ def _read_checkpoint(directory: RunDirectory, cells: Cells, replicas: int) -> di
 
     newest = directory.read_checkpoint(read)
     if newest is None:
-        raise fail(
-            "run directory",
-            expected="a run that has saved something",
-            received=directory.path,
-            remedy=f"go on with: jedax run --resume {directory.path}",
-        )
+        remedy = f"go on with: jedax run --resume {directory.path}"
+        raise fail("run directory", expected="a run that has saved something", received=directory.path, remedy=remedy)
     return newest[0]
 
 
@@ -272,11 +246,7 @@ def _bounds_around(centroids: np.ndarray) -> Bounds:
 
 
 def read_arrays(path: Path, replicas: int) -> dict[str, np.ndarray]:
-    """Return the arrays that `save_arrays` wrote, by name.
-
-    Raises:
-        CorruptError: A damaged file, or arrays whose shapes do not fit each other.
-    """
+    """Return the arrays that `save_arrays` wrote, by name; their shapes fit each other."""
     return _checked(path, files.read_tensors(path, str(files.FORMAT)), replicas)
 
 
