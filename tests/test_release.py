@@ -13,6 +13,7 @@ import pytest
 import yaml
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from tests.conftest import forget_checksums
 
 import jedax
 from jedax.store import files
@@ -85,7 +86,9 @@ def whole(tmp_path_factory, small, arm, without_figures):
 
 @pytest.fixture
 def copied(whole, tmp_path):
-    return shutil.copytree(whole, tmp_path / "run")
+    path = shutil.copytree(whole, tmp_path / "run")
+    forget_checksums(path)
+    return path
 
 
 class TestFormats:

@@ -47,6 +47,8 @@ def _size(node: Any, known: dict[int, int]) -> int:
     if id(node) not in known:
         known[id(node)] = 10 * _MOST_VALUES
         children = getattr(node, "value", None)
+        if isinstance(children, str):
+            children.encode()  # raises for "\ud800", which is YAML, but no text
         parts = children if isinstance(children, list) else []
         inner = (part for pair in parts for part in (pair if isinstance(pair, tuple) else (pair,)))
         known[id(node)] = min(1 + sum(_size(part, known) for part in inner), 10 * _MOST_VALUES)

@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pytest
+from tests.conftest import seal
 
 import jedax
 from jedax.bench.bench import bench
@@ -33,6 +34,7 @@ def files(folder):
 def cut_off(run):
     summary = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps(summary | {"status": "interrupted"}))
+    seal(run)
 
 
 def test_every_run_is_copied_once(done, tmp_path):
@@ -67,6 +69,7 @@ def test_other_settings_are_refused(done, tmp_path, name):
     config.write_text(
         config.read_text().replace("iso_sigma: 0.2", "iso_sigma: 0.1").replace("seed: 0", f"seed: {first}")
     )
+    seal(run)
     with pytest.raises(jedax.JedaxError, match="collect: expected runs of a trial with the same settings"):
         collect([done / "a", tmp_path / "c"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -76,6 +79,7 @@ def test_a_seed_twice_is_refused(done, tmp_path):
     shutil.copytree(done / "a" / ONE, tmp_path / "c/arm/map-elites-16/seeds-1-2")
     config = tmp_path / "c/arm/map-elites-16/seeds-1-2/config.yaml"
     config.write_text(config.read_text().replace("seed: 0", "seed: 1"))
+    seal(config.parent)
     with pytest.raises(jedax.JedaxError, match="collect: expected runs of a trial with each seed once, got seed 1 in"):
         collect([done / "a", tmp_path / "c"], tmp_path / "out")
     assert not (tmp_path / "out").exists()

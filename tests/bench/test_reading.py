@@ -141,7 +141,7 @@ def test_one_seed_twice(tmp_path):
         (
             "metrics.csv",
             "evaluations,replica,max_fitness\n1,0,-1\n",
-            "expected reports of 2 replicas, got none of repl",
+            "expected reports of 2 replicas, as in config.yaml, got none of replica 1",
         ),
         ("metrics.csv", "evaluations,replica,max_fitness\n2,0,-1\n2,0,-1\n1,1,0\n", "numbers that rise"),
         ("metrics.csv", "evaluations,replica,max_fitness\n1,0,-1\n2,0,-2\n1,1,0\n", "never falls, got -2 after -1"),

@@ -89,7 +89,8 @@ def test_command(tmp_path, capsys, monkeypatch):
         (["--speed", "--only", "sound"], "unknown name 'sound'"),
         (["--speed", "--seconds", "-1"], "seconds: expected 0 to 3600, got -1"),
         (["--growth"], "growth: expected --speed beside it"),
-        (["maze-a"], "Unrecognized"),
+        (["maze-a"], "run directory: expected a directory with a config.yaml, got maze-a"),
+        (["maze-a", "--speed"], "--speed: expected directories alone"),
     ],
 )
 def test_mistakes(arguments, said, capsys):

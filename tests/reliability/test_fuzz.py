@@ -193,7 +193,7 @@ def read_metrics(folder, arm):
     try:
         RunDirectory(folder).read_metrics()
     finally:
-        RunDirectory(folder).cut_metrics(40)
+        RunDirectory(folder).cut(40)
 
 
 def read_history(folder, arm):

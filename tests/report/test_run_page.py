@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import yaml
-from tests.conftest import draw_nothing
+from tests.conftest import draw_nothing, forget_checksums
 from tests.failing import Failing
 from tests.report.pages import opened, saved
 from tests.report.test_numbers import CASES
@@ -275,6 +275,7 @@ def copy(maze_run, tmp_path):
 
 
 def test_names_show_as_they_are(browser, copy):
+    forget_checksums(copy)
     config = yaml.safe_load((copy / "config.yaml").read_text())
     config |= {"task": f"maze:{NASTY}", "label": "<b>&amp;</b>"}
     config["task_config"]["name"] = NASTY
@@ -289,6 +290,7 @@ def test_names_show_as_they_are(browser, copy):
 
 
 def test_a_half_written_run_shows_what_is_there(browser, copy):
+    forget_checksums(copy)
     for name in ("repertoire.safetensors", "summary.json", "environment.json", history.FILE):
         (copy / name).unlink()
     with opened(browser, write_report(copy).as_uri()) as page:
@@ -302,6 +304,7 @@ def test_a_half_written_run_shows_what_is_there(browser, copy):
 
 
 def test_only_curves(browser, copy):
+    forget_checksums(copy)
     (copy / "repertoire.safetensors").unlink()
     shutil.rmtree(copy / "checkpoint")
     with opened(browser, write_report(copy).as_uri()) as page:
@@ -327,11 +330,13 @@ def test_only_settings(copy):
     (history.FILE, '{"at":"header","format":2}\n', "format: expected the number 1, got 2"),
 ])  # fmt: skip
 def test_damaged_files_are_said(copy, name, damage, said):
+    forget_checksums(copy)
     (copy / name).write_text(damage)
     assert said in run_page(copy)
 
 
 def test_a_run_of_a_newer_format_is_refused(copy):
+    forget_checksums(copy)
     text = (copy / "config.yaml").read_text()
     (copy / "config.yaml").write_text(text.replace(f"format: {FORMAT}", f"format: {FORMAT + 1}"))
     with pytest.raises(jedax.JedaxError, match=rf"format: expected .*{FORMAT}, got {FORMAT + 1}; read it with"):
@@ -419,6 +424,7 @@ def test_scales_begin_where_those_of_the_figures_do(page, values, lowest):
 
 
 def test_very_bad_solutions_flatten_neither_map_nor_curve(browser, copy):
+    forget_checksums(copy)
     path = copy / "repertoire.safetensors"
     arrays = files.read_tensors(path, str(files.FORMAT))
     arrays["fitness"] = np.where(np.isfinite(arrays["fitness"]), arrays["fitness"], -np.inf)

@@ -47,10 +47,8 @@ def serving():
 def cut(path, generations):
     """Bring a directory to what it was after some generations, killed on the way."""
     at = 8 * (1 + generations)
-    for name in ("summary.json", "repertoire.safetensors"):
-        (path / name).unlink(missing_ok=True)
-    RunDirectory(path).cut_metrics(at)
-    history.cut(path / history.FILE, at)
+    RunDirectory(path).cut(at)
+    RunDirectory(path).remove_outcome()
 
 
 def ask(address, **headers):
@@ -74,7 +72,7 @@ def test_a_page_follows_a_run_that_grows(browser, serving, copy, maze_run, monke
     assert page.get_attribute("#loop", "max") == "4"
     page.evaluate("window.kept = true; jedax.explorer.go(1)")
     # The run goes on: more rows, more loops, and then its end.
-    for name in ("metrics.csv", history.FILE, "repertoire.safetensors", "summary.json"):
+    for name in ("metrics.csv", history.FILE, "repertoire.safetensors", "summary.json", "manifest.json"):
         shutil.copy(maze_run / name, copy / name)
     page.wait_for_selector("#loop[max='8']", timeout=30_000)
     assert "320 of 320 each" in " ".join(page.inner_text(".facts").split())

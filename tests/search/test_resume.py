@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.conftest import without_seconds
+from tests.conftest import seal, without_seconds
 
 import jedax
 from jedax.store import files
@@ -155,6 +155,7 @@ def stop(path, method, arm):
         manifest = json.loads((folder / "manifest.json").read_text())
         manifest["facts"]["status"] = "running"
         (folder / "manifest.json").write_text(json.dumps(manifest))
+    seal(path)
     return path
 
 
@@ -251,6 +252,7 @@ def crafted(path, change):
         data = (folder / "state.safetensors").read_bytes()
         manifest["sha256"] = hashlib.sha256(data).hexdigest()
         (folder / "manifest.json").write_text(json.dumps(manifest))
+    seal(path)
 
 
 def set_generation(value):
@@ -298,6 +300,7 @@ def test_failures_by_kind_are_resumed(tmp_path, small):
 def test_changed_settings_are_refused(stopped, arm):
     config = stopped / "config.yaml"
     config.write_text(config.read_text().replace("alpha_start: 0.8", "alpha_start: 0.7"))
+    seal(stopped)
     with pytest.raises(jedax.JedaxError, match="other settings"):
         jedax.resume(stopped, task=arm)
 
@@ -368,6 +371,7 @@ def test_an_error_of_a_callback_is_its_own(small, arm):
 
 
 def test_torn_metrics_are_mended(stopped, whole, arm):
+    (stopped / "manifest.json").unlink()  # as if killed
     with open(stopped / "metrics.csv", "a") as file:
         file.write("999,0,-1")
     assert_same_run(jedax.resume(stopped, task=arm), whole)

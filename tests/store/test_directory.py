@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tests.conftest import forget_checksums
 
 import jedax
 from jedax.store import files
@@ -147,6 +148,7 @@ def test_metrics_of_an_older_version_keep_their_columns(tmp_path):
 def test_a_damaged_summary_is_said(whole, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(whole, path)
+    forget_checksums(path)
     for text in ("{", "[]", json.dumps({"status": 3}), json.dumps({"phase_seconds": {"io": -1}})):
         (path / "summary.json").write_text(text)
         with pytest.raises(jedax.JedaxError, match=r"summary\.json: expected the outcome of a run"):

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tests.conftest import seal
 
 import jedax
 from jedax.methods.registry import method_named
@@ -177,6 +178,7 @@ def test_resume_gives_the_same_lines(tmp_path, guided, arm, path, stop):
     (newest / "manifest.json").write_text(json.dumps(manifest))
     with open(other / history.FILE, "a") as file:
         file.write('{"at":"start","evaluations":99999}\n{"at":"en')
+    seal(other)
     jedax.resume(other)
     assert rows_of(other) == rows_of(path)
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import yaml
-from tests.conftest import assert_same_bits
+from tests.conftest import assert_same_bits, forget_checksums
 
 import jedax
 from jedax.tasks import Maze, PlanarArm, make
@@ -24,8 +24,8 @@ def run(path):
 
 def test_files(run, path):
     assert sorted(p.name for p in path.iterdir()) == [
-        "checkpoint", "config.yaml", "environment.json", "figures", "history.jsonl", "log.txt", "metrics.csv",
-        "repertoire.safetensors", "summary.json",
+        "checkpoint", "config.yaml", "environment.json", "figures", "history.jsonl", "log.txt", "manifest.json",
+        "metrics.csv", "repertoire.safetensors", "summary.json",
     ]  # fmt: skip
     assert sorted(p.name for p in (path / "figures").iterdir()) == [
         "best.png", "convergence.png", "evaluations.png", "gp_mean.png", "gp_std.png", "repertoire.png",
@@ -62,7 +62,7 @@ def test_metrics(run, path):
 
 def test_summary(run, path):
     summary = json.loads((path / "summary.json").read_text())
-    assert summary == run.summary
+    assert summary == {**run.summary, "checksums": "manifest.json"}
     wanted = {
         "task",
         "method",
@@ -127,7 +127,7 @@ def test_load_of_a_run_that_was_cut_off(run, path, tmp_path):
 
     cut = tmp_path / "cut"
     shutil.copytree(path, cut)
-    for name in ("repertoire.safetensors", "summary.json"):
+    for name in ("manifest.json", "repertoire.safetensors", "summary.json"):
         (cut / name).unlink()
     with open(cut / "metrics.csv", "a") as file:
         file.write("400,0,")
@@ -165,6 +165,7 @@ def test_damaged_repertoire(run, path, tmp_path):
 
     cut = tmp_path / "cut"
     shutil.copytree(path, cut)
+    forget_checksums(cut)
     (cut / "repertoire.safetensors").write_bytes(b"nonsense")
     with pytest.raises(jedax.JedaxError, match=r"repertoire.safetensors: expected arrays as safetensors"):
         jedax.load(cut)
@@ -203,6 +204,7 @@ def test_a_partial_run_of_a_task_that_is_not_there(tmp_path, small):
     assert type(found.method) is type(whole.method)
     assert found.method.evaluations_per_generation == 8
     assert len(found.history.loops) > 0
+    forget_checksums(path)
     (path / "repertoire.safetensors").unlink()
     found = jedax.load(path, partial=True)
     assert (found.cells, found.repertoire, found.method, found.replicas) == (None, None, None, 1)

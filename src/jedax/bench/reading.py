@@ -125,6 +125,8 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _header(path: Path) -> list[str]:
+    if not path.is_file():  # a pipe or device has no end
+        return []
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             return next(csv.reader(file), [])
@@ -134,10 +136,11 @@ def _header(path: Path) -> list[str]:
 
 def _read_run(folder: Path) -> list[Record] | str:
     """Return a record for each replica of a run, or why the run is left out."""
-    if not (folder / "summary.json").exists():
-        return "no summary.json: it has not ended"
     directory = RunDirectory.open(folder)
-    status = directory.read_summary().get("status")
+    summary = directory.read_summary()
+    if not summary:
+        return "no summary.json: it has not ended" if not (folder / "summary.json").exists() else "it has not ended"
+    status = summary.get("status")
     if not has_ended(status):
         return f"its status is {status!r}"
     config = directory.read_config()
@@ -173,10 +176,11 @@ def _reports(directory: RunDirectory, replicas: int) -> list[pandas.DataFrame]:
     missing = [name for name in ("evaluations", "replica", "max_fitness") if len(rows) and name not in rows]
     if missing:
         raise fail(where, expected="the metrics of a run", received=f"no {missing[0]}", remedy="restore the file")
-    found = dict(iter(rows.groupby("replica"))) if len(rows) else {}
-    lacking = [replica for replica in range(replicas) if replica not in found]
-    if lacking:
-        expected, received = f"reports of {replicas} replicas", f"none of replica {lacking[0]}"
+    found: dict[Any, pandas.DataFrame] = dict(iter(rows.groupby("replica"))) if len(rows) else {}
+    differing = sorted(set(range(replicas)) ^ set(found))
+    if differing:
+        some = "none" if differing[0] < replicas else "some"
+        expected, received = f"reports of {replicas} replicas, as in config.yaml", f"{some} of replica {differing[0]}"
         raise fail(where, expected=expected, received=received, remedy="restore the file")
     return [found[replica] for replica in range(replicas)]
 

@@ -34,6 +34,7 @@ commands:
   tasks                    list the tasks
   methods                  list the methods and their presets
   doctor                   versions, devices, and native code in use
+  doctor DIR...            which files of runs are intact, and what can be rebuilt
   doctor --speed           measure the speed of this machine
 
 options:

@@ -1,4 +1,4 @@
-"""The command `jedax doctor`: versions and devices, and with `--speed` how fast this machine is."""
+"""The command `jedax doctor`: versions and devices, the state of directories, and the speed of the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import Option, nothing_to_save, parse
+from jedax.cli.options import Option, leading_words, nothing_to_save, parse
 from jedax.errors import JedaxError, check_choice, fail
 
 _PARTS = ("simulator", "repertoire", "es", "gp", "run")
@@ -25,9 +25,13 @@ _COLUMNS = "{:<11}{:<58}{:>13} {:<14}{}"
 
 
 def doctor(arguments: list[str]) -> None:
-    """Show versions and devices, or measure speeds."""
+    """Show versions and devices, check directories, or measure speeds."""
+    if directories := leading_words(arguments):
+        check_directories(directories, arguments)
+        return
     values = parse(arguments, _OPTIONS, prog="jedax doctor",
-                   description="Show versions, devices, and which native code is in use.")  # fmt: skip
+                   description="Show versions, devices, and which native code is in use; with directories of runs "
+                   "(jedax doctor DIR...): which of their files are intact, and what can be rebuilt.")  # fmt: skip
     without = [name for name, option in _OPTIONS.items() if name != "speed" and values[name] != option.default]
     if values["speed"]:
         _measure(values)
@@ -35,6 +39,25 @@ def doctor(arguments: list[str]) -> None:
         raise fail(without[0], expected="--speed beside it", received="none", remedy="add --speed")
     else:
         _show_machine()
+
+
+def check_directories(directories: list[str], options: list[str]) -> None:
+    """Show the state of each file of the runs at and below some directories."""
+    if options:
+        raise fail(options[0], expected="directories alone", received=" ".join(options), remedy="leave it out")
+    with nothing_to_save():
+        from jedax.store.checkup import check_directory
+        from jedax.store.directory import runs_below
+
+        found = [check_directory(run) for path in directories for run in runs_below(Path(path)) or [Path(path)]]
+    for checkup in found:
+        print(f"{checkup.path}:")
+        for finding in checkup.findings:
+            print(f"  {finding.state:<9}{finding.name}{finding.reason and f': {finding.reason}'}")
+        for sentence in checkup.advice:
+            print(f"  {sentence}")
+    if damaged := [str(checkup.path) for checkup in found if not checkup.is_sound]:
+        raise JedaxError(f"doctor: files are damaged or missing in {', '.join(damaged)}.")
 
 
 def _show_machine() -> None:

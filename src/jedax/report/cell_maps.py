@@ -57,7 +57,7 @@ def _cell_map(records: Sequence[Record], entry: Entry) -> CellMap | None:
     config = None if record is None else RunDirectory.open(record.source).read_config()
     if record is None or config is None or is_custom(config.task):
         return None
-    path, task = record.source / _FILE, task_of(config.task, config.task_config)
+    path, task = RunDirectory(record.source).checked(_FILE), task_of(config.task, config.task_config)
     try:
         with safe_open(path, framework="numpy") as file:  # genotypes, which can be gigabytes, are not read
             centroids = file.get_tensor("centroids")

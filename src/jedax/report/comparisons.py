@@ -24,6 +24,7 @@ from jedax.report.numbers import cut_axis, evaluations_axis, plain
 from jedax.report.pictures import write_figure, writing
 from jedax.report.plots import COLOURS
 from jedax.store.files import write_atomic
+from jedax.store.guard import check_plain
 
 Styles = Mapping[str, dict[str, Any]]
 
@@ -75,6 +76,8 @@ def compare(
     for label in cells or ():
         check_choice("cells", label, found.labels)
     folder = folder_for(paths[0], out)
+    if out is None:
+        check_plain(folder.parent, (), (folder.name,))
     with writing("a directory", folder):
         folder.mkdir(parents=True, exist_ok=True)
         drawn = write_comparison_figures(found, folder / "figures", band=band, formats=formats, cells=cells)

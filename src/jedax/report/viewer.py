@@ -17,7 +17,7 @@ from jedax.report import pages
 from jedax.report.episodes import episode
 from jedax.report.run_data import head_of, run_data
 from jedax.store.directory import RunDirectory
-from jedax.store.history import FILE as HISTORY
+from jedax.store.guard import KEPT, MANIFEST, REBUILT
 from jedax.store.run import load
 
 HOST = "127.0.0.1"
@@ -25,7 +25,7 @@ HOST = "127.0.0.1"
 _PAUSE = 2.0  # seconds between two questions of the page
 _IDLE = 3  # the run is read anew only after so many times what the last reading took
 _TRIES = 4
-_WATCHED = ("config.yaml", "metrics.csv", HISTORY, "summary.json", "repertoire.safetensors", "environment.json")
+_WATCHED = (*KEPT, *REBUILT, MANIFEST)
 
 
 class View:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from jedax.errors import fail, unknown
+from jedax.errors import JedaxError, fail, unknown
 from jedax.gp.threads import one_blas_thread
 from jedax.imports import is_custom
 from jedax.methods.base import Method, MethodConfig
@@ -237,7 +237,8 @@ def _write_environment(search: Search, directory: RunDirectory) -> None:
     known = known or {
         **environment.describe(), "devices_used": describe(search.programs.mesh), **here, **_code(search)
     }  # fmt: skip
-    places = [known, *known.get("resumed_on", [])]
+    resumed = known.get("resumed_on")
+    places = [known, *(place for place in (resumed if isinstance(resumed, list) else []) if isinstance(place, dict))]
     if any(places[-1].get(name) != value for name, value in here.items()):
         known["resumed_on"] = [*places[1:], here]
     with directory.writing():
@@ -314,8 +315,7 @@ def _finish(search: Search, draw: Draw | None) -> Run:
                 draw(found, directory.path / "figures")
     summary = _summarise(search)
     if directory is not None:
-        with directory.writing():
-            files.write_json(directory.path / "summary.json", summary)
+        directory.write_outcome(summary)
         best = f"best {found.best().fitness:.3f}." if found.has_solution else ALL_FAILED
         directory.log(f"Ended ({search.status}): {best}")
     found.summary.update(summary)

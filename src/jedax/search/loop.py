@@ -179,8 +179,7 @@ class Search:
     def _begin(self) -> None:
         """Evaluate the initial batch."""
         if self.directory is not None:
-            self.directory.cut_metrics(-1)
-            history.cut(self.directory.path / history.FILE, -1)
+            self.directory.cut(-1)
         with self.phase("simulate+es"):
             self.state, failed = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
             jax.block_until_ready(self.state)
@@ -219,13 +218,12 @@ class Search:
             self.progress.note("This run had ended already; its figures and its summary are made again.")
         devices.wait_for_all(self.programs.mesh, "the checkpoint is read")
         if self.directory is not None:  # remove results that are later than the checkpoint
-            self.directory.cut_metrics(self.evaluations)
-            history.cut(self.directory.path / history.FILE, self.evaluations)
-            self.rows = list(self.directory.read_metrics())
-            for folder in facts["damaged"]:
-                self.directory.set_aside(folder)
+            self.directory.cut(self.evaluations)
             if self.status == "running":
                 self.directory.remove_outcome()
+            for folder in facts["damaged"]:
+                self.directory.set_aside(folder)
+            self.rows = list(self.directory.read_metrics())
         return True
 
     def _agrees_with(self, facts: dict[str, Any]) -> bool:

@@ -231,6 +231,7 @@ class Optimizer:
             "config": self.config.model_dump(mode="json"),
             "sha256": _digest(arrays),
         }
+        facts["facts_sha256"] = files.digest(facts)
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             files.write_tensors(Path(path), arrays, {"format": _FORMAT, "facts": json.dumps(facts)})
@@ -287,6 +288,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if received != _FORMAT:
             raise files.CorruptError(f"{path}: expected a saved optimizer, got another file; check the path.")
         facts = dict(json.loads(metadata["facts"]))
+        checksum = facts.pop("facts_sha256", None)  # files of earlier versions have none
+        if checksum not in (None, files.digest(facts)):
+            raise files.CorruptError(f"{path}: expected settings with their checksum; the file is damaged, restore it.")
     except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, JedaxError):
             raise

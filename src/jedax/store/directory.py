@@ -6,10 +6,11 @@
 | `start_genotypes.npy` | the genotypes that the run starts from, if any were given |
 | `metrics.csv` | one row per report and replica |
 | `history.jsonl` | the targets and ends of each loop, see `jedax.store.history` |
+| `environment.json` | versions, machine, command line |
 | `checkpoint/` | the two newest states of the search, with checksums |
 | `repertoire.safetensors` | the final repertoire, the Gaussian process at all cells, and the last targets |
 | `summary.json` | the outcome in numbers |
-| `environment.json` | versions, machine, command line |
+| `manifest.json` | size and checksum of each file above of a run that has ended, except checkpoints |
 | `log.txt` | messages with date and time |
 | `figures/` | pictures |
 | `reevaluated.*` | output of `jedax reevaluate` |
@@ -21,22 +22,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from jedax.errors import JedaxError, fail
-from jedax.store import files, metrics
+from jedax.repertoire.cells import Cells
+from jedax.store import files, guard, history, metrics
 from jedax.store.config import FullConfig
-from jedax.store.guard import check_facts, check_plain, check_summary
 from jedax.store.lock import FILE as LOCK
 from jedax.store.lock import Lock
 
@@ -48,10 +49,9 @@ _KEPT_CHECKPOINTS = 2
 # How deep runs are searched for below a directory that is none, as in a bench, and how many of them an error names.
 _DEPTH, _MOST_NAMED = 3, 3
 _OUTCOME = ("repertoire.safetensors", "summary.json")
-_FILES = (
-    "config.yaml", "metrics.csv", "history.jsonl", "environment.json", "log.txt", "start_genotypes.npy",
-    "report.html", "plotly.min.js", *_OUTCOME, *REEVALUATED,
-)  # fmt: skip
+_FILES = (*guard.KEPT, *guard.REBUILT, guard.MANIFEST, "log.txt", "report.html", "plotly.min.js", *REEVALUATED)
+# An entry of summary.json by which a run that lost its manifest differs from one of an earlier version.
+_MARK = "checksums"
 # W&B puts links into its folder; nothing else reads or writes there.
 _OF_WANDB = "wandb"
 
@@ -74,10 +74,6 @@ def runs_below(folder: Path, depth: int = sys.maxsize) -> list[Path]:
         skipped = FOLDERS if "config.yaml" in names else ()
         folders[:] = [] if is_deepest else [f for f in folders if not f.startswith(".") and f not in skipped]
     return sorted(runs)
-
-
-def _is_ours(name: str) -> bool:
-    return name in (*_FILES, *FOLDERS, LOCK) or (name.startswith(".") and name.endswith(".tmp"))
 
 
 class RunDirectory:
@@ -131,7 +127,7 @@ class RunDirectory:
 
     def lock(self) -> None:
         """Keep other processes from writing here until `release`, and remove incomplete files; reading needs none."""
-        check_plain(self.path, _is_ours, _OF_WANDB)
+        self._check_plain()
         if not os.access(self.path, os.W_OK):
             raise self._unwritable("read-only")
         try:
@@ -155,8 +151,11 @@ class RunDirectory:
         directory = cls(path)
         if not (directory.path / "config.yaml").is_file():
             raise directory._no_run()
-        check_plain(directory.path, _is_ours, _OF_WANDB)
+        directory._check_plain()
         return directory
+
+    def _check_plain(self) -> None:
+        guard.check_plain(self.path, (*_FILES, LOCK), FOLDERS, _OF_WANDB)
 
     def _no_run(self) -> JedaxError:
         received, remedy = str(self.path), "check the path"
@@ -165,7 +164,7 @@ class RunDirectory:
             remedy = f"name one of those, as in {', '.join(runs[:_MOST_NAMED])}; jedax report {self.path} shows all"
         return fail("run directory", expected="a directory with a config.yaml", received=received, remedy=remedy)
 
-    @contextmanager
+    @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Turn errors of the disk into one sentence."""
         self._check_in_place()
@@ -195,7 +194,7 @@ class RunDirectory:
 
     def read_config(self) -> FullConfig:
         """Return the settings."""
-        path = self.path / "config.yaml"
+        path = self.checked("config.yaml")
         try:
             return FullConfig.parse(path.read_text(encoding="utf-8"), where=str(path), strict=False)
         except (OSError, UnicodeDecodeError) as error:
@@ -204,47 +203,80 @@ class RunDirectory:
     @property
     def start_genotypes(self) -> Path:
         """The file of the genotypes that the run starts from; it need not exist."""
-        return self.path / "start_genotypes.npy"
+        return self.checked("start_genotypes.npy")
 
     def write_start_genotypes(self, genotypes: np.ndarray) -> None:
         """Write the genotypes that the run starts from."""
         buffer = io.BytesIO()
         np.save(buffer, genotypes)
         with self.writing():
-            files.write_atomic(self.start_genotypes, buffer.getvalue())
+            files.write_atomic(self.path / "start_genotypes.npy", buffer.getvalue())
 
     def log(self, message: str) -> None:
         """Add a line with date and time to the log."""
         with self.writing(), open(self.path / "log.txt", "a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
 
+    def checked(self, name: str) -> Path:
+        """Return the path of a file, which need not exist, after a check of its checksum if the run has ended."""
+        guard.check_file(self.path, name)
+        return self.path / name
+
     def add_metrics(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows to the metrics, all with the same columns."""
         with self.writing():
             metrics.add(self.path / "metrics.csv", rows)
 
-    def cut_metrics(self, evaluations: int) -> None:
-        """Remove the rows of the metrics after `evaluations`, and an incomplete last line."""
+    def cut(self, evaluations: int) -> None:
+        """Remove what metrics and history hold after `evaluations`; -1: all. The run has not ended any more.
+
+        Files whose content is not that of the run are refused, because its new end would make it look right.
+        """
+        for name in guard.KEPT:
+            self.checked(name)
         with self.writing():
+            (self.path / guard.MANIFEST).unlink(missing_ok=True)
             metrics.cut(self.path / "metrics.csv", evaluations)
+            history.cut(self.path / history.FILE, evaluations)
 
     def read_metrics(self) -> list[dict[str, float]]:
         """Return the rows of the metrics; unknown values are NaN."""
-        return metrics.read(self.path / "metrics.csv")
+        rows = metrics.read(self.checked("metrics.csv"))
+        with contextlib.suppress(files.CorruptError):  # a damaged summary is named where it is read
+            summary = files.read_json(self.path / "summary.json")
+            if rows and isinstance(summary, dict) and has_ended(summary.get("status")):  # for runs without a manifest
+                metrics.check_end(self.path / "metrics.csv", rows, summary)
+        return rows
+
+    def read_history(self, cells: Cells, replicas: int) -> history.History | None:
+        """Return the history; None: not recorded."""
+        return history.read(self.checked(history.FILE), cells, replicas)
+
+    def write_outcome(self, summary: Mapping[str, Any]) -> None:
+        """Write the outcome, and then the manifest, which makes the run one that has ended."""
+        with self.writing():
+            files.write_json(self.path / "summary.json", {**summary, _MARK: guard.MANIFEST})
+        self.seal()
+
+    def seal(self) -> None:
+        """Write the manifest of the files as they are."""
+        with self.writing():
+            guard.seal(self.path)
 
     def read_summary(self) -> dict[str, Any]:
         """Return the outcome; empty for a run that has not ended."""
-        path = self.path / "summary.json"
+        path = self.checked("summary.json")
         try:
             found = files.read_json(path) if path.exists() else {}
         except files.CorruptError as error:
             raise fail(str(path), expected="the outcome of a run", received=error, remedy="restore the file") from None
-        check_summary(path, found)
-        return found
+        guard.check_summary(path, found)
+        was_killed = _MARK in found and not (self.path / guard.MANIFEST).exists()
+        return {} if was_killed else {name: value for name, value in found.items() if name != _MARK}
 
     def read_environment(self) -> dict[str, Any]:
         """Return versions, machine and command line; empty if they were not written."""
-        path = self.path / "environment.json"
+        path = self.checked("environment.json")
         found = files.read_json(path) if path.exists() else {}
         if not isinstance(found, dict):
             raise files.CorruptError(f"{path}: expected names and values, got other JSON; restore the file.")
@@ -283,7 +315,7 @@ class RunDirectory:
         for folder in self.checkpoints():
             try:
                 facts = files.read_facts(folder)
-                check_facts(folder, facts)
+                guard.check_facts(folder, facts)
                 state = read(folder)
             except files.CorruptError as error:
                 damaged[folder] = str(error)

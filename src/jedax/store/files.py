@@ -1,8 +1,8 @@
 """Files that appear whole or not at all, and trees of arrays on disk.
 
-A tree of arrays is saved as a folder with one safetensors file and a JSON manifest that holds its checksum. Random keys
-are saved as their key data. Nothing that is read can run code. Whatever reads raises a `CorruptError` if a file is
-missing, damaged, or of another format.
+A tree of arrays is saved as a folder with one safetensors file and a JSON manifest, which holds facts and the checksums
+of both. Random keys are saved as their key data. Nothing that is read can run code. Whatever reads raises a
+`CorruptError` if a file is missing, damaged, or of another format.
 """
 
 from __future__ import annotations
@@ -78,9 +78,19 @@ def _finite(value: Any) -> Any:
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        if not path.is_file():  # a pipe would never end
+            raise ValueError("no file" if not path.exists() else "a folder or a device")
+        value = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(value, ensure_ascii=False).encode()  # "\ud800" is JSON, but no text
+        return value
     except (OSError, ValueError, RecursionError) as error:
         raise CorruptError(f"{path}: expected JSON, got {repr(error)[:120]}; restore the file.") from None
+
+
+def digest(value: Any) -> str:
+    """Return the checksum of a JSON value, whatever the order and layout of its text."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def flatten(tree: Any) -> dict[str, np.ndarray]:
@@ -145,7 +155,9 @@ def save_tree(folder: Path, tree: Any, facts: Mapping[str, Any]) -> None:
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     data = save(flatten(tree))
-    manifest = {"format": FORMAT, "sha256": hashlib.sha256(data).hexdigest(), "facts": dict(facts)}
+    facts = dict(facts)
+    checksums = {"sha256": hashlib.sha256(data).hexdigest(), "facts_sha256": digest(facts)}
+    manifest = {"format": FORMAT, **checksums, "facts": facts}
     try:
         temporary.mkdir(parents=True)
         write_atomic(temporary / _TENSORS, data)
@@ -169,6 +181,10 @@ def read_facts(folder: Path) -> dict[str, Any]:
         raise other_format(folder, FORMAT, str(manifest.get("format"))[:20])
     if missing := sorted({"sha256", "facts"} - set(manifest)):
         raise CorruptError(f"{folder}: expected a manifest, got one without {missing[0]}; the checkpoint is unusable.")
+    # Manifests of earlier versions have no checksum of the facts.
+    strange = set(manifest) - {"format", "sha256", "facts", "facts_sha256"}
+    if strange or manifest.get("facts_sha256", digest(manifest["facts"])) != digest(manifest["facts"]):
+        raise CorruptError(f"{folder}: expected facts with their checksum, got others; the checkpoint is damaged.")
     return {**manifest["facts"], "sha256": str(manifest["sha256"])}
 
 

@@ -205,8 +205,9 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             row = json.loads(line) if line.endswith("\n") else None
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and "at" in row and isinstance(row.get("evaluations", 0), int):
-            yield line, row
+        evaluations = row.get("evaluations", 0) if isinstance(row, dict) and "at" in row else None
+        if isinstance(evaluations, int) and 0 <= evaluations < 2**31:
+            yield line, row  # type: ignore[misc]
 
 
 def read(path: Path, cells: Cells, replicas: int) -> History | None:

@@ -11,6 +11,8 @@ from typing import Any
 from jedax.errors import JedaxError, fail
 from jedax.store import files
 
+_MOST_DIGITS = 40  # no number that a run writes is as long
+
 
 def add(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add rows, all with the same columns; a file of an older version keeps its own columns."""
@@ -53,13 +55,30 @@ def read(path: Path) -> list[dict[str, float]]:
         header, *rows = csv.reader(io.StringIO(whole), strict=True) if whole else [[]]
         if "evaluations" not in header and rows:
             raise ValueError("no column 'evaluations'")
-        return [{name: _number(value) for name, value in zip(header, row, strict=True)} for row in rows if row]
+        found = [{name: _number(value) for name, value in zip(header, row, strict=True)} for row in rows if row]
+        for row in found:
+            if not all(
+                isinstance(row[name], int) and row[name] >= 0 for name in ("evaluations", "replica") if name in row
+            ):
+                raise ValueError("evaluations or replicas that are no whole numbers")
+        return found
     except (ValueError, csv.Error) as error:
         raise _damaged(path, error) from None
 
 
+def check_end(path: Path, rows: Sequence[Mapping[str, float]], summary: Mapping[str, Any]) -> None:
+    """Check that the rows of each replica end where a run ended, as far as its summary tells."""
+    replicas = {int(row.get("replica", 0)): row["evaluations"] for row in rows}
+    ends = {replica: summary.get("evaluations", at) for replica, at in replicas.items()}
+    if replicas != ends or len(replicas) != summary.get("replicas", len(replicas)):
+        expected, received = "a last report at the end of every replica", f"reports until {min(replicas.values()):,}"
+        raise fail(str(path), expected=expected, received=received, remedy="restore the file")
+
+
 def _number(text: str) -> float:
-    return int(text) if text.lstrip("-").isdigit() else float(text or "nan")
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} characters")
+    return int(text) if text.lstrip("-").isdecimal() else float(text or "nan")
 
 
 def _damaged(path: Path, error: Exception) -> JedaxError:

@@ -117,7 +117,7 @@ class Run:
     @functools.cached_property
     def history(self) -> History | None:
         """The targets and ends of each loop; None: not recorded."""
-        return None if self.path is None else history.read(self.path / history.FILE, self.cells, self.replicas)
+        return None if self.path is None else RunDirectory(self.path).read_history(self.cells, self.replicas)
 
     @property
     def best_replica(self) -> int:
@@ -160,6 +160,7 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -
     """Return a run from its directory, finished or not.
 
     Of a run that has not ended, the repertoire is that of the newest whole checkpoint, without the Gaussian process.
+    The files of a run that has ended must have the checksums in its manifest.json; runs of earlier versions have none.
 
     Args:
         path: The directory.
@@ -173,11 +174,11 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -
     config = directory.read_config()
     missing: list[str] = []
 
-    def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any, is_needed: bool = True) -> Any:
+    def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:
         try:
             found = read()
         except (JedaxError, OSError) as error:
-            if is_needed and not partial:
+            if not partial:
                 raise
             missing.append(f"{meaning}: {error}")
             return otherwise
@@ -192,10 +193,10 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -
     saved = part(_FINAL, "No solutions", lambda: _read_saved(directory, config, task), dict.fromkeys(_SAVED))
     rows = part("metrics.csv", "No curves", directory.read_metrics, [])
     summary = part("summary.json", "The run has not ended, as far as its directory tells", directory.read_summary, {})
-    about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {}, False)
+    about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {})
     recorded: dict[str, Any] = {}
     if partial and saved["cells"] is not None:
-        read = functools.partial(history.read, directory.path / history.FILE, saved["cells"], config.run.replicas)
+        read = functools.partial(directory.read_history, saved["cells"], config.run.replicas)
         recorded["history"] = part(history.FILE, "The search cannot be played back", read, None)
     found = Run(config, task, **saved, rows=rows, summary=summary, path=directory.path, environment=about,  # type: ignore[arg-type]
                 missing=tuple(missing) if partial else ())  # fmt: skip
@@ -205,7 +206,7 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -
 
 def _read_saved(directory: RunDirectory, config: FullConfig, task: Task | None) -> dict[str, Any]:
     """Return the fields `_SAVED` of a run: from its final repertoire, or else from its newest whole checkpoint."""
-    final, replicas = directory.path / _FINAL, config.run.replicas
+    final, replicas = directory.checked(_FINAL), config.run.replicas
     cells = None if task is None else config.method_config.make_cells(task.descriptor_bounds)  # type: ignore[attr-defined]
     if cells is None or final.exists():
         arrays = read_arrays(final, replicas)

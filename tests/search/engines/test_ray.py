@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.conftest import assert_same_bits
+from tests.conftest import assert_same_bits, seal
 from tests.search.engines.conftest import assert_same_bench, layout
 from tests.search.workers.work import sphere
 
@@ -84,6 +84,7 @@ def test_files_of_an_unfinished_run_go_to_the_node(engine, tmp_path):
     (path / "summary.json").write_text(json.dumps(summary | {"status": "interrupted"}))
     for manifest in path.glob("checkpoint/*/manifest.json"):
         manifest.write_text(manifest.read_text().replace('"callback"', '"interrupted"'))
+    seal(path)
     assert bench(JAX, tmp_path / "ray", engine=engine).failed == ()
     bench(JAX, tmp_path / "local")
     assert "Resumed." in (path / "log.txt").read_text()
