@@ -11,6 +11,7 @@ from tests.conftest import forget_checksums
 
 import jedax
 from jedax.store import files
+from jedax.store.checkup import check_directory
 from jedax.store.directory import RunDirectory
 
 pytestmark = pytest.mark.usefixtures("without_figures")
@@ -121,6 +122,28 @@ def test_pipes_are_refused_and_not_waited_for(whole, tmp_path):
     os.mkfifo(path / "metrics.csv")
     with pytest.raises(jedax.JedaxError, match=r"metrics\.csv, a link or a device"):
         jedax.load(path)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_death_at_any_step_of_the_end_leaves_a_run_that_has_or_has_not_ended(whole, tmp_path, before):
+    summary, steps = RunDirectory(whole).read_summary(), 0
+    while True:
+        steps += 1
+        path = shutil.copytree(whole, tmp_path / str(steps))
+        (path / "manifest.json").unlink()
+        (path / "summary.json").unlink()
+        directory = RunDirectory(path)
+        with pytest.MonkeyPatch.context() as patch:
+            left = dies_at(patch, steps, before)
+            with contextlib.suppress(Died):
+                directory.write_outcome(summary)
+        has_ended = (path / "manifest.json").exists()
+        assert RunDirectory.open(path).read_summary() == (summary if has_ended else {})
+        assert check_directory(path).is_sound
+        if left[0] > 0:
+            break
+    assert has_ended
+    assert steps > 8
 
 
 def test_what_users_put_beside_is_theirs(whole, tmp_path):

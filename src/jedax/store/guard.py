@@ -120,10 +120,13 @@ def difference(path: Path, entry: _Entry | None) -> str:
         return "" if entry is None else "none"
     if entry is None:
         return "one that the run did not write"
-    with open(path, "rb") as file:
-        if (size := os.fstat(file.fileno()).st_size) != entry.size:
-            return f"{size:,} bytes instead of {entry.size:,}"
-        return "" if _checksum(file) == entry.sha256 else "one with another checksum"
+    try:
+        with open(path, "rb") as file:
+            if (size := os.fstat(file.fileno()).st_size) != entry.size:
+                return f"{size:,} bytes instead of {entry.size:,}"
+            return "" if _checksum(file) == entry.sha256 else "one with another checksum"
+    except OSError as error:  # bad sectors, or no right to read it
+        return f"one that cannot be read ({error.strerror})"
 
 
 def check_plain(folder: Path, names: Collection[str], folders: Collection[str], unread: str = "") -> None:

@@ -214,7 +214,10 @@ def read(path: Path, cells: Cells, replicas: int) -> History | None:
     """Return the history of a run with these cells and this number of replicas; None if there is none."""
     if not path.exists():
         return None
-    rows = [row for _, row in _rows(path)]
+    try:
+        rows = [row for _, row in _rows(path)]
+    except OSError as error:
+        raise files.CorruptError(f"{path}: expected a readable file, got {error.strerror}; remove it.") from None
     if not rows:
         return None
     if rows[0].get("format") != FORMAT:

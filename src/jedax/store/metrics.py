@@ -62,7 +62,7 @@ def read(path: Path) -> list[dict[str, float]]:
             ):
                 raise ValueError("evaluations or replicas that are no whole numbers")
         return found
-    except (ValueError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise _damaged(path, error) from None
 
 
