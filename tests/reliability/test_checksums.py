@@ -81,7 +81,7 @@ def test_a_damaged_file_is_refused_by_name(path, whole, name, how):
         _ = RunDirectory.open(path).start_genotypes
 
     said = refused(everything)
-    assert "run directory: expected" in said if (name, how) == ("config.yaml", "remove") else name in said
+    assert name in said
     if name == "config.yaml" or how == "folder":
         assert refused(lambda: jedax.load(path, partial=True))
         return
@@ -221,6 +221,13 @@ def test_a_damaged_manifest_is_refused(path, text):
     assert {f.name for f in found.findings if f.state == "damaged"} == {"manifest.json"}
 
 
+def test_a_missing_config_is_named(path):
+    (path / "config.yaml").unlink()
+    states = {finding.name: finding.state for finding in check_directory(path).findings}
+    assert (states["config.yaml"], states["metrics.csv"]) == ("missing", "intact")
+    assert "config.yaml: expected the file that the run wrote, got none" in refused(lambda: jedax.load(path))
+
+
 def test_checkup_says_what_can_be_rebuilt(path):
     flip(path / "repertoire.safetensors", -1)
     (path / "summary.json").unlink()
@@ -335,8 +342,11 @@ def test_changed_settings_of_a_saved_optimizer_are_noticed(tmp_path):
 def test_doctor_prints_the_state_of_every_file(path, capsys):
     from jedax.cli import main
 
+    (path / "odd\x1b[31m").touch()
     main(["doctor", str(path)])
-    assert "All results can be trusted." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "All results can be trusted." in out
+    assert "odd\\x1b[31m: it has no checksum" in out
     flip(path / "metrics.csv", -3)
     with pytest.raises(SystemExit):
         main(["doctor", str(path.parent)])

@@ -51,11 +51,10 @@ def check_directories(directories: list[str], options: list[str]) -> None:
 
         found = [check_directory(run) for path in directories for run in runs_below(Path(path)) or [Path(path)]]
     for checkup in found:
-        print(f"{checkup.path}:")
-        for finding in checkup.findings:
-            print(f"  {finding.state:<9}{finding.name}{finding.reason and f': {finding.reason}'}")
-        for sentence in checkup.advice:
-            print(f"  {sentence}")
+        lines = [f"{checkup.path}:"]
+        lines += [f"  {f.state:<9}{f.name}{f.reason and f': {f.reason}'}" for f in checkup.findings]
+        for line in [*lines, *(f"  {sentence}" for sentence in checkup.advice)]:
+            print("".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line))
     if damaged := [str(checkup.path) for checkup in found if not checkup.is_sound]:
         raise JedaxError(f"doctor: files are damaged or missing in {', '.join(damaged)}.")
 

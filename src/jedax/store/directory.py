@@ -149,7 +149,8 @@ class RunDirectory:
     def open(cls, path: str | Path) -> RunDirectory:
         """Return the directory of an existing run; links and devices in the place of its files are refused."""
         directory = cls(path)
-        if not (directory.path / "config.yaml").is_file():
+        has_lost_it = (directory.path / guard.MANIFEST).is_file() and (directory.path / "checkpoint").is_dir()
+        if not (directory.path / "config.yaml").is_file() and not has_lost_it:
             raise directory._no_run()
         directory._check_plain()
         return directory
