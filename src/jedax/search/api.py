@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from jedax.errors import JedaxError, fail, unknown
+from jedax.errors import fail, unknown
 from jedax.gp.threads import one_blas_thread
 from jedax.imports import is_custom
 from jedax.methods.base import Method, MethodConfig
