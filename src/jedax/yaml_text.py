@@ -9,6 +9,7 @@ from jedax.errors import JedaxError, fail
 # For comparison: a maze of 20,000 walls has half a million characters.
 _MOST_CHARACTERS = 2_000_000
 _MOST_VALUES = 500_000
+_MOST_DIGITS = 80  # of whole numbers: 64 bits in base 2, with underscores
 
 
 def read_yaml(text: str, where: str) -> Any:
@@ -49,6 +50,8 @@ def _size(node: Any, known: dict[int, int]) -> int:
         children = getattr(node, "value", None)
         if isinstance(children, str):
             children.encode()  # raises for "\ud800", which is YAML, but no text
+            if str(node.tag).endswith(":int") and len(children) > _MOST_DIGITS:
+                raise ValueError(f"a whole number of {len(children)} digits")
         parts = children if isinstance(children, list) else []
         inner = (part for pair in parts for part in (pair if isinstance(pair, tuple) else (pair,)))
         known[id(node)] = min(1 + sum(_size(part, known) for part in inner), 10 * _MOST_VALUES)

@@ -252,7 +252,8 @@ CRAFTED = {
                      f'{{"phase_seconds": {{"io": {HUGE}}}}}', '{"evaluations": -1}'],
     "environment.json": ['{"command": "\\ud800"}', '{"\\udfff": 1}'],
     "config.yaml": ['task: "arm\\ud800"\n', 'task: arm\nlabel: "\\ud800"\n', f"task: arm\nrun: {{seed: {HUGE}}}\n",
-                    f"task: arm\nrun: {{max_seconds: {HUGE}}}\n", f"task: arm\nformat: {HUGE}\n"],
+                    f"task: arm\nrun: {{max_seconds: {HUGE}}}\n", f"task: arm\nformat: {HUGE}\n",
+                    f"task: arm\nmethod_config: {{cells: {HUGE}}}\n"],
 }  # fmt: skip
 
 
