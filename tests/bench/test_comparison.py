@@ -1,5 +1,6 @@
 """The comparison as data: who is the reference, who is tested, what places and intervals come out."""
 
+import json
 import math
 
 import numpy as np
@@ -106,6 +107,16 @@ def test_a_task_without_goal(bench):
         (3.5, (math.inf, 10_000), 1, math.inf)
     ]
     assert [r.count for r in jedi.reached] == [0]
+
+
+def test_evaluations_to_the_goal_are_those_that_the_run_recorded(bench):
+    path = bench / "decay" / "summary.json"
+    summary = json.loads(path.read_text())
+    summary |= {"reached_goal": [True] * 4 + [False], "goal_evaluations": [3, 720, 999, 10_001, None]}
+    path.write_text(json.dumps(summary))
+    goal, other = compare(bench, fitness=[-251]).tables[0].entry("jedi decay").reached
+    assert goal.evaluations == (3, 720, 999, math.inf, math.inf)
+    assert other.evaluations == (1000, 1000, 1000, 1000, math.inf)
 
 
 def test_evaluations_to_reach_the_goal_and_more(bench):

@@ -16,6 +16,7 @@ from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import Repertoire
 from jedax.search import loop as search_module
 from jedax.search.compiled import Programs
+from jedax.search.failures import first_at
 from jedax.search.programs import programs_for
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
@@ -94,6 +95,50 @@ def test_summary_lists_values_per_replica(small, arm):
         assert len(run.summary[name]) == 2
     assert run.summary["max_fitness"] == [float(f) for f in run.repertoire.best_fitness]
     assert [(row["evaluations"], row["replica"]) for row in run.rows] == [(8, 0), (8, 1), (16, 0), (16, 1)]
+
+
+class FirstParameter(Task):
+    """Fitness is the first parameter; the goal lies outside most initial batches."""
+
+    name = "first-parameter"
+    num_params = 2
+    descriptor_bounds = ((-1.0, -1.0), (1.0, 1.0))
+    goal_fitness = 1.6
+
+    def init(self, key):
+        return jax.random.normal(key, (2,))
+
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(genotype[0], jnp.clip(genotype, -1, 1))
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_the_evaluation_that_first_reaches_the_goal_is_recorded(small, samples):
+    """With a report after every generation, the first generation that reaches it is known, and so is its best."""
+    budget, batch = 8 * 100 * samples, 8 * samples
+    method = small.replace(samples_per_evaluation=samples)
+    settings = {"evaluations": budget, "seed": 4, "replicas": 3, "report_every": 1}
+    run = jedax.run(method, FirstParameter(), **settings)
+    arrivals = []
+    for replica, rows in run.metrics.groupby("replica"):
+        reached = rows[rows.max_fitness >= 1.6].evaluations
+        first, found = reached.min(), run.summary["goal_evaluations"][replica]
+        arrivals.append(found)
+        assert first - batch < found <= first
+        assert found % samples == 0
+    assert len(set(arrivals)) == 3
+    assert jedax.run(method, FirstParameter(), **(settings | {"report_every": 13})).summary["goal_evaluations"] == arrivals
+
+
+def test_a_goal_that_is_never_reached(small):
+    run = jedax.run(small, FirstParameter(), evaluations=8, seed=4)
+    assert (run.summary["reached_goal"], run.summary["goal_evaluations"]) == (False, None)
+
+
+def test_the_first_at_the_goal_in_a_batch():
+    fitness = jnp.asarray([[1.0, 3.0, 2.0, 5.0], [1.0, jnp.nan, -jnp.inf, 1.5], [2.0, 0.0, 0.0, jnp.inf]])
+    np.testing.assert_array_equal(first_at(2.0, fitness), [2, 0, 1])
+    np.testing.assert_array_equal(first_at(None, fitness), [0, 0, 0])
 
 
 def test_best_ever_is_the_best_of_the_repertoire(once):

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -36,7 +35,7 @@ class Reached:
     """How soon a method reached a fitness."""
 
     fitness: float
-    evaluations: tuple[float, ...]  # of each seed, at the first report with at least this fitness; inf: never
+    evaluations: tuple[float, ...]  # of each seed until then, known to the evaluation or to the report; inf: never
 
     @property
     def count(self) -> int:
@@ -202,13 +201,18 @@ def _entry(records: Sequence[Record], budget: int, goal: float | None, levels: S
         interval=statistics.median_interval(final),
         successes=successes,
         success_interval=None if successes is None else statistics.wilson_interval(successes, len(final)),
-        reached=tuple(Reached(level, tuple(_first(curve["max_fitness"] >= level) for curve in curves))
-                      for level in levels),
-    )  # fmt: skip
+        reached=tuple(Reached(level, tuple(_first(record, level, budget) for record in records)) for level in levels),
+    )
 
 
-def _first(reached: Any) -> float:
-    """Return the evaluations of the first report that is true; inf: none is."""
+def _first(record: Record, level: float, budget: int) -> float:
+    """Return the evaluations of a record until it reached a fitness; inf: not within the budget.
+
+    For the goal that is the evaluation itself where the run recorded it, else the first report afterwards.
+    """
+    if level == record.goal and record.goal_evaluations is not None:
+        return record.goal_evaluations if record.goal_evaluations <= budget else float("inf")
+    reached = record.curve.loc[:budget, "max_fitness"] >= level
     return float(reached.idxmax()) if reached.any() else float("inf")
 
 

@@ -55,6 +55,7 @@ class Record:
     task_settings: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] | None = None  # of the method, and those of the run that change what it finds
     replica: int | None = None  # None: not from a run directory
+    goal_evaluations: float | None = None  # evaluations until the goal was first reached; inf: never; None: unknown
     stopped: bool = False  # the run ended before its budget, at its `stop_fitness` or by a callback
 
 
@@ -163,10 +164,19 @@ def _read_run(folder: Path) -> list[Record] | str:
                 **{name: getattr(config.run, name) for name in _SETTINGS_OF_RUN},
             },
             replica=replica,
+            goal_evaluations=_goal_evaluations(summary, config.run.replicas, replica),
             stopped=status != "finished",
         )
         for replica, reports in enumerate(_reports(directory, config.run.replicas))
     ]
+
+
+def _goal_evaluations(summary: Mapping[str, Any], replicas: int, replica: int) -> float | None:
+    """Return when a replica first reached the goal, as far as the summary of its run says."""
+    reached, found = (summary.get(name) for name in ("reached_goal", "goal_evaluations"))
+    if replicas > 1:
+        reached, found = (values[replica] if isinstance(values, list) else None for values in (reached, found))
+    return float("inf") if reached is False else found
 
 
 def _reports(directory: RunDirectory, replicas: int) -> list[pandas.DataFrame]:

@@ -125,8 +125,8 @@ def _legend(comparison: Comparison) -> str:
     if has_ranges(comparison):
         text += f" Of fewer than {FEWEST_FOR_INTERVAL} seeds the range of the fitness is shown, least to greatest."
     return (
-        f"{text} Evaluations to a fitness are the median over seeds of the first report with at least this fitness, "
-        "a dash if half of the seeds or more never reached it."
+        f"{text} Evaluations to a fitness are medians over seeds, to the evaluation for the goal, else to the first "
+        "report with at least this fitness; a dash if half of the seeds or more never reached it."
     )
 
 

@@ -328,6 +328,7 @@ def _summarise(search: Search) -> dict[str, Any]:
     per_replica = {name: [row[name] for row in rows] for name in rows[0]}
     if goal is not None:
         per_replica["reached_goal"] = [fitness >= goal for fitness in per_replica["max_fitness"]]
+        per_replica["goal_evaluations"] = [int(first) if first > 0 else None for first in search.arrivals]
     found = {name: values if run.replicas > 1 else values[0] for name, values in per_replica.items()}
     wall, spent = search.seconds, search.phase.seconds
     phases = {**spent, "other": max(0.0, wall - sum(spent.values()))}
@@ -341,6 +342,7 @@ def _summarise(search: Search) -> dict[str, Any]:
         **{name: found[name] for name in ("max_fitness", "coverage", "qd_score")},
         "qd_offset": search.task.qd_offset,
         "reached_goal": found.get("reached_goal"),
+        "goal_evaluations": found.get("goal_evaluations"),
         "num_failed": found["num_failed"],
         "failures": {kind: found[f"failed_{kind}"] for kind in search.programs.failure_kinds},
         "num_outside": found["num_outside"],

@@ -27,7 +27,7 @@ from jedax.native import random as native_random
 from jedax.sampling import aggregate
 from jedax.search import devices, failures
 from jedax.search.engines.base import Engine
-from jedax.search.failures import Failures
+from jedax.search.failures import Noted
 from jedax.store.config import RunConfig
 from jedax.store.environment import processor
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
@@ -64,8 +64,8 @@ class Programs:
         """Return a context manager for calls of programs; a generation is abandoned when `should_stop` returns True."""
         return contextlib.nullcontext()
 
-    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
-        """Return the state after the initial batch, whose first members are `start_genotypes`, and its failures."""
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Noted]:
+        """Return the state after the initial batch, which begins with `start_genotypes`, and what was noted of it."""
         return self._call("begin", self._jitted_begin, (roots, start_genotypes), shared=(1,))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
@@ -90,14 +90,16 @@ class Programs:
         state = self._call("start_loop", start_all, args, donate=(1,), shared=(2,))
         return jax.block_until_ready(state), prediction
 
-    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Failures]:
-        """Run at least one generation; return the state, `Method.loop_results` of the last one, and all failures."""
+    def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Noted]:
+        """Run at least one generation; return the state, `Method.loop_results` of the last one, and what was noted."""
         args = roots, state, jnp.int32(generations)
         return self._call("advance", self._advance, args, donate=(1,), shared=(2,))
 
     def _advance(
         self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
-    ) -> tuple[Any, dict[str, Array], Failures]:
+    ) -> tuple[Any, dict[str, Array], Noted]:
+        goal, size = self.task.goal_fitness, self.method.batch
+
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             ask_key, evaluate_key, tell_key = self._generation_keys(root, state)
             genotypes, state = self.method.ask(ask_key, state)
@@ -106,33 +108,40 @@ class Programs:
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
             return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
-        def chunk(roots: PRNGKeyArray, state: Any, each: Callable) -> tuple[Any, Evaluation, Any]:
-            batch = *roots.shape, self.method.batch
+        def chunk(roots: PRNGKeyArray, state: Any, each: Callable) -> tuple[Any, Evaluation, Any, Any]:
+            batch = *roots.shape, size
+            zero = jnp.zeros(roots.shape, jnp.int32)
             none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
 
-            def step(_: Any, carry: tuple[Any, Evaluation, Any]) -> tuple[Any, Evaluation, Any]:
+            def step(done: Any, carry: tuple[Any, Evaluation, Any, Any]) -> tuple[Any, Evaluation, Any, Any]:
                 state, evaluation = each(roots, carry[0])
-                return state, evaluation, carry[2] + self.method.samples * failures.count_nan(evaluation)
+                num_nan = carry[2] + self.method.samples * failures.count_nan(evaluation)
+                if goal is None:
+                    return state, evaluation, num_nan, zero
+                place = failures.first_at(goal, evaluation.fitness)
+                arrived = jnp.where((carry[3] == 0) & (place > 0), done * size + place, carry[3])
+                return state, evaluation, num_nan, arrived
 
-            return jax.lax.fori_loop(0, generations, step, (state, none, jnp.zeros(roots.shape, jnp.int32)))
+            return jax.lax.fori_loop(0, generations, step, (state, none, zero, zero))
 
         before = state.repertoire.num_failed
         if jax.default_backend() == "cpu":
             # One replica after the other: under `jax.vmap` a `jax.lax.switch` of the method computes all its branches.
-            state, last, num_nan = jax.lax.map(
+            state, last, num_nan, arrived = jax.lax.map(
                 lambda replica: chunk(replica[0], replica[1], generation), (roots, state)
             )
         else:
-            state, last, num_nan = chunk(roots, state, jax.vmap(generation))
+            state, last, num_nan, arrived = chunk(roots, state, jax.vmap(generation))
         failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
-        return state, jax.vmap(self.method.loop_results)(state, last), failed
+        return state, jax.vmap(self.method.loop_results)(state, last), Noted(failed, arrived)
 
-    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Failures]:
-        def begin(root: PRNGKeyArray) -> tuple[Any, Failures]:
+    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Noted]:
+        def begin(root: PRNGKeyArray) -> tuple[Any, Noted]:
             genotypes = self._draw(root, start_genotypes)
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
             state = self._init(root, genotypes, evaluation)
-            return state, failures.by_kind(failures.count_nan(evaluation), state.repertoire.num_failed)
+            failed = failures.by_kind(failures.count_nan(evaluation), state.repertoire.num_failed)
+            return state, Noted(failed, failures.first_at(self.task.goal_fitness, evaluation.fitness))
 
         return jax.vmap(begin)(roots)
 

@@ -1,4 +1,4 @@
-"""Failed evaluations, counted by kind; `docs/guides/reliability.md` describes the kinds.
+"""What the loop notes of evaluations: failures by kind (`docs/guides/reliability.md`), and the first at the goal.
 
 Only tasks in worker processes have kinds other than NaN and infinite; a failure within a program of JAX gives NaN.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jedax.search.workers.pool import FAILURES
-from jedax.types import Array, Evaluation, Int
+from jedax.types import Array, Evaluation, Float, Int
 
 KINDS = ("nan", "infinite")
 HOST_KINDS = (*KINDS, *FAILURES)  # of tasks in worker processes
@@ -22,7 +23,12 @@ ALL_FAILED = (
     "Evaluate one genotype by hand, and correct the task where a number is not finite."
 )
 
-Failures = Int[Array, "*replicas kinds"]
+
+class Noted(NamedTuple):
+    """What the loop notes of the evaluations of a chunk."""
+
+    failed: Int[Array, "*replicas kinds"]  # failures by kind
+    arrived: Int[Array, "*replicas"]  # the first solution that reached the task's goal, from 1; 0: there is none
 
 
 def count_nan(evaluation: Evaluation) -> Int[Array, "*replicas"]:
@@ -32,7 +38,16 @@ def count_nan(evaluation: Evaluation) -> Int[Array, "*replicas"]:
     return functools.reduce(jnp.logical_or, map(jnp.isnan, parts)).sum(axis=-1, dtype=jnp.int32)
 
 
-def by_kind(num_nan: Int[Array, "*replicas"], num_failed: Int[Array, "*replicas"]) -> Failures:
+def first_at(goal: float | None, fitness: Float[Array, "*replicas batch"]) -> Int[Array, "*replicas"]:
+    """Return the place in a batch, from 1, of the first fitness of at least `goal`; 0: there is none. Traced."""
+    batch = fitness.shape[-1]
+    if goal is None:
+        return jnp.zeros(fitness.shape[:-1], jnp.int32)
+    first = jnp.where(fitness >= goal, jnp.arange(1, batch + 1), batch + 1).min(axis=-1)
+    return jnp.where(first > batch, 0, first).astype(jnp.int32)
+
+
+def by_kind(num_nan: Int[Array, "*replicas"], num_failed: Int[Array, "*replicas"]) -> Int[Array, "*replicas kinds"]:
     """Return the number of failures of each of `KINDS`; failures without a NaN are infinite. Traced."""
     return jnp.stack([num_nan, num_failed - num_nan], axis=-1)
 

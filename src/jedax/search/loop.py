@@ -25,6 +25,7 @@ from jedax.methods.base import Method
 from jedax.search import devices
 from jedax.search.compiled import Programs, replica_roots
 from jedax.search.engines.base import Engine
+from jedax.search.failures import Noted
 from jedax.search.interrupts import Interrupted, interruptible
 from jedax.search.programs import programs_for
 from jedax.search.progress import Progress, Silent
@@ -126,6 +127,7 @@ class Search:
         self.generation = 0
         self.rows: list[dict[str, Any]] = []  # all rows of the metrics
         self._num_failed = np.zeros((run.replicas, len(self.programs.failure_kinds)), int)
+        self.arrivals = np.zeros(run.replicas, int)  # evaluations until the task's goal was reached; 0: not yet
         self._seconds_before = 0.0  # of earlier processes
         self._affordable = self.programs.first_chunk  # generations that fit into a chunk
         self._reported_at = -1
@@ -181,9 +183,9 @@ class Search:
         if self.directory is not None:
             self.directory.cut(-1)
         with self.phase("simulate+es"):
-            self.state, failed = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
+            self.state, noted = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
             jax.block_until_ready(self.state)
-        self._num_failed += np.asarray(failed)
+        self._add(noted, 0)
 
     def _restore(self) -> bool:
         """Restore the newest whole checkpoint; return whether there is one."""
@@ -213,6 +215,7 @@ class Search:
         self._seconds_before, self.phase.seconds = float(facts["seconds"]), dict(facts["phases"])
         for kind, numbers in zip(self.programs.failure_kinds, self._num_failed.T, strict=True):
             numbers[:] = facts.get("failures", {}).get(kind, 0)  # old checkpoints have none
+        self.arrivals[:] = facts.get("arrivals", -1)  # -1: unknown
         self.status = "finished" if has_ended(facts["status"]) else "running"
         if self.status == "finished":
             self.progress.note("This run had ended already; its figures and its summary are made again.")
@@ -230,7 +233,8 @@ class Search:
         """Return whether the facts of a checkpoint fit the settings and the state that was restored from it."""
         run, first, evaluations = self.config.run, self.method.initial_evaluations, facts["evaluations"]
         generations = np.asarray(self.state.generation).astype(int)
-        counts = [len(numbers) for numbers in facts.get("failures", {}).values()]  # old checkpoints have none
+        lists = *facts.get("failures", {}).values(), facts.get("arrivals", [0] * run.replicas)  # old ones lack them
+        counts = [len(numbers) for numbers in lists]
         return (
             first <= evaluations <= run.evaluations
             and bool((first + generations * self.batch == evaluations).all())
@@ -239,7 +243,7 @@ class Search:
 
     def _run_chunk(self) -> None:
         """Begin a loop of the method if one is due, then run a chunk of generations."""
-        before, earlier = self.generation, self.state
+        before, earlier, evaluations = self.generation, self.state, self.evaluations
         if self.method.is_loop_start(before):
             with self.phase("gp" if self.method.model_guides else "simulate+es"):
                 progress = self.evaluations / self.config.run.evaluations
@@ -249,20 +253,27 @@ class Search:
                     self._recorder.start(before, self.evaluations, self.state, prediction)
         with self.phase("simulate+es"):
             began = time.perf_counter()
-            self.state, results, failed = self.programs.advance(self.roots, self.state, self._chunk_length())
+            self.state, results, noted = self.programs.advance(self.roots, self.state, self._chunk_length())
             jax.block_until_ready(self.state)
             seconds = time.perf_counter() - began
         self.generation = int(np.asarray(self.state.generation)[0])
         if self.generation == before:  # stopped during the first generation: as if the chunk had not begun
             self.state = earlier
             return
-        self._num_failed += np.asarray(failed)
+        self._add(noted, evaluations)
         if self._recorder and (self.method.is_loop_start(self.generation) or self.generation == self.generations):
             with self.phase("io"):
                 self._recorder.end(self.generation, self.evaluations, results)
         wanted = round(_CHUNK_SECONDS * (self.generation - before) / seconds)
         affordable = max(1, min(wanted, 2 * self._affordable))
         self._affordable = devices.from_leader(self.programs.mesh, affordable)
+
+    def _add(self, noted: Noted, evaluations: int) -> None:
+        """Add what was noted of a chunk that began after so many evaluations."""
+        self._num_failed += np.asarray(noted.failed)
+        arrived = np.asarray(noted.arrived)
+        first = np.where(arrived > 0, evaluations + arrived * self.method.samples, 0)
+        self.arrivals = np.where(self.arrivals != 0, self.arrivals, first)
 
     def _chunk_length(self) -> int:
         """Return the number of generations of the next chunk."""
@@ -361,6 +372,7 @@ class Search:
             "phases": self.phase.seconds,
             "status": self.status,
             "failures": dict(zip(self.programs.failure_kinds, self._num_failed.T.tolist(), strict=True)),
+            "arrivals": self.arrivals.tolist(),
             "config": self.digest,
         }
         with self.phase("io"):

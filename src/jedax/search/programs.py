@@ -17,6 +17,7 @@ from jedax.search import failures
 from jedax.search.compiled import Programs, StepPrograms
 from jedax.search.devices import mesh_for
 from jedax.search.engines.base import Engine
+from jedax.search.failures import Noted
 from jedax.search.workers.pool import Stopped, WorkerPool
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks.base import Task
@@ -113,31 +114,34 @@ class HostPrograms(StepPrograms):
             self._pool = None
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Any]:
-        """Return the state after the initial batch, whose first members are `start_genotypes`, and its failures."""
+        """Return the state after the initial batch, which begins with `start_genotypes`, and what was noted of it."""
         genotypes = self.draw(roots, start_genotypes)
-        evaluation, failed = self._evaluate_all(genotypes)
-        return self.init(roots, genotypes, evaluation), failed
+        evaluation, noted = self._evaluate_all(genotypes)
+        return self.init(roots, genotypes, evaluation), noted
 
     def advance(self, roots: PRNGKeyArray, state: Any, generations: int) -> tuple[Any, dict[str, Array], Any]:
         """Run a number of generations, fewer if the search is asked to stop."""
         assert self._pool is not None
         evaluation = None
-        failed = np.zeros((self.replicas, len(self.failure_kinds)), int)
+        failed, arrived = np.zeros((self.replicas, len(self.failure_kinds)), int), np.zeros(self.replicas, int)
         self._pool.should_stop = self._should_stop
         try:
-            for _ in range(generations):
+            for done in range(generations):
                 genotypes, asked = self.ask(roots, state)
-                evaluation, failed_now = self._evaluate_all(genotypes)
-                failed += failed_now
+                evaluation, now = self._evaluate_all(genotypes)
+                failed += now.failed
+                arrives = (arrived == 0) & (now.arrived > 0)
+                arrived = np.where(arrives, done * self.method.batch + now.arrived, arrived)
                 state = self.tell(roots, asked, genotypes, evaluation)
         except Stopped:
             pass
+        noted = Noted(failed, arrived)
         if evaluation is None:
-            return state, {}, failed
-        return state, self._call("loop_results", jax.vmap(self.method.loop_results), (state, evaluation)), failed
+            return state, {}, noted
+        return state, self._call("loop_results", jax.vmap(self.method.loop_results), (state, evaluation)), noted
 
-    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> tuple[Evaluation, np.ndarray]:
-        """Return the evaluations, and the number of failed ones, `(replicas, kinds)`."""
+    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> tuple[Evaluation, Noted]:
+        """Return the evaluations, and what was noted of them."""
         assert self._pool is not None
         replicas, batch, params = genotypes.shape
         rows = np.asarray(genotypes).reshape(-1, params)
@@ -148,4 +152,5 @@ class HostPrograms(StepPrograms):
         lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # of any sample of a solution
         failed = failures.count_on_host(np.asarray(found.fitness), np.asarray(found.descriptor), lost, replicas)
         evaluation = jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
-        return evaluation, self.method.samples * failed
+        arrived = np.asarray(failures.first_at(self.task.goal_fitness, evaluation.fitness))
+        return evaluation, Noted(self.method.samples * failed, arrived)
