@@ -1,5 +1,9 @@
 """Ask and tell from outside."""
 
+import os
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -265,3 +269,15 @@ def test_damaged_files_are_refused(tmp_path, how):
         path.unlink()
     with pytest.raises(jedax.JedaxError, match=str(path)):
         jedax.Optimizer.load(path)
+
+
+def test_a_new_process_takes_compiled_programs_from_the_cache(tmp_path):
+    """Also where the user compiled something before."""
+    program = (
+        "import jax; jax.jit(lambda x: 2 * x)(jax.numpy.ones(3))\n"
+        "import jedax; jedax.Optimizer(2, ([-1, -1], [1, 1]), evaluations=640, cells=16).ask()"
+    )
+    taken = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
+    environment = {name: value for name, value in os.environ.items() if name not in taken}
+    subprocess.run([sys.executable, "-c", program], env=environment | {"XDG_CACHE_HOME": str(tmp_path)}, check=True)
+    assert any("draw" in file.name for file in (tmp_path / "jedax" / "xla").rglob("*"))

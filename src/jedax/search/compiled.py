@@ -53,6 +53,7 @@ class Programs:
     failure_kinds: tuple[str, ...] = failures.KINDS
 
     def __init__(self, method: Method, task: Any, replicas: int, mesh: Mesh | None = None):
+        keep_compiled_programs()
         self.method, self.task, self.replicas, self.mesh = method, task, replicas, mesh
         self.compile_seconds = 0.0  # so far
         self._compiled: dict[Any, Callable] = {}
