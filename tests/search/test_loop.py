@@ -127,7 +127,9 @@ def test_the_evaluation_that_first_reaches_the_goal_is_recorded(small, samples):
         assert first - batch < found <= first
         assert found % samples == 0
     assert len(set(arrivals)) == 3
-    assert jedax.run(method, FirstParameter(), **(settings | {"report_every": 13})).summary["goal_evaluations"] == arrivals
+    assert (
+        jedax.run(method, FirstParameter(), **(settings | {"report_every": 13})).summary["goal_evaluations"] == arrivals
+    )
 
 
 def test_a_goal_that_is_never_reached(small):

@@ -27,8 +27,8 @@ ALL_FAILED = (
 class Noted(NamedTuple):
     """What the loop notes of the evaluations of a chunk."""
 
-    failed: Int[Array, "*replicas kinds"]  # failures by kind
-    arrived: Int[Array, "*replicas"]  # the first solution that reached the task's goal, from 1; 0: there is none
+    failed: Int[Array | np.ndarray, "*replicas kinds"]  # failures by kind
+    arrived: Int[Array | np.ndarray, "*replicas"]  # the first solution that reached the task's goal, from 1; 0: there is none
 
 
 def count_nan(evaluation: Evaluation) -> Int[Array, "*replicas"]:
