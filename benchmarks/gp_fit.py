@@ -5,7 +5,7 @@
 The data are cells of a square grid on the unit square, a tenth of them missing, with a fitness like that of a maze
 (distance to a target, and steps where walls are) and 1 to 1e5 evaluations each. "Warm" refits after the fitness and the
 counts of five per cent of the cells have changed; "condition" keeps the hyperparameters. "Predict" is for as many
-places as there are cells. Above 1,024 filled cells neighbours are pooled into 1,024 groups. A search gives the BLAS one
+places as there are cells. With more than 1,024 cells the fit takes 1,024 of them. A search gives the BLAS one
 thread; `--beside` starts so many other busy processes first, to show why.
 """
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 
 from jedax.gp import GPData
@@ -21,7 +22,7 @@ class ReferenceGP:
     signal: float
     length_scale: float
     noise: float
-    floor: float = 1e-6
+    floor: float = 1e-10
 
     def kernel(self, a, b):
         squared = ((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=2)
@@ -50,19 +51,34 @@ def standardised(fitness):
     return (fitness - fitness.mean()) / fitness.std()
 
 
-def log_likelihood(theta, x, fitness, weights, floor=1e-6):
+def log_likelihood(theta, x, fitness, weights, floor=1e-10):
     """Return the log marginal likelihood of the standardised fitness at the logs of `s, l, s_n`."""
     return ReferenceGP(x, standardised(fitness), weights, *np.exp(theta), floor).log_likelihood()
 
 
-def best_log_likelihood(settings, x, fitness, weights, starts):
+def best_log_likelihood(settings, x, fitness, weights, starts, **options):
     """Return the highest likelihood that SciPy finds inside the bounds from any of the starts."""
+    squared, y, floor = ((x[:, None] - x[None]) ** 2).sum(axis=2), standardised(fitness), settings.gp_noise_floor
+
+    def loss(theta):
+        """Return minus the likelihood and its gradient, Rasmussen & Williams eqs. (2.30) and (5.9)."""
+        signal, length_scale, noise = np.exp(2 * theta)
+        kernel = signal * np.exp(-squared / (2 * length_scale))
+        try:
+            lower = np.linalg.cholesky(kernel + np.diag(noise * weights + floor * signal))
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros(3)
+        inverse = scipy.linalg.cho_solve((lower, True), np.eye(len(y)))
+        solution = inverse @ y
+        value = 0.5 * y @ solution + np.log(np.diag(lower)).sum() + 0.5 * len(y) * np.log(2 * np.pi)
+        rest = np.outer(solution, solution) - inverse
+        by_signal = (rest * kernel).sum() + floor * signal * np.trace(rest)
+        by_length_scale = 0.5 * (rest * kernel * squared).sum() / length_scale
+        return value, -np.array([by_signal, by_length_scale, noise * np.diag(rest) @ weights])
+
     found = [
         scipy.optimize.minimize(
-            lambda theta: -log_likelihood(theta, x, fitness, weights, settings.gp_noise_floor),
-            np.log(start),
-            bounds=np.log(settings.gp_bounds),
-            method="L-BFGS-B",
+            loss, np.log(start), jac=True, bounds=np.log(settings.gp_bounds), method="L-BFGS-B", options=options
         )
         for start in starts
     ]

@@ -21,13 +21,12 @@ def test_finds_the_likelihood_that_scipy_finds(seed, num, weighted):
     x, fitness, counts = cells(seed, num)
     weights = 1 / counts if weighted else np.ones(num)
     gp = fit(settings, COLD, to_data(x, fitness, counts, size=128))
-    # Sixty cells leave room for several maxima: there SciPy starts where the fit does.
-    best = best_log_likelihood(settings, x, fitness, weights, STARTS if num == 120 else STARTS[:1])
+    best = best_log_likelihood(settings, x, fitness, weights, STARTS)
     there = log_likelihood(logs(gp.hyperparameters), x, fitness, weights)
     assert gp.ok
-    assert gp.log_likelihood == pytest.approx(there, abs=0.01)
+    assert gp.log_likelihood == pytest.approx(there, abs=1e-3)
     assert there > best - 0.05
-    assert gp.num_evaluations <= 10
+    assert gp.num_evaluations <= 30
 
 
 @pytest.mark.parametrize("function", ["smooth", "cliff", "noise"])
@@ -104,7 +103,7 @@ def test_hyperparameters_stay_inside_the_bounds(bounds, weighted):
 def test_the_number_of_evaluations_is_capped():
     data = to_data(*cells(3, 60), size=64)
     gp = fit(GPSettings(gp_max_steps=3), COLD, data)
-    assert gp.num_evaluations == 3
+    assert gp.num_evaluations == 1 + 3 * 3  # one look, and three steps from each start
     assert gp.log_likelihood < fit(GPSettings(), COLD, data).log_likelihood
 
 
@@ -123,8 +122,8 @@ def test_the_order_of_the_data_changes_nothing():
     order = np.random.default_rng(0).permutation(60)
     one = fit(GPSettings(), COLD, to_data(*parts, size=64))
     other = fit(GPSettings(), COLD, to_data(*(part[order] for part in parts), size=64))
-    assert other.log_likelihood == pytest.approx(float(one.log_likelihood), abs=0.01)
-    np.testing.assert_allclose(logs(other.hyperparameters), logs(one.hyperparameters), atol=0.01)
+    assert other.log_likelihood == pytest.approx(float(one.log_likelihood), abs=0.05)
+    np.testing.assert_allclose(logs(other.hyperparameters), logs(one.hyperparameters), atol=0.1)
 
 
 def test_scaling_and_shifting_fitness_scales_and_shifts_the_prediction():
@@ -172,9 +171,12 @@ def test_a_real_row_that_is_not_finite_is_reported_and_gives_the_prior():
         np.testing.assert_allclose(logs(gp.hyperparameters), logs(start), rtol=1e-6)
 
 
+SINGULAR = Hyperparameters.of(1.0, 10.0, 1e-12)
+
+
 def test_a_factorisation_beyond_mending_is_reported_and_gives_the_prior():
-    settings = GPSettings(gp="standard", gp_noise_floor=1e-9, gp_max_noise_floor=1e-8)
-    gp = condition(settings, Hyperparameters.of(1.0, 10.0, 1e-3), to_data(*cells(0, 200)))
+    settings = GPSettings(gp="standard", gp_noise_floor=1e-19, gp_max_noise_floor=1e-18)
+    gp = condition(settings, SINGULAR, to_data(*cells(0, 200)))
     mean, variance = predict(gp, QUERY)
     assert not gp.ok
     np.testing.assert_array_equal(mean, 0)
@@ -183,10 +185,9 @@ def test_a_factorisation_beyond_mending_is_reported_and_gives_the_prior():
 
 def test_a_mended_factorisation_is_reported():
     x, fitness, counts = cells(0, 200)
-    start = Hyperparameters.of(1.0, 10.0, 1e-3)
-    gp = condition(GPSettings(gp="standard", gp_noise_floor=1e-9), start, to_data(x, fitness, counts))
+    gp = condition(GPSettings(gp="standard", gp_noise_floor=1e-19), SINGULAR, to_data(x, fitness, counts))
     assert gp.ok
-    assert gp.noise_floor > 5e-9
+    assert gp.noise_floor > 5e-19
     mean, variance = predict(gp, QUERY)
     assert np.isfinite(mean).all()
     assert (variance >= 0).all()
@@ -199,7 +200,7 @@ def test_condition_takes_the_hyperparameters_as_they_are():
     np.testing.assert_array_equal(logs(gp.hyperparameters), logs(start))
     expected = log_likelihood(logs(start), x, fitness, 1 / counts)
     assert gp.log_likelihood == pytest.approx(expected, abs=0.01)
-    assert gp.noise_floor == pytest.approx(1e-6)
+    assert gp.noise_floor == pytest.approx(1e-10)
     assert gp.num_evaluations == 0
 
 

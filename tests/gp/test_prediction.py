@@ -94,7 +94,7 @@ def test_a_cell_with_many_evaluations_is_certain_and_one_with_few_is_not():
     mean, variance = predict(gp, query32(x))
     # One datum each: variance 1 / (1 + 1 / noise variance), mean shrunk by 1 / (1 + noise variance).
     np.testing.assert_allclose(mean, [-300, -225], atol=0.01)
-    np.testing.assert_allclose(variance, [2500 * 1.1e-5, 2500 * 0.5], rtol=0.05)
+    np.testing.assert_allclose(variance, [2500 * 1e-5, 2500 * 0.5], rtol=0.05)
 
 
 def test_far_from_all_data_the_prediction_is_the_prior():

@@ -34,7 +34,7 @@ def test_equal_settings_are_equal_and_hash_alike():
         ("gp_start", (1.0, 0.0, 1.0)),
         ("gp_noise_floor", 0.0),
         ("gp_noise_floor", 1.0),
-        ("gp_max_noise_floor", 1e-9),
+        ("gp_max_noise_floor", 1e-11),
         ("gp_max_steps", 0),
         ("gp_tolerance", 0.0),
         ("gp_tolerance", float("nan")),

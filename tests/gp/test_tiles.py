@@ -69,7 +69,7 @@ def test_no_tiles_make_a_determinant_of_one(in_tiles):
 
 
 def test_build_fills_the_lower_triangle_in_use():
-    built = tiles.build(jnp.int32(2), 3, lambda i, j: jnp.full((2, 2), 10.0 * i + j))
+    built = tiles.build(jnp.int32(2), jnp.zeros((3, 3, 2, 2)), lambda i, j: jnp.full((2, 2), 10.0 * i + j))
     expected = np.zeros((3, 3))
     expected[0, 0], expected[1, :2] = 0, (10, 11)
     np.testing.assert_array_equal(built[:, :, 0, 1], expected)

@@ -24,10 +24,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jedax.gp import tiles
-from jedax.gp.data import Standardised
+from jedax.gp.data import Tiled
 from jedax.gp.likelihood import NUM_SIGNS, Solved, kernel_tile, rescale
 from jedax.gp.settings import GPSettings
 from jedax.types import Array, Float
@@ -56,7 +55,7 @@ class Likelihood:
         return cls(theta, jnp.full((), -jnp.inf, theta.dtype), jnp.zeros_like(theta), -jnp.eye(3, dtype=theta.dtype))
 
 
-def evaluate(settings: GPSettings, at: Solved, data: Standardised) -> Likelihood:
+def evaluate(settings: GPSettings, at: Solved, data: Tiled) -> Likelihood:
     """Return the likelihood and its derivatives at `at.theta` with `s` and `s_n` rescaled (see `rescale`).
 
     Args:
@@ -72,9 +71,7 @@ def evaluate(settings: GPSettings, at: Solved, data: Standardised) -> Likelihood
     return jax.tree.map(lambda a, b: jnp.where(ok, a, b), found, Likelihood.failed(at.theta))
 
 
-def _derivatives(
-    at: Solved, data: Standardised, shrink: Float[Array, ""]
-) -> tuple[Float[Array, "3"], Float[Array, "3 3"]]:
+def _derivatives(at: Solved, data: Tiled, shrink: Float[Array, ""]) -> tuple[Float[Array, "3"], Float[Array, "3 3"]]:
     """Return gradient and Hessian, with all quadratic forms in `y` multiplied by `shrink`."""
     right, num_columns = at.right, at.right.shape[-1]
     noise = jnp.exp(2 * at.theta[2]) * data.weights[..., None]
@@ -105,11 +102,7 @@ def _derivatives(
     mixed_form = _symmetric(2 * form[0], 2 * form[1], zero, form_ll, zero, 2 * form[2])
     mixed_trace = _symmetric(2 * first[0], 2 * first[1], zero, trace_ll, zero, 2 * first[2])
     hessian = -shrink * jnp.einsum("itr,jtr->ij", white, white) + 0.5 * (mixed_form + second - mixed_trace)
-    # Pooled data add -1/2 scatter / s_n^2 - num_more log s_n to the likelihood.
-    scatter = shrink * at.scatter(data)
-    by_noise = jnp.array([0.0, 0.0, 1.0], scatter.dtype)
-    gradient = 0.5 * (form - first) + (scatter - data.num_more) * by_noise
-    return gradient, hessian - 2 * scatter * jnp.diag(by_noise)
+    return 0.5 * (form - first), hessian
 
 
 class _Sums(NamedTuple):
@@ -123,7 +116,7 @@ class _Sums(NamedTuple):
 
 
 def _sums_over_pairs(
-    at: Solved, data: Standardised, noise: Float[Array, "tiles tile"]
+    at: Solved, data: Tiled, noise: Float[Array, "tiles tile"]
 ) -> tuple[_Sums, Float[Array, "tiles tile columns"]]:
     """Return the sums and `A_l right` from one pass over the tiles; `noise` is the diagonal of `N`."""
     right, inverse = at.right, tiles.invert(at.factor)
@@ -151,10 +144,10 @@ def _sums_over_pairs(
         return jax.tree.map(jnp.add, sums, found), products
 
     def row(i: Array, state: tuple[_Sums, Array]) -> tuple[_Sums, Array]:
-        return lax.fori_loop(0, i + 1, lambda j, state: pair(i, j, state), state)
+        return tiles.loop(0, i + 1, lambda j, state: pair(i, j, state), state)
 
     nothing = _Sums(*[jnp.zeros((), right.dtype)] * len(_Sums._fields))
-    return lax.fori_loop(0, data.num_tiles, row, (nothing, jnp.zeros_like(right)))
+    return tiles.loop(0, data.num_tiles, row, (nothing, jnp.zeros_like(right)))
 
 
 def _symmetric(aa: Array, ab: Array, ac: Array, bb: Array, bc: Array, cc: Array) -> Float[Array, "3 3"]:

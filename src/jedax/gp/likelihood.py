@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 
 from jedax.gp import tiles
-from jedax.gp.data import Standardised
+from jedax.gp.data import Tiled
 from jedax.gp.model import kernel_and_distance
 from jedax.gp.settings import GPSettings
 from jedax.gp.tiles import Factor
@@ -38,7 +38,7 @@ def log_bounds(settings: GPSettings, dtype: jnp.dtype) -> tuple[Float[Array, "3"
 
 
 def kernel_tile(
-    theta: Float[Array, "3"], data: Standardised, i: Array, j: Array
+    theta: Float[Array, "3"], data: Tiled, i: Array, j: Array
 ) -> tuple[Float[Array, "tile tile"], Float[Array, "tile tile"]]:
     """Return a tile of `K`, 0 in rows and columns of padding, and the same tile of `|x - x'|^2 / l^2`."""
     kernel, ratio = kernel_and_distance(theta, [tiles.get(x, i) for x in data.x], [tiles.get(x, j) for x in data.x])
@@ -46,7 +46,7 @@ def kernel_tile(
     return jnp.where(real, kernel, 0.0), ratio
 
 
-def factorise(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) -> tuple[Factor, Float[Array, ""]]:
+def factorise(settings: GPSettings, theta: Float[Array, "3"], data: Tiled) -> tuple[Factor, Float[Array, ""]]:
     """Factorise `K + s_n^2 W + floor s^2 I`, and raise the floor by factors of ten until this succeeds.
 
     Returns:
@@ -55,21 +55,21 @@ def factorise(settings: GPSettings, theta: Float[Array, "3"], data: Standardised
     """
     signal, noise = jnp.exp(2 * theta[0]), jnp.exp(2 * theta[2])
 
-    def attempt(floor: Float[Array, ""]) -> tuple[Factor, Float[Array, ""]]:
+    def attempt(before: Factor, floor: Float[Array, ""]) -> tuple[Factor, Float[Array, ""]]:
         def entry(i: Array, j: Array) -> Array:
             kernel, _ = kernel_tile(theta, data, i, j)
             real = tiles.get(data.mask, i)
             diagonal = jnp.where(real, noise * tiles.get(data.weights, i) + floor * signal, 1.0)
             return kernel + jnp.where(i == j, 1.0, 0.0) * jnp.diag(diagonal)
 
-        matrix = tiles.build(data.num_tiles, data.y.shape[0], entry)
+        matrix = tiles.build(data.num_tiles, before.lower, entry)
         return tiles.factorise(matrix, data.num_tiles), floor
 
     # The first attempt is a turn of the loop, too, so that the factorisation is compiled once.
     floor = jnp.asarray(settings.gp_noise_floor / 10, data.y.dtype)
     return lax.while_loop(
         lambda found: ~found[0].ok & (found[1] < settings.gp_max_noise_floor),
-        lambda found: attempt(jnp.minimum(10 * found[1], settings.gp_max_noise_floor)),
+        lambda found: attempt(found[0], jnp.minimum(10 * found[1], settings.gp_max_noise_floor)),
         (Factor.placeholder(data.y), floor),
     )
 
@@ -94,25 +94,20 @@ class Solved:
     right: Float[Array, "tiles tile columns"]
 
     @classmethod
-    def placeholder(cls, theta: Float[Array, "3"], data: Standardised) -> Solved:
+    def placeholder(cls, theta: Float[Array, "3"], data: Tiled) -> Solved:
         """Return a value of the right shapes that holds no solution, to start a loop with."""
         zero = jnp.zeros_like(data.y)
         right = jnp.zeros((*data.y.shape, 1 + NUM_SIGNS), data.y.dtype)
         return cls(theta, Factor.placeholder(data.y), zero[0, 0], zero, right)
 
-    def scatter(self, data: Standardised) -> Float[Array, ""]:
-        """Return the squared distances of pooled data from their means, in units of their noise variance."""
-        return data.scatter * jnp.exp(-2 * self.theta[2])
-
-    def log_likelihood(self, data: Standardised, shift: Float[Array, ""] | float = 0.0) -> Float[Array, ""]:
+    def log_likelihood(self, data: Tiled, shift: Float[Array, ""] | float = 0.0) -> Float[Array, ""]:
         """Return the log marginal likelihood with `shift` added to `log s` and `log s_n`. R&W eq. (2.30)."""
-        quadratic = jnp.sum(jnp.square(self.whitened)) + self.scatter(data)
-        log_determinant = self.factor.log_determinant + data.num_more * self.theta[2] - 0.5 * data.log_weights
-        scale = (data.num + data.num_more) * (shift + 0.5 * jnp.log(2 * jnp.pi))
-        return -0.5 * jnp.exp(-2 * jnp.asarray(shift)) * quadratic - log_determinant - scale
+        quadratic = jnp.sum(jnp.square(self.whitened))
+        scale = data.num * (shift + 0.5 * jnp.log(2 * jnp.pi))
+        return -0.5 * jnp.exp(-2 * jnp.asarray(shift)) * quadratic - self.factor.log_determinant - scale
 
 
-def solve(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) -> Solved:
+def solve(settings: GPSettings, theta: Float[Array, "3"], data: Tiled) -> Solved:
     """Factorise `A` at `theta`, and solve for `y` and the random signs."""
     factor, noise_floor = factorise(settings, theta, data)
     whitened = tiles.solve_lower(factor, data.y[..., None])
@@ -122,7 +117,7 @@ def solve(settings: GPSettings, theta: Float[Array, "3"], data: Standardised) ->
     return Solved(theta, factor, noise_floor, whitened[..., 0], right)
 
 
-def rescale(settings: GPSettings, at: Solved, data: Standardised) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def rescale(settings: GPSettings, at: Solved, data: Tiled) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Multiply `s` and `s_n` by their best common factor inside the bounds.
 
     The factor scales `A`, so that it is known in closed form: without bounds its log is `1/2 log(y' A^-1 y / n)`.
@@ -132,8 +127,8 @@ def rescale(settings: GPSettings, at: Solved, data: Standardised) -> tuple[Float
     """
     low, high = log_bounds(settings, at.theta.dtype)
     down, up = low - at.theta, high - at.theta
-    quadratic = jnp.sum(jnp.square(at.whitened)) + at.scatter(data)
-    best = 0.5 * jnp.log(jnp.maximum(quadratic, 1e-12) / jnp.maximum(data.num + data.num_more, 1.0))
+    quadratic = jnp.sum(jnp.square(at.whitened))
+    best = 0.5 * jnp.log(jnp.maximum(quadratic, 1e-12) / jnp.maximum(data.num, 1.0))
     shift = jnp.clip(best, jnp.maximum(down[0], down[2]), jnp.minimum(up[0], up[2]))
     value = at.log_likelihood(data, shift)
     return jnp.where(jnp.isfinite(value), value, -jnp.inf), shift

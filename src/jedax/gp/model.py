@@ -87,8 +87,11 @@ class FittedGP:
         x: `(d, tiles, tile)`, descriptors of the rows in tiles (see `jedax.gp.tiles`), or centres of pooled rows; 0 in
             padding.
         mask: `(tiles, tile)`, rows used for predictions: the real rows, or none if not `ok`.
-        factor: Cholesky factor of `K + s_n^2 W`; no tiles are in use if not `ok`.
+        factor: Cholesky factor of `K + s_n^2 W`, in float64; no tiles are in use if not `ok`.
         weights: `(tiles, tile)`, `(K + s_n^2 W)^-1 y` of the standardised fitness `y`.
+        by_features: Whether `factor` and `weights` are those of features (see `jedax.gp.features`); None: never.
+        theta: Logs of `s`, `l` and `s_n` of `factor` and `weights`, in float64.
+        shift: What the hyperparameters add to `log s` and `log s_n` of `theta`.
         fitness_mean: Mean of the fitness; 0 without data.
         fitness_scale: Standard deviation of the fitness; 1 if that is 0, and without data.
         log_likelihood: Log marginal likelihood of the standardised fitness; -inf if not `ok`.
@@ -104,6 +107,9 @@ class FittedGP:
     mask: Bool[Array, "tiles tile"]
     factor: Factor
     weights: Float[Array, "tiles tile"]
+    by_features: Bool[Array, ""] | None
+    theta: Float[Array, "3"]
+    shift: Float[Array, ""]
     fitness_mean: Float[Array, ""]
     fitness_scale: Float[Array, ""]
     log_likelihood: Float[Array, ""]
@@ -114,7 +120,7 @@ class FittedGP:
     @property
     def noise_variance(self) -> Float[Array, ""]:
         """The noise variance `s_n^2` of one evaluation, in squared units of the fitness."""
-        return jnp.square(self.hyperparameters.noise * self.fitness_scale)
+        return jnp.square(self.hyperparameters.noise * self.fitness_scale.astype(jnp.float32))
 
 
 def kernel_and_distance(
@@ -127,6 +133,8 @@ def kernel_and_distance(
         one: Coordinates of the first set, one array per dimension.
         other: Coordinates of the second set.
     """
-    distance = sum((jnp.square(a[:, None] - b[None]) for a, b in zip(one, other, strict=True)), start=jnp.zeros(()))
+    distance = sum(
+        (jnp.square(a[:, None] - b[None]) for a, b in zip(one, other, strict=True)), start=jnp.zeros((), one[0].dtype)
+    )
     ratio = distance / jnp.exp(2 * theta[1])
     return jnp.exp(2 * theta[0]) * jnp.exp(-0.5 * ratio), ratio

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jedax.gp import tiles
+from jedax.gp import features, tiles
 from jedax.gp.model import FittedGP, kernel_and_distance
-from jedax.gp.sequential import one_by_one
-from jedax.types import Array, Float, Int
+from jedax.gp.sequential import in_float64, one_by_one
+from jedax.types import Array, Bool, Float, Int
 
 
 class Prediction(NamedTuple):
@@ -41,9 +41,11 @@ class Posterior:
         variance: `(queries,)`, at least 0.
         noise_variance: Noise variance of one evaluation.
         x: `(queries, d)`, the descriptors, scaled to the unit box.
-        explained: `(rows, queries)`, `E`; the posterior covariance is that of the prior minus `E'E`.
-        signal: `s`, the standard deviation of the prior.
-        length_scale: `l`, in units of the unit box.
+        explained: `(rows, queries)`, `E`, in float64; the posterior covariance is `scale^2` times that of the prior
+            minus `E'E`, or `scale^2 E'E` if `is_rest`.
+        is_rest: Whether `E` is that of the posterior covariance and not of what the data explain.
+        theta: Logs of `s`, `l` and `s_n` of that prior, in float64.
+        scale: From the units of that prior to those of the fitness.
     """
 
     mean: Float[Array, " queries"]
@@ -51,14 +53,21 @@ class Posterior:
     noise_variance: Float[Array, ""]
     x: Float[Array, "queries d"]
     explained: Float[Array, "rows queries"]
-    signal: Float[Array, ""]
-    length_scale: Float[Array, ""]
+    is_rest: Bool[Array, ""]
+    theta: Float[Array, "3"]
+    scale: Float[Array, ""]
 
     def covariance(self, index: Int[Array, ""]) -> Float[Array, " queries"]:
-        """Return the posterior covariance of query `index` with all queries, `(queries,)`."""
-        theta = jnp.log(jnp.stack([self.signal, self.length_scale]))
-        prior = kernel_and_distance(theta, list(self.x[index][:, None]), list(self.x.T))[0][0]
-        return prior - self.explained[:, index] @ self.explained
+        """Return the posterior covariance of query `index` with all queries, `(queries,)`, in float32."""
+        return one_by_one(in_float64(_covariance))(self, index)
+
+
+def _covariance(at: Posterior, index: Int[Array, ""]) -> Float[Array, " queries"]:
+    x = at.x.astype(jnp.float64)
+    one = lax.dynamic_slice_in_dim(x, index, 1)
+    prior = kernel_and_distance(at.theta, list(one.T), list(x.T))[0][0]
+    explained = lax.dynamic_slice_in_dim(at.explained, index, 1, axis=1)[:, 0] @ at.explained
+    return (jnp.square(at.scale) * jnp.where(at.is_rest, explained, prior - explained)).astype(jnp.float32)
 
 
 @jax.jit
@@ -71,32 +80,41 @@ def posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
         gp: The fitted process.
         x: `(queries, d)`, descriptors scaled to the unit box.
     """
-    return one_by_one(_posterior)(gp, x)
+    return one_by_one(in_float64(_posterior))(gp, x)
 
 
 def _posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
-    theta = jnp.stack([gp.hyperparameters.log_signal, gp.hyperparameters.log_length_scale])
-    queries = list(x.T)
+    queries = list(x.astype(jnp.float64).T)
+    by_features = None
+    if gp.by_features is not None:
+        basis = features.basis(gp.theta[1], x.shape[1], len(gp.weights))
+        by_features = lambda i: jnp.exp(gp.theta[0]) * basis.tile(i, x.astype(jnp.float64))  # noqa: E731
+
+    def of_rows(i: Array) -> Array:
+        kernel, _ = kernel_and_distance(gp.theta, [tiles.get(a, i) for a in gp.x], queries)
+        return jnp.where(tiles.get(gp.mask, i)[:, None], kernel, 0.0)
 
     def row(i: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
         mean, cross = so_far
-        kernel, _ = kernel_and_distance(theta, [tiles.get(a, i) for a in gp.x], queries)
-        kernel = jnp.where(tiles.get(gp.mask, i)[:, None], kernel, 0.0)
+        kernel = of_rows(i) if by_features is None else lax.cond(gp.by_features, by_features, of_rows, i)
         return mean + tiles.get(gp.weights, i) @ kernel, tiles.put(cross, kernel, i)
 
-    empty = jnp.zeros((*gp.mask.shape, x.shape[0]), x.dtype)
-    mean, cross = lax.fori_loop(0, gp.factor.num_tiles, row, (empty[0, 0], empty))
+    empty = jnp.zeros((*gp.weights.shape, x.shape[0]), jnp.float64)
+    mean, cross = tiles.loop(0, gp.factor.num_tiles, row, (empty[0, 0], empty))
     explained = tiles.solve_lower(gp.factor, cross).reshape(-1, x.shape[0])
-    signal = gp.hyperparameters.signal
-    variance = jnp.square(signal) - jnp.sum(jnp.square(explained), axis=0)
+    variance = jnp.sum(jnp.square(explained), axis=0)
+    less = jnp.exp(2 * gp.theta[0]) - variance
+    variance = less if gp.by_features is None else jnp.where(gp.by_features, variance, less)
+    scale = gp.fitness_scale * jnp.exp(gp.shift)
     return Posterior(
-        mean=gp.fitness_mean + gp.fitness_scale * mean,
-        variance=jnp.square(gp.fitness_scale) * jnp.maximum(variance, 0.0),
-        noise_variance=gp.noise_variance,
+        mean=(gp.fitness_mean + gp.fitness_scale * mean).astype(jnp.float32),
+        variance=(jnp.square(scale) * jnp.maximum(variance, 0.0)).astype(jnp.float32),
+        noise_variance=jnp.square(scale * jnp.exp(gp.theta[2])).astype(jnp.float32),
         x=x,
-        explained=gp.fitness_scale * explained,
-        signal=gp.fitness_scale * signal,
-        length_scale=gp.hyperparameters.length_scale,
+        explained=explained,
+        is_rest=jnp.asarray(False) if gp.by_features is None else gp.by_features,
+        theta=gp.theta,
+        scale=scale,
     )
 
 

@@ -17,7 +17,7 @@ class GPSettings(Config):
 
     Fitness is standardised, so that `s` is of order 1. The 1,024 cells of a repertoire in two dimensions lie about 0.03
     apart: below `l = 0.01` they are independent, above `l = 10` the process is nearly linear. The bounds of `s_n` suit
-    both values of `gp`: at 1e-3 the noise is below the noise floor, and at 100 a cell of 1e5 evaluations has a standard
+    both values of `gp`: at 1e-3 a solution is as good as exact, and at 100 a cell of 1e5 evaluations has a standard
     deviation of 0.3, one of 1e3 evaluations 3. From the default start, a short length scale with noise, the likelihood
     climbs to the optimum with structure and not to the one that explains all differences by noise.
     """
@@ -36,10 +36,10 @@ class GPSettings(Config):
         default=(1e-3, 100.0), description="Range of the GP's noise s_n of a single evaluation."
     )
     gp_noise_floor: float = Field(
-        default=1e-6,
+        default=1e-10,
         gt=0,
         le=0.01,
-        description="Lowest noise variance, as a share of s^2; raised where float32 needs more.",
+        description="Lowest noise variance, as a share of s^2; raised tenfold where a factorisation fails.",
     )
     gp_max_noise_floor: float = Field(
         default=0.01, gt=0, le=1, description="Highest noise floor tried before the GP falls back to its prior."
@@ -50,14 +50,13 @@ class GPSettings(Config):
     gp_max_rows: int = Field(
         default=1024,
         ge=1,
-        description="The GP is exact up to this many filled cells; more cells are pooled into this many groups of "
-        "neighbours.",
+        description="s, l and s_n are fitted to this many filled cells, drawn at random if there are more.",
     )
     gp_tolerance: float = Field(
         default=0.05, gt=0, description="A fit stops when the expected gain in log likelihood is below this (nats)."
     )
     gp_max_steps: int = Field(
-        default=25, ge=1, description="Largest number of likelihood evaluations in one fit of the GP."
+        default=25, ge=1, description="Largest number of likelihood evaluations from one start of a fit of the GP."
     )
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,12 +19,14 @@ from jax import lax
 
 from jedax.types import Array, Bool, Float, Int
 
-_TILE = 128
+T = TypeVar("T")
+
+TILE = 128
 
 
 def cut(rows: Array) -> Array:
     """Return rows cut into tiles, `(tiles, tile, ...)`; the last tile is padded with zeros."""
-    tile = max(1, min(_TILE, rows.shape[0]))
+    tile = max(1, min(TILE, rows.shape[0]))
     padded = jnp.pad(rows, ((0, -rows.shape[0] % tile), *[(0, 0)] * (rows.ndim - 1)))
     return padded.reshape(-1, tile, *rows.shape[1:])
 
@@ -58,15 +61,16 @@ class Factor:
 
 
 def build(
-    num_tiles: Int[Array, ""], num_all: int, entry: Callable[[Array, Array], Array]
+    num_tiles: Int[Array, ""],
+    into: Float[Array, "tiles tiles tile tile"],
+    entry: Callable[[Array, Array], Array],
 ) -> Float[Array, "tiles tiles tile tile"]:
-    """Return a matrix of `num_all` by `num_all` tiles; tile `(i, j)`, `j <= i < num_tiles`, is `entry(i, j)`."""
-    like = jax.eval_shape(entry, jnp.int32(0), jnp.int32(0))
+    """Return `into` with tile `(i, j)`, `j <= i < num_tiles`, replaced by `entry(i, j)`."""
 
     def row(i: Array, matrix: Array) -> Array:
-        return lax.fori_loop(0, i + 1, lambda j, matrix: put(matrix, entry(i, j), i, j), matrix)
+        return loop(0, i + 1, lambda j, matrix: put(matrix, entry(i, j), i, j), matrix)
 
-    return lax.fori_loop(0, num_tiles, row, jnp.zeros((num_all, num_all, *like.shape), like.dtype))
+    return loop(0, num_tiles, row, into)
 
 
 def factorise(matrix: Float[Array, "tiles tiles tile tile"], num_tiles: Int[Array, ""]) -> Factor:
@@ -83,11 +87,10 @@ def factorise(matrix: Float[Array, "tiles tiles tile tile"], num_tiles: Int[Arra
         inverse = lax.linalg.triangular_solve(corner, identity, left_side=True, lower=True)
 
         def below(i: Array, lower: Array) -> Array:
-            # A product with the inverse would be twice as fast, but not accurate enough in float32.
             tile = lax.linalg.triangular_solve(corner, rest(i, lower), lower=True, transpose_a=True)
             return put(lower, tile, i, k)
 
-        lower = lax.fori_loop(k + 1, num_tiles, below, put(factor.lower, corner, k, k))
+        lower = loop(k + 1, num_tiles, below, put(factor.lower, corner, k, k))
         log_determinant = factor.log_determinant + jnp.sum(jnp.log(jnp.diagonal(corner)))
         return k + 1, Factor(lower, put(factor.corners, inverse, k), num_tiles, log_determinant)
 
@@ -103,9 +106,9 @@ def invert(factor: Factor) -> Float[Array, "tiles tiles tile tile"]:
             known = add_up(j, i, lambda k: times(get(factor.lower, i, k), get(inverse, k, j)))
             return put(inverse, -times(get(factor.corners, i), known), i, j)
 
-        return lax.fori_loop(j + 1, factor.num_tiles, below, put(inverse, get(factor.corners, j), j, j))
+        return loop(j + 1, factor.num_tiles, below, put(inverse, get(factor.corners, j), j, j))
 
-    return lax.fori_loop(0, factor.num_tiles, column, jnp.zeros_like(factor.lower))
+    return loop(0, factor.num_tiles, column, jnp.zeros_like(factor.lower))
 
 
 def solve_lower(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Float[Array, "tiles tile columns"]:
@@ -115,7 +118,7 @@ def solve_lower(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Fl
         known = add_up(0, i, lambda k: times(get(factor.lower, i, k), get(rows, k)))
         return put(rows, times(get(factor.corners, i), get(rows, i) - known), i)
 
-    return lax.fori_loop(0, factor.num_tiles, row, right)
+    return loop(0, factor.num_tiles, row, right)
 
 
 def solve_upper(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Float[Array, "tiles tile columns"]:
@@ -126,12 +129,12 @@ def solve_upper(factor: Factor, right: Float[Array, "tiles tile columns"]) -> Fl
         known = add_up(i + 1, factor.num_tiles, lambda k: times(get(factor.lower, k, i), get(rows, k), "tn"))
         return put(rows, times(get(factor.corners, i), get(rows, i) - known, "tn"), i)
 
-    return lax.fori_loop(0, factor.num_tiles, row, right)
+    return loop(0, factor.num_tiles, row, right)
 
 
 def get(tiles: Array, *index: Array) -> Array:
     """Return the tile, or the row of tiles, at an index."""
-    start = [*index, *[0] * (tiles.ndim - len(index))]
+    start = [*index, *[jnp.int32(0)] * (tiles.ndim - len(index))]
     shape = tiles.shape[len(index) :]
     found = lax.dynamic_slice(tiles, start, (*[1] * len(index), *shape), allow_negative_indices=False)
     return found.reshape(shape)
@@ -139,7 +142,7 @@ def get(tiles: Array, *index: Array) -> Array:
 
 def put(tiles: Array, tile: Array, *index: Array) -> Array:
     """Return `tiles` with the tile at an index replaced."""
-    start = [*index, *[0] * (tiles.ndim - len(index))]
+    start = [*index, *[jnp.int32(0)] * (tiles.ndim - len(index))]
     tile = tile.reshape(*[1] * len(index), *tile.shape)
     return lax.dynamic_update_slice(tiles, tile, start, allow_negative_indices=False)
 
@@ -147,8 +150,13 @@ def put(tiles: Array, tile: Array, *index: Array) -> Array:
 def add_up(first: Array | int, end: Array | int, term: Callable[[Array], Array]) -> Array:
     """Return the sum of `term(k)` over `k` from `first` to `end - 1`."""
     like = jax.eval_shape(term, jnp.int32(0))
-    return lax.fori_loop(first, end, lambda k, total: jax.tree.map(jnp.add, total, term(k)),
-                         jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like))  # fmt: skip
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+    return loop(first, end, lambda k, total: jax.tree.map(jnp.add, total, term(k)), zeros)
+
+
+def loop(first: Array | int, end: Array | int, body: Callable[[Array, T], T], start: T) -> T:
+    """Return `lax.fori_loop` with a counter of 32 bits, also where 64 bits are enabled."""
+    return lax.fori_loop(jnp.int32(first), jnp.int32(end), body, start)
 
 
 def times(a: Array, b: Array, transposed: str = "nn") -> Array:

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -192,7 +193,8 @@ class JEDi(PoolMethod):
         """Fit fitness over descriptors to the filled cells (paper, section 3.2 and appendix B).
 
         The hyperparameters are refitted, from their last values, where enough cells are newer than the last fit
-        (`gp_refit`). Under `vmap` each replica costs as much as its filled cells.
+        (`gp_refit`); the first time, and when the evaluations have grown by half, from several starts, too. Under
+        `vmap` each replica costs as much as its filled cells.
 
         Returns:
             The state with the fitted hyperparameters, and the prediction at all centroids: a `Posterior`, which has
@@ -200,9 +202,9 @@ class JEDi(PoolMethod):
         """
 
         def learn(
-            start: Hyperparameters, data: GPData, wanted: Bool[Array, ""]
+            start: Hyperparameters, data: GPData, wanted: Bool[Array, ""], thorough: Bool[Array, ""]
         ) -> tuple[tuple[Hyperparameters, Float[Array, ""]], Prediction | Posterior]:
-            gp = fit(self.config, start, data, wanted)
+            gp = fit(self.config, start, data, wanted, thorough)
             at = (posterior if self.config.targets == "gp-bucb" else predict)(gp, centroids)
             return (gp.hyperparameters, gp.noise_floor), at
 
@@ -210,9 +212,12 @@ class JEDi(PoolMethod):
         repertoire, data = state.repertoire, self.gp_data(state.repertoire)
         num_newer = jnp.sum(repertoire.improved_at > state.gp_fitted_at)
         wanted = num_newer > self.config.gp_refit * jnp.sum(data.mask)
+        # From time to time from several starts, since the previous maximum need not stay the highest.
+        evaluations, before = self.evaluations(state), jnp.maximum(state.gp_fitted_at, 1)
+        thorough = (state.gp_fitted_at < 0) | (_num_growths(evaluations) > _num_growths(before))
         # One replica after the other saves the memory of all Cholesky factors at once.
-        (hyperparameters, noise_floor), at = one_by_one(learn)(state.gp, data, wanted)
-        fitted_at = jnp.where(wanted, self.evaluations(state), state.gp_fitted_at)
+        (hyperparameters, noise_floor), at = one_by_one(learn)(state.gp, data, wanted, thorough)
+        fitted_at = jnp.where(wanted, evaluations, state.gp_fitted_at)
         return replace(state, gp=hyperparameters, gp_noise_floor=noise_floor, gp_fitted_at=fitted_at), at
 
     def metrics(self, state: JEDiState) -> dict[str, Array]:
@@ -305,6 +310,11 @@ class JEDi(PoolMethod):
             ("alpha", "Weight in the score of an ES: 1 closeness to the target alone, 0 fitness alone."),
             ("loop", f"{self.config.generations} generations with the same targets."),
         ]
+
+
+def _num_growths(evaluations: Int[Array, ""]) -> Int[Array, ""]:
+    """Return how many times one evaluation has grown by half."""
+    return jnp.floor(jnp.log(evaluations.astype(jnp.float32)) / math.log(1.5)).astype(jnp.int32)
 
 
 def alpha_at(config: JediConfig, progress: Float[Array, ""]) -> Float[Array, ""]:
