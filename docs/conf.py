@@ -1,5 +1,10 @@
-"""How the site is built: `sphinx-build -W -j auto docs docs/_build`, with `pip install '.[docs]'`."""
+"""How the site is built: `sphinx-build -W -j auto docs docs/_build`, with `pip install '.[docs]'`.
 
+The code of the tutorials runs once for each state of the package; its results are kept in the user's cache directory.
+`JEDAX_PAGES=off` builds without running it, `JEDAX_PAGES=force` runs it always.
+"""
+
+import hashlib
 import os
 import posixpath
 import re
@@ -52,8 +57,12 @@ html_math_renderer = "mathml"  # needs neither a network nor JavaScript
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "attrs_block"]
 myst_heading_anchors = 3
-# Every code cell is run, and an error fails the build.
-nb_execution_mode = "force"
+# An error in a code cell fails the build.
+nb_execution_mode = os.environ.get("JEDAX_PAGES", "cache")
+_files = sorted((HERE.parent / "src").rglob("*.py"))
+_state = hashlib.sha256(b"".join(file.read_bytes() for file in _files)).hexdigest()[:16]
+_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+nb_execution_cache_path = str(_cache / "jedax" / "pages" / _state)
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
@@ -70,8 +79,9 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 python_use_unqualified_type_names = True
-# Every method and task has a class of settings named `Config`; the name alone is no unique reference.
-suppress_warnings = ["ref.python"]
+# Every method and task has a class of settings named `Config`, so the name alone is no unique reference. Code that was not
+# run names no language.
+suppress_warnings = ["ref.python", "myst-nb.lexer"]
 copybutton_exclude = ".linenos, .gp, .go"
 
 
