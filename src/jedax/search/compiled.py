@@ -103,8 +103,9 @@ class Programs:
 
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             ask_key, evaluate_key, tell_key = self._generation_keys(root, state)
-            genotypes, state = self.method.ask(ask_key, state)
-            evaluation = self._evaluate(evaluate_key, genotypes)
+            # The barriers keep XLA from fusing across the steps, so that other devices do not round otherwise.
+            genotypes, state = jax.lax.optimization_barrier(self.method.ask(ask_key, state))
+            evaluation = jax.lax.optimization_barrier(self._evaluate(evaluate_key, genotypes))
             state = self.method.tell(tell_key, state, genotypes, evaluation)[0]
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
             return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
