@@ -79,8 +79,8 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 python_use_unqualified_type_names = True
-# Every method and task has a class of settings named `Config`, so the name alone is no unique reference. Code that was not
-# run names no language.
+# Every method and task has a class of settings named `Config`, so the name alone is no unique reference. Code that was
+# not run names no language.
 suppress_warnings = ["ref.python", "myst-nb.lexer"]
 copybutton_exclude = ".linenos, .gp, .go"
 

@@ -28,7 +28,7 @@ class Noted(NamedTuple):
     """What the loop notes of the evaluations of a chunk."""
 
     failed: Int[Array | np.ndarray, "*replicas kinds"]  # failures by kind
-    arrived: Int[Array | np.ndarray, "*replicas"]  # the first solution that reached the task's goal, from 1; 0: there is none
+    arrived: Int[Array | np.ndarray, "*replicas"]  # first solution at the task's goal, from 1; 0: none
 
 
 def count_nan(evaluation: Evaluation) -> Int[Array, "*replicas"]:
