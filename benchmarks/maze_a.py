@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-METHODS = ("jedi-uniform", "jedi")
+METHODS = ("jedi-x", "map-elites", "jedi-uniform", "jedi")
 
 
 def run(method: str, evaluations: int, seed: int, arguments: list[str]) -> dict:
