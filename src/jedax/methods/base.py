@@ -158,6 +158,8 @@ class Method(abc.ABC):
         family: "jedi" makes the method a reference, against which comparisons test other methods.
         needs_transitions: Whether evaluations must bring `Evaluation.transitions`.
         has_model: Whether the method has a model of fitness over descriptors, see `fit_model`.
+        has_branches: Whether `ask` and `tell` do one of several things (`jax.lax.switch`, `jax.lax.cond`). On a CPU the
+            replicas then run one after the other, because side by side they would compute everything each time.
     """
 
     config: Any
@@ -173,6 +175,7 @@ class Method(abc.ABC):
     family: ClassVar[str] = ""
     needs_transitions: ClassVar[bool] = False
     has_model: ClassVar[bool] = False
+    has_branches: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _ = self.cells  # bounds and numbers of cells that do not fit are refused here

@@ -136,6 +136,7 @@ class JEDiX(PoolMethod):
     }
     large_policies = {**LARGE_ES, "pool": 4}
     family = "jedi"
+    has_branches = True
 
     @functools.cached_property
     def scouts(self) -> ESPool:

@@ -127,8 +127,8 @@ class Programs:
             return jax.lax.fori_loop(0, generations, step, (state, none, zero, zero))
 
         before = state.repertoire.num_failed
-        if jax.default_backend() == "cpu":
-            # One replica after the other: under `jax.vmap` a `jax.lax.switch` of the method computes all its branches.
+        if self.method.has_branches and jax.default_backend() == "cpu":
+            # One replica after the other: `jax.vmap` would compute all branches of each.
             state, last, num_nan, arrived = jax.lax.map(
                 lambda replica: chunk(replica[0], replica[1], generation), (roots, state)
             )
