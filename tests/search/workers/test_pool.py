@@ -1,5 +1,6 @@
 """Worker processes: the same results whatever happens to them, and NaN for solutions that fail at every attempt."""
 
+import errno
 import os
 import re
 import signal
@@ -61,6 +62,8 @@ def test_results_in_the_order_of_the_batch(pool, size, chunk):
     ("how", "reason"),
     [
         ("raise", "The evaluation raised ArithmeticError: out of reach"),
+        ("sys.exit", "The evaluation raised SystemExit: 3"),
+        ("interrupt", "The evaluation raised KeyboardInterrupt"),
         ("exit", "A worker ended with exit code 7"),
         ("kill", "A worker was killed by SIGKILL"),
         ("hang", "A worker took more than 2 s"),
@@ -74,14 +77,80 @@ def test_a_failure_is_retried(pool, tmp_path, how, reason):
 
 @pytest.mark.parametrize(
     ("how", "reason"),
-    [("raise", "the evaluation raised ArithmeticError: out of reach"), ("exit", "a worker ended with exit code 7")],
+    [
+        ("raise", "the evaluation raised ArithmeticError: out of reach"),
+        ("sys.exit", "the evaluation raised SystemExit: 3"),
+        ("interrupt", "the evaluation raised KeyboardInterrupt"),
+        ("exit", "a worker ended with exit code 7"),
+    ],
 )
 def test_a_solution_that_fails_at_every_attempt_fails_alone(pool, how, reason):
     made, notes = pool(how=how)
     assert_evaluated(made.evaluate(BAD), BAD, failed=[4])
     assert notes[-1] == f"1 evaluation failed 3 times: {reason}."
-    assert made.failed == {4: {"raise": "raised", "exit": "died"}[how]}
+    assert made.failed == {4: "died" if how == "exit" else "raised"}
     assert_evaluated(made.evaluate(GENOTYPES), GENOTYPES)
+
+
+def test_a_child_that_returns_from_the_evaluation_ends(pool, tmp_path):
+    made, notes = pool(factory="forks", pids=str(tmp_path / "pids"))
+    for genotypes in (GENOTYPES, GENOTYPES[::-1]):
+        assert_evaluated(made.evaluate(genotypes), genotypes)
+    assert notes == []
+    children = [int(line) for line in (tmp_path / "pids").read_text().split()]
+    assert len(children) == 8
+    assert not any(map(is_alive, children))
+
+
+def test_replies_to_other_requests_are_dropped(pool):
+    made, notes = pool(factory="replies_twice")
+    for genotypes in (GENOTYPES, GENOTYPES[::-1]):
+        assert_evaluated(made.evaluate(genotypes), genotypes)
+    assert notes == []
+
+
+def test_fewer_workers_where_no_more_can_be_started():
+    started = []
+
+    def start(work, seconds):
+        if len(started) == 5:
+            raise OSError(errno.EMFILE, "Too many open files")
+        started.append(FakeWorker(1e-4, []))
+        return started[-1]
+
+    notes = []
+    made = WorkerPool(Work("", {}, 2), 16, 60.0, start, notes.append)
+    genotypes = np.random.default_rng(1).normal(size=(400, 3)).astype(np.float32)
+    assert_evaluated(made.evaluate(genotypes), genotypes)
+    assert notes == ["Only 2 of 16 workers are used: no other could be started (Too many open files)."]
+    assert made._workers == started[:2]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the limits of Linux")
+def test_a_limit_of_open_files():
+    """16 workers need 32 files beside those of the search."""
+    script = """
+        import resource
+        import numpy as np
+        from jedax.search.engines import LocalEngine
+        from jedax.tasks.work import Work
+        resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+        pool = LocalEngine().open_pool(Work("tests.search.workers.work:make", {}, 1), 16, 60, note=print)
+        print(np.isfinite(pool.evaluate(np.zeros((64, 3), np.float32))[0]).all())
+        pool.close()
+    """
+    found = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
+    assert re.fullmatch(r"Only \d of 16 workers are used: [^\n]*\(Too many open files\)\.\nTrue\n", found.stdout)
+    assert found.stderr == ""
+
+
+def test_not_even_one_worker():
+    def start(work, seconds):
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    made = WorkerPool(Work("", {}, 2), 16, 60.0, start)
+    with pytest.raises(JedaxError, match=r"workers: expected a machine that can start one, got Resource temporarily"):
+        made.evaluate(GENOTYPES)
 
 
 class FakeWorker(Worker):

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +29,42 @@ def make(marker="", seconds=30.0, how="", bad=5.0):
                 Path(marker).touch()
             if how == "raise":
                 raise ArithmeticError("out of reach")
+            if how == "sys.exit":
+                sys.exit(3)
+            if how == "interrupt":
+                raise KeyboardInterrupt
             if how == "hang":
                 time.sleep(seconds)
             elif how == "exit":
                 os._exit(7)
             elif how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
+        return sphere(genotypes)
+
+    return evaluate
+
+
+def forks(pids):
+    """Return a sphere function of which a child process returns first, with other values; its pid goes to a file."""
+
+    def evaluate(genotypes):
+        child = os.fork()
+        if not child:
+            return sphere(genotypes + 1)
+        with open(pids, "a") as file:
+            file.write(f"{child}\n")
+        os.waitpid(child, 0)
+        return sphere(genotypes)
+
+    return evaluate
+
+
+def replies_twice():
+    """Return a sphere function that sends a reply of its own, as a process that it started could do."""
+    connection = Connection(int(sys.argv[1]))
+
+    def evaluate(genotypes):
+        connection.send((0, [("ok", sphere(genotypes + 1))]))
         return sphere(genotypes)
 
     return evaluate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import os
+import pickle
 import platform
 import signal
 import socket
@@ -17,8 +18,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Self
-
-import numpy as np
 
 from jedax.errors import JedaxError
 from jedax.imports import load_object
@@ -158,23 +157,25 @@ class WorkerProcess(Worker):
 
     def __init__(self, work: Work, seconds: float):
         super().__init__(time.monotonic() + max(seconds, _START_SECONDS))
-        ours, theirs = socket.socketpair()
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        with theirs:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
             # In a session of its own it does not receive Ctrl-C from the terminal.
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "jedax.search.workers.evaluator", str(theirs.fileno())],
                 stdin=subprocess.PIPE, pass_fds=[theirs.fileno()], start_new_session=True,
                 env={**ENVIRONMENT, **os.environ, "PYTHONPATH": path},
             )  # fmt: skip
-        self.connection = Connection(ours.detach())
-        with contextlib.suppress(OSError):
-            self.connection.send((work.factory, dict(work.settings)))
+            ours_fd = ours.detach()
+        self.connection = Connection(ours_fd)
+        self._requests, self._is_closed = 0, False
+        self.send((work.factory, dict(work.settings)))
 
-    def send(self, inputs: list[tuple[np.ndarray, ...]]) -> None:
-        """Send the evaluator's arguments for each chunk."""
+    def send(self, inputs: Any) -> None:
+        """Send the evaluator's arguments for each chunk, with the number of the request."""
+        self._requests += 1
         with contextlib.suppress(OSError):
-            self.connection.send(inputs)
+            self.connection.send((self._requests, inputs))
 
     @staticmethod
     def wait(workers: Sequence[WorkerProcess], seconds: float) -> list[WorkerProcess]:
@@ -184,19 +185,23 @@ class WorkerProcess(Worker):
         return [w for w in workers if w.connection in ready or w.process.poll() is not None]
 
     def receive(self) -> list[Reply] | None:
-        """Return its replies; None: there are none, or the process has died."""
+        """Return its replies to the last request; None: there are none, or the process has died."""
         try:
-            return self.connection.recv() if self.connection.poll() else None
-        except (EOFError, OSError):
+            while self.connection.poll():
+                number, replies = self.connection.recv()
+                if number == self._requests:  # a process that it forked can send others
+                    return replies
+        except (EOFError, OSError, TypeError, ValueError, pickle.UnpicklingError):
+            self._is_closed = True
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(_EXIT_SECONDS)
-            return None
+        return None
 
     def exit_reason(self) -> str:
-        """Return the signal or exit code of the process; empty: it is running."""
+        """Return the signal or exit code of the process, or that it cannot be reached; empty: it is running."""
         code = self.process.poll()
         if code is None:
-            return ""
+            return "a worker closed its connection" if self._is_closed else ""
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         return f"a worker {how}"
 

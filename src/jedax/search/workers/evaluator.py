@@ -19,7 +19,7 @@ ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THR
 """Environment of a worker: one thread, since there is one worker per core."""
 
 Reply = tuple[str, Any]
-"""("ok", result), ("mistake", the message of a `JedaxError`) or ("raised", any other error as text)."""
+"""("ok", result), ("mistake", the message of a `JedaxError`) or ("raised", any other exception as text)."""
 
 
 class Evaluator:
@@ -43,23 +43,30 @@ class Evaluator:
 
 
 def _reply(function: Callable[..., Any], *arguments: np.ndarray) -> Reply:
+    """Return the result of a function of the user's; a child that it forks and that returns from it, too, ends here."""
+    worker = os.getpid()
     try:
-        return "ok", function(*arguments)
+        reply = "ok", function(*arguments)
     except JedaxError as error:
-        return "mistake", str(error)
-    except Exception as error:
-        return "raised", f"{type(error).__name__}: {error}"
+        reply = "mistake", str(error)
+    except BaseException as error:  # also sys.exit and KeyboardInterrupt: the evaluation ended, the worker goes on
+        reply = "raised", f"{type(error).__name__}: {error}".removesuffix(": ")
+    if os.getpid() != worker:
+        os._exit(0)
+    return reply
 
 
 def main() -> None:
-    """Start an evaluator and evaluate chunks until the connection closes."""
+    """Start an evaluator and evaluate chunks until the connection closes; a reply has the number of its request."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     warnings.simplefilter("ignore")
     connection, evaluator = Connection(int(sys.argv[1])), Evaluator()
     try:
-        connection.send(evaluator.start(*connection.recv()))
+        number, arguments = connection.recv()
+        connection.send((number, evaluator.start(*arguments)))
         while True:
-            connection.send(evaluator.evaluate(connection.recv()))
+            number, inputs = connection.recv()
+            connection.send((number, evaluator.evaluate(inputs)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
 

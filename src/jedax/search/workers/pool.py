@@ -147,10 +147,29 @@ class WorkerPool:
         """Start a worker for each chunk that no idle worker can take."""
         idle = sum(not worker.chunks for worker in self._workers)
         for _ in range(min(self.size - len(self._workers), len(self._waiting) - idle)):
-            self._workers.append(self.start_worker(self.work, self.seconds))
+            try:
+                self._workers.append(self.start_worker(self.work, self.seconds))
+            except OSError as error:  # too many open files or processes
+                self._do_with_fewer(error)
+                break
         if time.monotonic() > self._patient_until and not any(worker.is_ready for worker in self._workers):
             self._patient_until = np.inf
             self.note(f"No worker has started for {_PATIENCE_SECONDS:g} s: is a core free for one?")
+
+    def _do_with_fewer(self, error: OSError) -> None:
+        """Keep to half of the workers, where no other can be started: the search needs files and memory, too."""
+        number = len(self._workers) // 2
+        if number == 0:
+            raise fail(
+                "workers",
+                expected="a machine that can start one",
+                received=error.strerror or error,
+                remedy="raise the limits of this shell (see ulimit -a), or stop other programs",
+            ) from None
+        for worker in [worker for worker in self._workers if not worker.chunks][number - len(self._workers) :]:
+            self._remove(worker)
+        self.note(f"Only {number} of {self.size} workers are used: no other could be started ({error.strerror}).")
+        self.size = number
 
     def _send_load(self, worker: Worker, inputs: tuple[np.ndarray, ...]) -> None:
         """Send a worker its next chunks: at most half of a fair share, so that no worker finishes long after others."""
@@ -172,10 +191,13 @@ class WorkerPool:
 
     def _handle_reply(self, worker: Worker) -> None:
         """Store the results of a worker, schedule again what failed, and remove a worker that died or hangs."""
-        replies = worker.receive()
-        chunks, worker.chunks = worker.chunks, []
+        replies, reason = worker.receive(), ""
         if replies is None:
             reason = worker.exit_reason()
+            if not reason and time.monotonic() < worker.deadline:
+                return  # what arrived is no reply to the last request
+        chunks, worker.chunks = worker.chunks, []
+        if replies is None:
             kind, reason = ("died", reason) if reason else ("timed_out", f"a worker took more than {self.seconds:g} s")
             self._remove(worker)
             if chunks:
