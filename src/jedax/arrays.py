@@ -8,18 +8,39 @@ import numpy as np
 
 from jedax.errors import fail
 
+_NO_NUMBERS = {"c": "complex numbers", "M": "dates", "m": "durations", "S": "bytes", "U": "text"}
+"""Kinds of arrays that NumPy turns into float32 without an error, and what they hold."""
+
 
 def as_float32(name: str, values: Any, shape: tuple[int | None, ...], remedy: str) -> np.ndarray:
-    """Return `values` as a float32 array of the given shape, in which None stands for any size of at least 1."""
+    """Return `values` as a float32 array of the given shape, in which None stands for any size of at least 1.
+
+    Complex numbers, dates, text and masked values are refused; None becomes NaN, a failed evaluation.
+    """
     wanted = "(" + ", ".join("d" if size is None else str(size) for size in shape) + ",)"[len(shape) > 1 :]
     try:
-        array = np.asarray(values, np.float32)
+        received = _strange(values)
+        if received is None:
+            array = np.asarray(values, np.float32)
     except (TypeError, ValueError):
         received = type(values).__name__
-        raise fail(name, expected=f"numbers of shape {wanted}", received=received, remedy=remedy) from None
+    except OverflowError:
+        received = "a number beyond all floats"
+    if received is not None:
+        raise fail(name, expected=f"numbers of shape {wanted}", received=received, remedy=remedy)
     fits = array.ndim == len(shape) and all(
         size > 0 if required is None else size == required for size, required in zip(array.shape, shape, strict=True)
     )
     if not fits:
         raise fail(name, expected=f"shape {wanted}", received=array.shape, remedy=remedy)
     return array
+
+
+def _strange(values: Any) -> str | None:
+    """Return what an array or a nested list holds that is no real number; None: nothing."""
+    parts = values if isinstance(values, list | tuple) else [values]
+    if any(np.ma.is_masked(part) for part in parts):
+        return "masked values"
+    array = np.asarray(values)
+    kinds = {np.asarray(item).dtype.kind for item in array.flat} if array.dtype == object else {array.dtype.kind}
+    return next((_NO_NUMBERS[kind] for kind in kinds if kind in _NO_NUMBERS), None)

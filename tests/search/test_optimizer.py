@@ -102,6 +102,13 @@ def test_every_method_can_be_fed_from_outside(tmp_path, method, parameters):
     assert_same_bits(optimizer.repertoire, again.repertoire)
 
 
+def test_numbers_of_numpy_are_saved(tmp_path):
+    numbers = {"seed": np.int64(3), "population": np.int32(4), "minimise": np.bool_(True), "initial_std": np.float32(1)}
+    optimizer = drive(make(**numbers), 2)
+    optimizer.save(tmp_path / "saved")
+    assert_same_bits(jedax.Optimizer.load(tmp_path / "saved").repertoire, optimizer.repertoire)
+
+
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
@@ -196,6 +203,10 @@ def test_best_before_tell():
         (np.zeros(8), np.zeros((2, 8)), r"descriptors: expected shape \(8, 2\), got \(2, 8\)"),
         (["a"] * 8, np.zeros((8, 2)), r"fitness: expected numbers"),
         (np.zeros(8), None, r"descriptors: expected shape"),
+        ([10**400] * 8, np.zeros((8, 2)), r"fitness: expected numbers of shape \(8,\), got a number beyond all floats"),
+        (np.zeros(8) + 1j, np.zeros((8, 2)), r"fitness: expected numbers of shape \(8,\), got complex numbers"),
+        (np.zeros(8), np.ma.array(np.zeros((8, 2)), mask=True), r"descriptors: expected .*, got masked values"),
+        (np.zeros(8, "M8[D]"), np.zeros((8, 2)), r"fitness: expected .*, got dates"),
     ],
 )
 def test_wrong_shapes_change_nothing(fitness, descriptors, message):

@@ -126,7 +126,7 @@ class Optimizer:
                 received=repr(descriptor_bounds),
                 remedy="change it",
             ) from None
-        self._name, self._seed, self._budget, self.minimise = entry.name, int(seed), int(evaluations), minimise
+        self._name, self._seed, self._budget, self.minimise = entry.name, int(seed), int(evaluations), bool(minimise)
         self._task = OutsideTask(int(num_params), (lows, highs), float(initial_std))
         self._method = entry.method(self.config, self._task)
         _ = self._method.acceptance  # a threshold that is not known is refused here, before anything is evaluated

@@ -13,7 +13,7 @@ from jedax.tasks.python.calls import checked, make
         ("alone", r"work:alone: expected two results, fitness and descriptors, got ndarray; return fitness, desc"),
         ("scalar", r"work:scalar: fitness: expected shape \(4,\), got \(\); return one row per genotype"),
         ("strange_descriptors", r"descriptors: expected shape \(4, 2\), got \(4, 3\); return one row per genotype"),
-        ("words", r"work:words: fitness: expected numbers of shape \(4,\), got list"),
+        ("words", r"work:words: fitness: expected numbers of shape \(4,\), got text"),
     ],
 )
 def test_wrong_results(name, message):
