@@ -495,6 +495,10 @@ def test_a_task_needs_no_more_than_that(small, tmp_path):
             r"Bad.evaluate: expected fitness of shape \(\) and a descriptor of \(2,\), got \(\) and \(3,\)",
         ),
         ({"evaluate": lambda self, key, g: Evaluation(g, g[:2])}, r"Bad.evaluate: expected fitness of shape \(\)"),
+        (
+            {"evaluate": lambda self, key, g: Evaluation(g[0] + 1j, g[:2])},
+            "Bad.evaluate: expected real numbers, got complex numbers; return their real part or their modulus",
+        ),
         ({"__hash__": None}, "Bad: expected a hashable object"),
     ],
 )

@@ -162,6 +162,8 @@ def check_task(task: Task) -> Task:
     if shapes != ((), (task.num_descriptors,)):
         expected = f"fitness of shape () and a descriptor of ({task.num_descriptors},)"
         raise wrong(".evaluate", expected, " and ".join(map(str, shapes)), "see descriptor_bounds")
+    if any(jax.numpy.iscomplexobj(part) for part in (found.fitness, found.descriptor)):
+        raise wrong(".evaluate", "real numbers", "complex numbers", "return their real part or their modulus")
     return task
 
 
