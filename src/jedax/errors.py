@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from unicodedata import category
+
+_CONTROLS = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: controls, formats, surrogates, ends of lines
 
 
 class JedaxError(ValueError):
@@ -30,6 +33,18 @@ def fail(
     if len(shown) > 120:
         shown = shown[:117] + "..."
     return kind(f"{argument}: expected {expected}, got {shown}; {remedy}.")
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text that cannot control a terminal: control characters and marks of direction are written as \x1b.
+
+    `keep` holds characters that stay, such as a newline.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode() if c not in keep and category(c) in _CONTROLS else c for c in text
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

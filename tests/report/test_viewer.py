@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -285,3 +286,16 @@ def test_the_commands(copy):
         assert process.communicate(timeout=60)[0] == "stopped\n"
     finally:
         process.kill()
+
+
+def test_a_client_that_leaves_before_its_answer(copy, serving, capfd):
+    """It resets the connection while a large page is written."""
+    address = serving(copy)
+    port = int(address.rpartition(":")[2])
+    for _ in range(3):
+        with socket.create_connection((viewer.HOST, port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.sendall(f"GET / HTTP/1.1\r\nHost: {viewer.HOST}:{port}\r\n\r\n".encode())
+            client.recv(1)
+    assert ask(f"{address}/")[0] == 200
+    assert capfd.readouterr().err == ""

@@ -12,7 +12,7 @@ from typing import TextIO
 from jedax.bench.grids import Grid
 from jedax.bench.trials import error_file, left_to_do, parts_of, trials_of
 from jedax.search.engines import Engine, Job, LocalEngine
-from jedax.search.progress import Progress, StatusLine, clock
+from jedax.search.progress import Progress, StatusLine, left_text
 from jedax.search.tracking import Tracker
 from jedax.search.tracking import make as make_tracking
 from jedax.store.files import write_atomic
@@ -97,12 +97,15 @@ def runs_text(number: int) -> str:
 class BenchProgress:
     """The progress of a bench on a stream (None: nothing is shown): one bar, or a line now and then, for all its runs.
 
-    The time left is estimated from the speed since this process began.
+    The time left is that of the evaluations, at the speed of the work so far, and for each run that has not begun the
+    time that a run spent otherwise so far, such as on compilation. It is shown once the speed of a run is known.
     """
 
     def __init__(self, stream: TextIO | None):
         self.done = self._total = 0  # evaluations of all replicas
         self.ended = self._begun = self._num_runs = 0
+        self.worked = 0.0  # seconds of work on these evaluations, of all runs
+        self.is_measured = False  # whether the speed of a run is known
         self._line = StatusLine(stream or io.StringIO())
         self._began = time.monotonic()
 
@@ -119,12 +122,20 @@ class BenchProgress:
 
     def show(self, name: str) -> None:
         """Show the progress, and the name of a run that goes on."""
-        left = (time.monotonic() - self._began) / self.done * (self._total - self.done) if self.done else 0.0
         which = f"run {self._begun} of {self._num_runs}"
         if self._begun - self.ended > 1:
             which = f"{self.ended} of {self._num_runs} runs done, {self._begun - self.ended} at work"
-        text = f"{self.done:,} of {self._total:,} evaluations, {which}: {name}, {clock(left)} left"
+        text = f"{self.done:,} of {self._total:,} evaluations, {which}: {name}{left_text(self._left())}"
         self._line.show(self.done / max(self._total, 1), text)
+
+    def _left(self) -> float | None:
+        """Return the seconds left; None: not known yet."""
+        if not self.is_measured:
+            return None
+        at_work = max(1, self._begun - self.ended)
+        otherwise = max(0.0, at_work * (time.monotonic() - self._began) - self.worked) / self._begun
+        work = self.worked * (self._total - self.done) / self.done
+        return (work + max(0, self._num_runs - self._begun) * otherwise) / at_work
 
     def note(self, message: str) -> None:
         """Show a message."""
@@ -140,12 +151,15 @@ class RunProgress:
 
     def __init__(self, bench: BenchProgress, name: str, replicas: int):
         self._bench, self._name, self._replicas = bench, name, replicas
-        self._counted, self._is_over = 0, False
+        self._counted, self._worked, self._is_over = 0, 0.0, False
 
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float | None) -> None:
         """Count the run's new evaluations, and show the progress of the bench."""
+        worked = evaluations * self._replicas / per_second if per_second > 0 else 0.0
         self._bench.done += (evaluations - self._counted) * self._replicas
-        self._counted = evaluations
+        self._bench.worked += worked - self._worked
+        self._bench.is_measured |= left is not None
+        self._counted, self._worked = evaluations, worked
         self._bench.show(f"{self._name}, best {best:.2f}")
 
     def note(self, message: str) -> None:

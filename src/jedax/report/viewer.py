@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -137,12 +138,21 @@ def _json(values: dict[str, Any] | None) -> str:
     return "" if values is None else json.dumps(values, allow_nan=False)
 
 
+class _Server(ThreadingHTTPServer):
+    """A server that says nothing of clients that leave before their answer is sent."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print the traceback of an error that is not the client's."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
 def server(directory: str | Path, port: int = 0) -> ThreadingHTTPServer:
     """Return a server of a run's page that listens on this machine; it does not answer yet. Port 0: any free one."""
     pages.plotly_source()
     view = View(directory)
     try:
-        return ThreadingHTTPServer((HOST, port), functools.partial(_Handler, view))
+        return _Server((HOST, port), functools.partial(_Handler, view))
     except OSError as error:
         received = f"{port} ({error.strerror})"
         raise fail("port", expected="one that is free", received=received, remedy="choose another") from None

@@ -21,7 +21,7 @@ from jedax.search.compiled import checked_genotypes
 from jedax.search.devices import describe, local_copy, summary
 from jedax.search.engines import Engine, LocalEngine
 from jedax.search.failures import ALL_FAILED
-from jedax.search.interrupts import Interrupted
+from jedax.search.interrupts import Interrupted, interruptible
 from jedax.search.loop import Callback, Search
 from jedax.search.programs import settled
 from jedax.search.progress import Progress, Silent
@@ -282,14 +282,17 @@ def _carry_out(search: Search, tracking: Tracking, draw: Draw | None) -> Run:
     search.callbacks = (*search.callbacks, tracking)
     summary: dict[str, Any] = {"status": "failed"}
     try:
-        search.run()
-    except Interrupted:
-        summary = _finish(search, draw).summary
-        raise
-    else:
-        found = _finish(search, draw)
-        summary = found.summary
-        return found
+        with interruptible() as caught:
+            try:
+                search.run(caught)
+            except Interrupted:
+                summary = _finish(search, draw).summary
+                raise
+            found = _finish(search, draw)
+            summary = found.summary
+            if caught:
+                raise Interrupted("Stopped; the search had ended before, and all of it is saved.", caught[0])
+            return found
     finally:
         tracking.finish(summary)
 

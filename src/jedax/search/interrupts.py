@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,17 +20,18 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[list[int]]:
-    """Yield a list that receives the first SIGINT or SIGTERM; a second one has its usual effect."""
+    """Yield a list that receives the first SIGINT and the first SIGTERM; a second of one kind has its usual effect."""
     caught: list[int] = []
     before: dict[int, Any] = {}
 
     def handle(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
-        restore()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if number not in caught:
+            caught.append(number)
+        elif callable(before[number]):
+            before[number](number, frame)
+        else:  # a handler is not replaced while it runs: Python would drop a signal that is waiting for it
+            signal.signal(number, before[number])
+            os.kill(os.getpid(), number)
 
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -39,4 +41,5 @@ def interruptible() -> Iterator[list[int]]:
     try:
         yield caught
     finally:
-        restore()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -26,7 +26,7 @@ from jedax.search import devices
 from jedax.search.compiled import Programs, replica_roots
 from jedax.search.engines.base import Engine
 from jedax.search.failures import Noted
-from jedax.search.interrupts import Interrupted, interruptible
+from jedax.search.interrupts import Interrupted
 from jedax.search.programs import programs_for
 from jedax.search.progress import Progress, Silent
 from jedax.store import history
@@ -37,6 +37,8 @@ from jedax.tasks.base import Task
 _STATUSES = ("running", "callback", "finished", "goal", "time", "interrupted")
 _REPORTS = 50  # default number of reports of a run
 _CHUNK_SECONDS = 1.0
+# The time left is shown after the first chunk, and after so many seconds or such a share of the evaluations.
+_MEASURED_SECONDS, _MEASURED_SHARE = 1.0, 0.02
 _PAUSE = 20  # the pause between two checkpoints, in times of the duration of the last one; large states take seconds
 _LONGEST_PAUSE = 10  # in times of `checkpoint_seconds`
 
@@ -130,6 +132,7 @@ class Search:
         self.arrivals = np.zeros(run.replicas, int)  # evaluations until the task's goal was reached; 0: not yet
         self._seconds_before = 0.0  # of earlier processes
         self._affordable = self.programs.first_chunk  # generations that fit into a chunk
+        self._has_advanced = False  # in this process
         self._reported_at = -1
         self._saved_at, self._saving_took = -math.inf, 0.0  # of the last checkpoint
 
@@ -154,10 +157,9 @@ class Search:
             return None
         return history.Recorder(self.directory.path / history.FILE, self.method, self.generations, self.report_every)
 
-    def run(self) -> None:
-        """Search until the budget is spent or something stops the search, then save a checkpoint."""
+    def run(self, caught: list[int]) -> None:
+        """Search until the budget is spent or something stops the search, such as a signal in `caught`; then save."""
         with (
-            interruptible() as caught,
             one_blas_thread(),
             self.programs.opened(self.config.run, self.note, lambda: bool(caught), self.engine),
         ):
@@ -267,6 +269,7 @@ class Search:
         wanted = round(_CHUNK_SECONDS * (self.generation - before) / seconds)
         affordable = max(1, min(wanted, 2 * self._affordable))
         self._affordable = devices.from_leader(self.programs.mesh, affordable)
+        self._has_advanced = True
 
     def _add(self, noted: Noted, evaluations: int) -> None:
         """Add what was noted of a chunk that began after so many evaluations."""
@@ -295,7 +298,10 @@ class Search:
         self.status = _STATUSES[devices.from_leader(self.programs.mesh, _STATUSES.index(status))]
         worked, replicas = self.phase.working, self.config.run.replicas
         rate = replicas * self.evaluations / worked if worked > 0 else 0.0
-        left = (self.generations - self.generation) * self.batch * replicas / rate if rate > 0 else 0.0
+        left = None  # until the rate is measured
+        measured = worked >= _MEASURED_SECONDS or self.evaluations >= _MEASURED_SHARE * self.config.run.evaluations
+        if self._has_advanced and measured:
+            left = (self.generations - self.generation) * self.batch * replicas / rate
         self.progress.update(self.evaluations, rate, float(best.max()), float(coverage), left)
         wanted = self.config.run.checkpoint_seconds
         pause = max(wanted, min(_PAUSE * self._saving_took, _LONGEST_PAUSE * wanted))

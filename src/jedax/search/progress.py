@@ -8,15 +8,26 @@ import sys
 import time
 from typing import Protocol, TextIO
 
+from jedax.errors import printable
+
 _SECONDS_BETWEEN_LINES = 10.0
 _BAR_WIDTH = 20
+_CLEAR = "\r\x1b[K"  # clears the line of a terminal
 
 
 class Progress(Protocol):
     """Follows a run."""
 
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
-        """Receive evaluations per replica, their rate and the best fitness over all replicas, and the seconds left."""
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float | None) -> None:
+        """Receive where the run stands.
+
+        Args:
+            evaluations: Of each replica.
+            per_second: Evaluations of all replicas per second of work, without compilation.
+            best: The best fitness of all replicas.
+            coverage: The share of filled cells.
+            left: Seconds of work left; None: not known yet.
+        """
 
     def note(self, message: str) -> None:
         """Show a message."""
@@ -35,39 +46,45 @@ class StatusLine:
     def __init__(self, stream: TextIO):
         self.stream = stream
         self._is_terminal = stream.isatty()
+        self._is_lost = False
         self._last = -_SECONDS_BETWEEN_LINES
         self._text = ""
 
     def show(self, share: float, text: str) -> None:
         """Show the share that is done, 0 to 1, and a text."""
+        text = printable(text)
         now = time.monotonic()
         if not self._is_terminal:
             if now - self._last >= _SECONDS_BETWEEN_LINES:
                 self._last = now
-                print(text, file=self.stream, flush=True)
+                self._write(f"{text}\n")
             return
         filled = round(_BAR_WIDTH * min(max(share, 0.0), 1.0))
         line = f"{share:4.0%} {'#' * filled}{'.' * (_BAR_WIDTH - filled)}  {text}"
         self._text = line[: shutil.get_terminal_size().columns - 1]
-        self._redraw(self._text)
+        self._write(_CLEAR + self._text)
 
     def note(self, message: str) -> None:
         """Print a message above the line."""
+        message = printable(message, keep="\n")
         if self._is_terminal:
-            self._redraw("")
-        print(message, file=self.stream, flush=True)
-        if self._is_terminal:
-            self._redraw(self._text)
+            message = f"{_CLEAR}{message}\n{_CLEAR}{self._text}"
+        self._write(message if self._is_terminal else f"{message}\n")
 
     def close(self) -> None:
         """Leave the line as it is and continue below it."""
         if self._is_terminal and self._text:
-            print(file=self.stream, flush=True)
+            self._write("\n")
             self._text = ""
 
-    def _redraw(self, text: str) -> None:
-        self.stream.write(f"\r\x1b[K{text}")
-        self.stream.flush()
+    def _write(self, text: str) -> None:
+        """Write and flush; a stream that cannot be written any more, such as a closed pipe, does not end the run."""
+        if not self._is_lost:
+            try:
+                self.stream.write(text)
+                self.stream.flush()
+            except (OSError, ValueError):
+                self._is_lost = True
 
 
 class RunProgress(StatusLine):
@@ -77,11 +94,16 @@ class RunProgress(StatusLine):
         super().__init__(sys.stderr or io.StringIO())  # stderr is None in programs without a console
         self._budget = budget
 
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float | None) -> None:
         """Show where the run stands."""
         text = (f"{evaluations:,} of {self._budget:,} evaluations, {per_second:,.0f}/s, best {best:.2f}, "
-                f"coverage {coverage:.1%}, {clock(left)} left")  # fmt: skip
+                f"coverage {coverage:.1%}{left_text(left)}")  # fmt: skip
         self.show(evaluations / self._budget, text)
+
+
+def left_text(seconds: float | None) -> str:
+    """Return how the line of a progress ends: the time left, or nothing where it is not known."""
+    return "" if seconds is None else f", {clock(seconds)} left"
 
 
 def clock(seconds: float) -> str:

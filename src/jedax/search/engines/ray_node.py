@@ -36,7 +36,7 @@ class Reporter(Silent):
     def __init__(self, token: str, queue: Any):
         self._token, self._queue = token, queue
 
-    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float) -> None:
+    def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float | None) -> None:
         """Send where the run stands."""
         self._queue.put((self._token, (evaluations, per_second, best, coverage, left), None))
 

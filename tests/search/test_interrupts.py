@@ -1,0 +1,89 @@
+"""SIGINT and SIGTERM stop a search, which saves what it has done."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from jedax.search.interrupts import interruptible
+
+BOTH = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture
+def usual():
+    """What the signals do outside, as a list of those that arrived there."""
+    arrived = []
+    before = {number: signal.signal(number, lambda number, frame: arrived.append(number)) for number in BOTH}
+    yield arrived
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def send(*numbers):
+    """Let signals arrive at once, as during a long call of native code."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    for number in numbers:
+        os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+
+
+def test_the_first_of_each_kind_is_caught(usual):
+    with interruptible() as caught:
+        for number in BOTH:
+            send(number)
+        assert (caught, usual) == ([*BOTH], [])
+        for number in BOTH:
+            send(number)
+        assert (caught, usual) == ([*BOTH], [*BOTH])
+    send(signal.SIGINT)
+    assert usual == [*BOTH, signal.SIGINT]
+
+
+def test_both_at_once(usual, monkeypatch):
+    """Python drops a signal, and prints so, if its handler is removed while it waits."""
+    for number in BOTH:
+        signal.signal(number, signal.SIG_DFL)
+    dropped = []
+    monkeypatch.setattr("sys.unraisablehook", lambda found: dropped.append(str(found.exc_value)))
+    with interruptible() as caught:
+        send(*BOTH)
+        assert sorted(caught) == sorted(BOTH)
+    assert dropped == []
+
+
+SCRIPT = """
+import os, signal, sys
+import jedax
+from jedax.tasks import PlanarArm
+
+def at(place):
+    for name in sys.argv[2:]:
+        if name.startswith(place):
+            os.kill(os.getpid(), getattr(signal, name.partition(":")[2]))
+
+try:
+    jedax.run("map-elites", PlanarArm(joints=4), evaluations=64 * 200, cells=64, out=sys.argv[1],
+              callbacks=[lambda report: at("search") if report.evaluations > 1000 else None],
+              draw=lambda run, folder: at("figures"))
+except jedax.Interrupted as stop:
+    print(stop.signal, jedax.load(sys.argv[1]).status, stop)
+"""
+
+
+@pytest.mark.parametrize(
+    ("signals", "expected"),
+    [
+        (["search:SIGINT", "search:SIGTERM"], "2 interrupted Stopped after "),
+        (["search:SIGINT", "figures:SIGTERM"], "2 interrupted Stopped after "),
+        (["figures:SIGTERM"], "15 finished Stopped; the search had ended before, and all of it is saved."),
+    ],
+)
+def test_a_search_ends_orderly(tmp_path, signals, expected):
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "run"), *signals]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.stdout.startswith(expected), found
+    assert found.returncode == 0
+    assert found.stderr == ""
