@@ -11,9 +11,10 @@ import gc  # noqa: E402
 import os  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
+from typing import NoReturn  # noqa: E402
 
 from jedax._version import __version__  # noqa: E402
-from jedax.errors import JedaxError, fail, unknown  # noqa: E402
+from jedax.errors import JedaxError, fail, printable, unknown  # noqa: E402
 
 _HELP = """\
 usage: jedax COMMAND ...
@@ -46,25 +47,59 @@ _READING = ("compare", "replay", "reevaluate", "report", "view")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line; leaves with code 0, 2 for a mistake of the user's, 130 or 143 when stopped."""
+    """Run the command line.
+
+    Leaves with code 0; 1 for output or files that the system does not let it write; 2 for a mistake of the user's; 130
+    or 143 when stopped; 141 when the reader of its output has left.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(50_000)  # imports make many objects that stay; looking for garbage among them took a fifth second
+    is_closed = _open_closed_streams()
     try:
         _dispatch(arguments)
         sys.stdout.flush()
+        if is_closed:
+            raise OSError("standard output is closed; what was to be printed is lost")
     except JedaxError as error:
-        print(f"jedax: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        _leave(2, str(error))
     except BrokenPipeError:  # whoever read what is printed has read enough, such as head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(141) from None
+        _leave(141)
     except KeyboardInterrupt as stop:
-        print(f"jedax: {stop}" if str(stop) else "jedax: stopped.", file=sys.stderr)
-        raise SystemExit(128 + getattr(stop, "signal", 2)) from None
+        _leave(128 + getattr(stop, "signal", 2), str(stop) or "stopped.")
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename is not None else ""
+        _leave(1, f"{error.strerror or error}{where}.")
+
+
+def _open_closed_streams() -> bool:
+    """Open streams that the caller closed, whose numbers other files would get; return whether the output was one."""
+    is_closed = sys.stdout is None
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
+    return is_closed
+
+
+def _leave(code: int, message: str = "") -> NoReturn:
+    """Print a sentence on stderr and exit; output that cannot be written is dropped."""
+    message = printable(f"jedax: {message}\n" if message else "", keep="\n")
+    for stream, text in ((sys.stdout, ""), (sys.stderr, message)):
+        try:
+            stream.write(text)
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    raise SystemExit(code) from None
 
 
 def _dispatch(arguments: list[str]) -> None:
     command = arguments.pop(0) if arguments else "--help"
+    if command not in ("-h", "--help", "--version"):
+        _check_directory()
     if command in ("-h", "--help"):
         print(_HELP, end="")
     elif command == "--version":
@@ -92,6 +127,15 @@ def _dispatch(arguments: list[str]) -> None:
     else:
         known = ["run", "bench", *_READING, "doctor", "tasks", "methods", "--help", "--version"]
         raise unknown("command", command, known)
+
+
+def _check_directory() -> None:
+    """Check that the current directory, which libraries ask for, still exists."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        remedy = "change to another"
+        raise fail("current directory", expected="one that exists", received="a deleted one", remedy=remedy) from None
 
 
 def _show_tasks() -> None:

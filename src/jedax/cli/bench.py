@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import ENGINE, Option, leading_words, nothing_to_save, parse
+from jedax.cli.options import ENGINE, Option, leading_words, nothing_to_save, parse, say
 from jedax.errors import fail
 
 _BENCH = {
@@ -59,7 +59,7 @@ def bench(arguments: list[str]) -> None:
         _collect(grid, out, values)
     elif values["print_trials"]:
         for run in _runs_left(grid, out, values, one_per_trial=True):
-            print(_command(words, out, run.trial))
+            say(_command(words, out, run.trial))
     else:
         _run(grid, out, values)
 
@@ -82,10 +82,10 @@ def _run(grid: Any, out: str, values: dict[str, Any]) -> None:
         message = "Stopped; everything done so far is saved. Give the same command again to continue."
         raise Interrupted(message, stop.signal) from None
     for path, message in outcome.failed:
-        print(f"failed: {path}: {message}")
+        say(f"failed: {path}: {message}")
     if outcome.elsewhere:
-        print(f"{runs_text(len(outcome.elsewhere))} left to another process that works on {out}")
-    print(f"{runs_text(outcome.done)} done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
+        say(f"{runs_text(len(outcome.elsewhere))} left to another process that works on {out}")
+    say(f"{runs_text(outcome.done)} done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
     if outcome.failed:
         raise SystemExit(1)
 
@@ -118,12 +118,12 @@ def _collect(grid: Any, out: str, values: dict[str, Any]) -> None:
         from jedax.bench.trials import error_file
     found = collect(values["collect"], out)
     for path in found.unfinished:
-        print(f"not finished: {path}")
+        say(f"not finished: {path}")
     gathered = runs_text(len(found.copied))
-    print(f"{gathered} gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
+    say(f"{gathered} gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
     runs = [] if grid is None else _runs_left(grid, out, values)
     for run in runs:
-        print(f"{'failed' if error_file(run.path).exists() else 'missing'}: {run.path}")
+        say(f"{'failed' if error_file(run.path).exists() else 'missing'}: {run.path}")
     if runs:
         raise SystemExit(1)
 

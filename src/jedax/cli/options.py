@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from jedax.errors import fail
+from jedax.errors import fail, printable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +48,16 @@ def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str,
         arg = tyro.conf.arg(help=option.help, metavar=metavar, help_behavior_hint=hint)
         fields.append((name, Annotated[kind, arg], option.default))
     made = dataclasses.make_dataclass("Options", fields, frozen=True)
-    parsed = tyro.cli(made, args=list(arguments), prog=prog, description=description)
+    try:
+        parsed = tyro.cli(made, args=list(arguments), prog=prog, description=description)
+    except ValueError as error:  # some versions of tyro take a digit such as the square for a number
+        raise fail("options", expected="values of their types", received=error, remedy="see --help") from None
     return {name: getattr(parsed, name) for name in options}
+
+
+def say(text: object, *, flush: bool = False) -> None:
+    """Print a text; it cannot control the terminal, whatever names from files are in it."""
+    print(printable(str(text), keep="\n"), flush=flush)
 
 
 def directory_of(command: str, arguments: list[str]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
 from pathlib import Path
 from typing import Literal
 
-from jedax.cli.options import Option, directory_of, leading_words, nothing_to_save, parse
+from jedax.cli.options import Option, directory_of, leading_words, nothing_to_save, parse, say
 from jedax.errors import fail
 
 _COMPARE = {
@@ -54,7 +55,7 @@ def compare(arguments: list[str]) -> None:
     with nothing_to_save():
         from jedax.report import comparisons
     found = comparisons.compare(directories, **values)
-    print(comparisons.outcome(found, comparisons.folder_for(Path(directories[0]), values["out"])))
+    say(comparisons.outcome(found, comparisons.folder_for(Path(directories[0]), values["out"])))
 
 
 def replay(arguments: list[str]) -> None:
@@ -70,9 +71,9 @@ def replay(arguments: list[str]) -> None:
         from jedax.report import replay as replaying
     found = replaying.replay(directory, cell=values["cell"] or None, seed=values["seed"], out=values["out"])
     descriptor = " ".join(f"{number:.4g}" for number in found.solution.descriptor)
-    print(f"fitness {found.fitness:.5g}, recorded descriptor {descriptor}")
+    say(f"fitness {found.fitness:.5g}, recorded descriptor {descriptor}")
     for line in (*found.remarks, *found.files):
-        print(line)
+        say(line)
 
 
 def reevaluate(arguments: list[str]) -> None:
@@ -85,18 +86,19 @@ def reevaluate(arguments: list[str]) -> None:
     )  # fmt: skip
     with nothing_to_save(compiles=True):
         from jedax.report import reevaluation
+        from jedax.search.progress import StatusLine
         from jedax.store.directory import REEVALUATED
-    last = time.monotonic()
+    line, last = StatusLine(sys.stderr), time.monotonic()
 
     def note(share: float) -> None:
         nonlocal last
         if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            print(f"{share:.0%} of the evaluations", file=sys.stderr, flush=True)
+            line.note(f"{share:.0%} of the evaluations")
 
     found = reevaluation.reevaluate(directory, **values, note=note)
-    print(reevaluation.table(found))
-    print(f"\nthe numbers are in {directory}/{REEVALUATED[0]} and {REEVALUATED[1]}"
+    say(reevaluation.table(found))
+    say(f"\nthe numbers are in {directory}/{REEVALUATED[0]} and {REEVALUATED[1]}"
           + f", the figure in {REEVALUATED[2]}" * (found.scope == "all"))  # fmt: skip
 
 
@@ -111,8 +113,8 @@ def report(arguments: list[str]) -> None:
     with nothing_to_save(compiles=True):
         from jedax.report.pages import write_report
 
-        page = write_report(directory, **values, say=_say)
-    print(f"the report is in {page}")
+        page = write_report(directory, **values, say=functools.partial(say, flush=True))
+    say(f"the report is in {page}")
 
 
 def view(arguments: list[str]) -> None:
@@ -124,8 +126,4 @@ def view(arguments: list[str]) -> None:
         raise fail("port", expected="a number from 0 to 65535", received=values["port"], remedy="change it")
     with nothing_to_save(compiles=True):
         from jedax.report.viewer import serve
-    serve(directory, port=values["port"], browser=values["open"], say=_say)
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
+    serve(directory, port=values["port"], browser=values["open"], say=functools.partial(say, flush=True))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import ENGINE, Option, nothing_to_save, parse, peek
+from jedax.cli.options import ENGINE, Option, nothing_to_save, parse, peek, say
 from jedax.errors import fail
 
 _COMMAND = {
@@ -59,7 +60,8 @@ def run(arguments: list[str], began: float) -> None:
     out, overwrite, track = values.pop("out", None), values.pop("overwrite", False), values.pop("track", ())
     config = _with_values(config, values)
     said = ", the default method," if config.method == _COMMAND["method"].default and not file else ""
-    print(f"{config.method}{said} searches {config.task} with {config.run.evaluations:,} evaluations")
+    with contextlib.suppress(OSError):  # output that nobody reads stops no search
+        say(f"{config.method}{said} searches {config.task} with {config.run.evaluations:,} evaluations")
     _carry_out(where, began, out or _default_folder(config, overwrite), config, overwrite=overwrite, track=track)
 
 
@@ -87,7 +89,7 @@ def _default_config(arguments: list[str], task: str | None) -> Any:
 
     name, method = task or "maze-a", peek(arguments, "--method") or _COMMAND["method"].default
     if method in ALIASES:
-        print(f"the method {method} is called {ALIASES[method]} now")
+        say(f"the method {method} is called {ALIASES[method]} now")
     method_config, budget = defaults_for(method, name, peek(arguments, "--preset"))
     task_config: Any = task_entry(name).config()
     return FullConfig(
@@ -172,21 +174,21 @@ def _print_outcome(found: Any, out: Any) -> None:
     if isinstance(fitness, list):
         best = f"best fitness of each replica {', '.join(map(_rounded, fitness))}"
     if not found.has_solution:
-        print(ALL_FAILED)
+        say(ALL_FAILED)
         best = "no solution"
-    print(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
+    say(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
           f"({clock(summary['wall_seconds'])} in all)")  # fmt: skip
     if summary["status"] in _STATUS:
-        print(_STATUS[summary["status"]].format(out=out))
+        say(_STATUS[summary["status"]].format(out=out))
     if any(_each(summary["num_failed"])):
         kinds = {kind.replace("_", " "): sum(_each(number)) for kind, number in summary["failures"].items()}
         named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
-        print(f"{sum(_each(summary['num_failed'])):,} evaluations failed ({named}) and were not stored")
+        say(f"{sum(_each(summary['num_failed'])):,} evaluations failed ({named}) and were not stored")
     outside, counted = sum(_each(summary["num_outside"])), summary["evaluations"] * len(_each(fitness))
     if 2 * outside > counted:
-        print(f"{outside:,} of {counted:,} descriptors lay outside the task's descriptor_bounds (lows, highs); "
+        say(f"{outside:,} of {counted:,} descriptors lay outside the task's descriptor_bounds (lows, highs); "
               "they went to the nearest cells")  # fmt: skip
-    print(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
+    say(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
 
 
 def _rounded(fitness: float) -> str:
