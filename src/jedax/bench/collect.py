@@ -11,6 +11,7 @@ from pathlib import Path
 from jedax.bench.trials import is_finished, seeds_of
 from jedax.errors import JedaxError, fail
 from jedax.store.directory import RunDirectory, runs_below
+from jedax.store.guard import check_no_links
 
 _RUN = re.compile(r"seeds-\d+-\d+")
 
@@ -50,7 +51,7 @@ def collect(sources: Sequence[str | Path], out: str | Path) -> Collected:
     before = tuple(map(_place, held))
     new = tuple(place for place in found if place not in before)
     for place in new:
-        _copy(found[place], out / place)
+        _copy(found[place], check_no_links(out, *place.split("/")))
     return Collected(new, before, tuple(run for run in unfinished if _place(run) not in found))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas
 from pandas.errors import ParserWarning
 
-from jedax.errors import JedaxError, fail
+from jedax.errors import JedaxError, fail, printable
 from jedax.imports import is_custom
 from jedax.store.directory import FOLDERS, RunDirectory, has_ended
 from jedax.tasks import make
@@ -34,6 +34,7 @@ _COLUMNS = {
     "coverage": ("a share from 0 to 1", lambda shares: (shares >= 0) & (shares <= 1)),
 }
 _NAMED = ["method", "task", "seed"]
+_LONGEST_HEADER = 65_536  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +127,12 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _header(path: Path) -> list[str]:
-    if not path.is_file():  # a pipe or device has no end
+    """Return the columns of a CSV file; none for pipes and devices, which have no end."""
+    if not path.is_file():
         return []
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            return next(csv.reader(file), [])
+            return next(csv.reader([file.readline(_LONGEST_HEADER)]), [])
     except (OSError, UnicodeDecodeError, csv.Error):
         return []
 
@@ -149,9 +151,9 @@ def _read_run(folder: Path) -> list[Record] | str:
     goal = None if is_custom(config.task) else task_of(config.task, task_settings).goal_fitness
     return [
         Record(
-            label=config.label or config.method,
+            label=printable(config.label or config.method),
             method=config.method,
-            task=title_of(config.task, task_settings),
+            task=printable(title_of(config.task, task_settings)),
             seed=config.run.seed + replica,
             curve=_curve(f"{folder / 'metrics.csv'}, replica {replica}", reports),
             source=folder,
@@ -196,11 +198,13 @@ def _reports(directory: RunDirectory, replicas: int) -> list[pandas.DataFrame]:
 
 
 def read_csv(path: Path) -> list[Record]:
-    """Return the results of another program from a CSV file with a row for each report.
+    r"""Return the results of another program from a CSV file with a row for each report.
 
         method,task,seed,evaluations,max_fitness,coverage
         PGA-ME,maze-a,0,64,-320.5,0.01
         PGA-ME,maze-a,0,20032,-291.2,0.22
+
+    Control characters in the names of methods and tasks are written as escapes, such as `\x1b`.
 
     `evaluations` are those done so far, `max_fitness` is the best fitness so far (maximised), and `coverage` the share
     of filled cells, 0 to 1 or empty. Rows may stand in any order; other columns are ignored. A method that has the name
@@ -250,6 +254,7 @@ def _read_texts(path: Path) -> Any:
         expected, received = f"the columns {', '.join(_COLUMNS)}", f"no {', '.join(missing)}"
         raise fail(str(path), expected=expected, received=received, remedy="add what is missing")
     texts = texts[list(_COLUMNS)].fillna("").apply(lambda column: column.str.strip())
+    texts[["method", "task"]] = texts[["method", "task"]].map(printable)
     texts.index += 2
     texts = texts[(texts != "").any(axis=1)]
     if texts.empty:

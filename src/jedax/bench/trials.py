@@ -29,6 +29,7 @@ from jedax.search.progress import Progress
 from jedax.search.tracking import Tracker
 from jedax.store.config import FullConfig, RunConfig, method_of
 from jedax.store.directory import RunDirectory, has_ended
+from jedax.store.guard import check_no_links
 from jedax.store.lock import LockedError
 from jedax.tasks.base import Task
 from jedax.tasks.measured import HostTask
@@ -111,9 +112,11 @@ def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:
     """Return the runs that are to be started or resumed for all seeds of a trial, and the seeds that are done."""
     if not trial.path.parent.is_dir():
         trial = replace(trial, path=_earlier_folder(trial) / trial.path.name)
+    check_no_links(trial.path.parents[2], *trial.path.parts[-3:])
     done: set[int] = set()
     interrupted: list[TrialRun] = []
     for path in sorted(trial.path.parent.glob("seeds-*")):
+        check_no_links(path.parent, path.name)
         if (path / "config.yaml").is_file():
             config = RunDirectory.open(path).read_config()
             _check_same(trial, config, path)
@@ -143,8 +146,8 @@ def seeds_of(config: FullConfig) -> range:
 
 
 def is_finished(path: Path) -> bool:
-    """Return whether the run in a directory has ended."""
-    return has_ended(RunDirectory(path).read_summary().get("status"))
+    """Return whether there is a run in a directory that has ended."""
+    return (path / "config.yaml").is_file() and has_ended(RunDirectory.open(path).read_summary().get("status"))
 
 
 def error_file(path: Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jedax.cli.options import Option, leading_words, nothing_to_save, parse
-from jedax.errors import JedaxError, check_choice, fail
+from jedax.errors import JedaxError, check_choice, fail, printable
 
 _PARTS = ("simulator", "repertoire", "es", "gp", "run")
 _OPTIONS = {
@@ -54,7 +54,7 @@ def check_directories(directories: list[str], options: list[str]) -> None:
         lines = [f"{checkup.path}:"]
         lines += [f"  {f.state:<9}{f.name}{f.reason and f': {f.reason}'}" for f in checkup.findings]
         for line in [*lines, *(f"  {sentence}" for sentence in checkup.advice)]:
-            print("".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line))
+            print(printable(line))
     if damaged := [str(checkup.path) for checkup in found if not checkup.is_sound]:
         raise JedaxError(f"doctor: files are damaged or missing in {', '.join(damaged)}.")
 

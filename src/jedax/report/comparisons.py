@@ -76,11 +76,13 @@ def compare(
     for label in cells or ():
         check_choice("cells", label, found.labels)
     folder = folder_for(paths[0], out)
+    figures = folder / "figures"
     if out is None:
         check_plain(folder.parent, (), (folder.name,))
     with writing("a directory", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        drawn = write_comparison_figures(found, folder / "figures", band=band, formats=formats, cells=cells)
+        check_plain(folder, (), (figures.name,))
+        figures.mkdir(parents=True, exist_ok=True)
+        drawn = write_comparison_figures(found, figures, band=band, formats=formats, cells=cells)
         pictures = [path.relative_to(folder).as_posix() for path in drawn if path.suffix == ".png"]
         write_atomic(folder / "table.md", tables.markdown(found, pictures))
         write_atomic(folder / "table.tex", tables.latex(found))
@@ -214,8 +216,7 @@ def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
 def write_comparison_figures(
     comparison: Comparison, folder: Path, *, band: str, formats: Sequence[str], cells: Sequence[str] | None
 ) -> list[Path]:
-    """Draw all figures of a comparison and return their files; those of an earlier comparison are removed."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Draw all figures of a comparison into a folder and return their files; those of an earlier one are removed."""
     for old in folder.iterdir():
         if old.name.startswith(_NAMES) and old.suffix.removeprefix(".") in FORMATS:
             old.unlink()

@@ -18,6 +18,7 @@ import pandas
 
 from jedax.bench.comparison import SIGNIFICANT, Comparison, Entry
 from jedax.bench.statistics import FEWEST_FOR_INTERVAL
+from jedax.errors import printable
 from jedax.report.numbers import decimals_for, evaluations_text, fitness_text, p_text, share_text
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ _SPECIAL = {
     ">": r"\textgreater{}", "|": r"\textbar{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }  # fmt: skip
+_FORMULA = ("=", "+", "-", "@")  # what formulas of spreadsheets begin with
 _LATEX_COLUMNS = {
     "method": "Method", "seeds": "Seeds", "median": "Median", "interval": r"95\,\% interval", "reached goal": "Goal",
     "p": "p", "p (Holm)": "p (Holm)", "A": "A", "coverage": "Coverage",
@@ -168,14 +170,15 @@ def _table(head: Sequence[str], rows: Iterable[Iterable[str]], *, right: bool = 
 
 def _text(text: str) -> str:
     """Return a text that Markdown shows as it is, on one line."""
-    return " ".join(text.split()).translate(_MARKED)
+    return printable(" ".join(text.split())).translate(_MARKED)
 
 
 def csv_files(comparison: Comparison) -> dict[str, str]:
     """Return the text of three CSV files by their names, in full precision; an empty cell: there is no such number.
 
     `table`: a row per task and method. `seeds`: a row per seed, with its source. `reached`: a row per seed and fitness
-    that was asked for, with the evaluations to reach it, or inf.
+    that was asked for, with the evaluations to reach it, or inf. Names that a spreadsheet would take for a formula have
+    an apostrophe before them.
     """
     records = {(r.task, r.label, r.seed): r for r in comparison.records.records}
     rows: dict[str, list[dict[str, Any]]] = {"table": [], "seeds": [], "reached": []}
@@ -194,8 +197,16 @@ def csv_files(comparison: Comparison) -> dict[str, str]:
         for level in entry.reached:
             for seed, count in zip(entry.seeds, level.evaluations, strict=True):
                 rows["reached"].append({**named, "seed": seed, "fitness": level.fitness, "evaluations": count})
-    frames = {name: pandas.DataFrame(found, dtype=object) for name, found in rows.items()}
+    frames = {name: pandas.DataFrame(found, dtype=object).map(_cell) for name, found in rows.items()}
     return {n: "" if f.empty else f.to_csv(index=False, lineterminator="\n") for n, f in frames.items()}
+
+
+def _cell(value: Any) -> Any:
+    """Return a value for a CSV file: text that begins like a formula gets an apostrophe before it."""
+    if not isinstance(value, str | Path):
+        return value
+    text = printable(str(value))
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _ends(name: str, interval: tuple[float, float] | None) -> dict[str, float | None]:
@@ -210,7 +221,7 @@ def latex(comparison: Comparison) -> str:
 
 def latex_text(text: str) -> str:
     """Return a text that LaTeX prints as it is, on one line; Greek letters become math."""
-    return "".join(_SPECIAL.get(c) or _greek(c) for c in " ".join(text.split()))
+    return "".join(_SPECIAL.get(c) or _greek(c) for c in printable(" ".join(text.split())))
 
 
 def _greek(character: str) -> str:

@@ -168,6 +168,18 @@ def check_plain(folder: Path, names: Collection[str], folders: Collection[str], 
                 waiting.append(Path(entry.path))
 
 
+def check_no_links(given: Path, *names: str) -> Path:
+    """Return the path `given/name/...`; links in the place of the names are refused, as `given` alone is the user's."""
+    path = given
+    for name in names:
+        path = path / name
+        if path.is_symlink():
+            raise fail(
+                "out", expected="folders", received=f"{path}, a link", remedy="remove it, or choose another --out"
+            )
+    return path
+
+
 def check_facts(folder: Path, facts: Mapping[str, Any]) -> None:
     """Check the names, types and ranges of the facts of a checkpoint."""
     try:
