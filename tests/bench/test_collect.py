@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 
 import pytest
@@ -88,3 +89,29 @@ def test_a_seed_twice_is_refused(done, tmp_path):
 def test_nothing_there(tmp_path):
     with pytest.raises(jedax.JedaxError, match=r"collect: expected directories with runs of a bench, got none below"):
         collect([tmp_path], tmp_path / "out")
+
+
+@pytest.mark.parametrize("place", ["arm", "arm/map-elites-16", ONE])
+def test_links_in_a_bench_lead_nowhere(done, tmp_path, place):
+    """A directory from somebody else may hold them."""
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (out / place).parent.mkdir(parents=True)
+    (out / place).symlink_to(elsewhere)
+    for write in (lambda: bench(GRID, out), lambda: collect([done], out)):
+        with pytest.raises(
+            jedax.JedaxError, match=f"out: expected folders, got .*{place}, a link; remove it, or choose"
+        ):
+            write()
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_pipes_in_the_place_of_files_are_refused(done, tmp_path):
+    shutil.copytree(done / "a", tmp_path / "a")
+    summary = tmp_path / "a" / ONE / "summary.json"
+    summary.unlink()
+    os.mkfifo(summary)
+    with pytest.raises(jedax.JedaxError, match=r"summary.json, a link or"):
+        collect([tmp_path / "a"], tmp_path / "out")
+    with pytest.raises(jedax.JedaxError, match=r"summary.json, a link or"):
+        bench(GRID, tmp_path / "a")

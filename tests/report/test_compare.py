@@ -1,11 +1,15 @@
 """`compare`: from directories to tables and figures."""
 
+import csv
 import os
+import re
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas
 import pytest
 from tests.bench.synthetic import BASELINE, write_run
+from tests.commands import call
 
 from jedax import JedaxError
 from jedax.report import tables
@@ -116,3 +120,43 @@ def test_out_without_permission(bench):
     (bench / "closed").mkdir(mode=0o500)
     with pytest.raises(JedaxError, match="out: expected a directory that can be written"):
         compare(bench, out=bench / "closed" / "out")
+
+
+def test_names_cannot_control_a_terminal_or_a_spreadsheet(tmp_path, capsys):
+    """Neither those of a CSV file nor those of a run, in what is printed, in tables, and in errors."""
+    evil = ["\x1b[31mred\x07", "\u202etxet", '=HYPERLINK("http://x","y")', "+1", "-1", "@SUM(1)"]
+    rows = [[name, "=1+1\x1b[2J", seed, 64, -seed - 1.0, 0.5] for name in evil for seed in range(3)]
+    frame = pandas.DataFrame(rows, columns=["method", "task", "seed", "evaluations", "max_fitness", "coverage"])
+    frame.to_csv(tmp_path / "results.csv", index=False)
+    write_run(tmp_path / "run", [-120.0, -130], label="\x1b[1mbold", method=BASELINE)
+    code, out, _ = call(capsys, "compare", tmp_path)
+    assert code == 0
+    pages = {path.name: path.read_text() for path in (tmp_path / "compare").iterdir() if path.is_file()}
+    for text in (out, *pages.values()):
+        assert not re.search("[\x1b\x07\u202e]", text)
+    assert "\\x1b[31mred\\x07" in out
+    assert "\\u202etxet" in out
+    assert "\\x1b[1mbold" in out
+    for name in ("table.csv", "seeds.csv", "reached.csv"):
+        for row in csv.reader(pages[name].splitlines()):
+            assert [cell for cell in row if cell.startswith(("=", "+", "@")) or re.match(r"-\D", cell)] == []
+    labels = {row["label"] for row in csv.DictReader(pages["table.csv"].splitlines())}
+    assert {'\'=HYPERLINK("http://x","y")', "'+1", "'-1", "'@SUM(1)", "\\u202etxet"} <= labels
+    assert "-1.0" in pages["seeds.csv"]  # numbers are numbers
+    code, out, err = call(
+        capsys, "compare", tmp_path / "results.csv", "--out", tmp_path / "no", "--reference", "\x1b[1m"
+    )
+    assert (code, out) == (2, "")
+    assert "\x1b" not in err
+
+
+def test_a_link_in_the_place_of_the_figures(bench, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out" / "figures").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(JedaxError, match="figures, a link or"):
+        compare(bench, out=tmp_path / "out")
+    assert files(tmp_path / "elsewhere") == []
+    (tmp_path / "mine").symlink_to(tmp_path / "elsewhere")  # the user's own
+    compare(bench, out=tmp_path / "mine", formats=["png"])
+    assert files(tmp_path / "elsewhere") == sorted([*TABLES, "figures"])
