@@ -94,10 +94,10 @@ def test_other_settings_under_one_name_are_refused_before_anything_runs(done):
 def test_a_failed_run_stops_no_other_and_is_tried_again(tmp_path, monkeypatch):
     true_run = Search.run
 
-    def run(search):
+    def run(search, caught):
         if search.config.label == "map-elites":
             raise RuntimeError("the simulator broke")
-        true_run(search)
+        true_run(search, caught)
 
     monkeypatch.setattr(Search, "run", run)
     outcome = bench(GRID, tmp_path)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import shutil
 
 import pytest
@@ -104,14 +103,3 @@ def test_links_in_a_bench_lead_nowhere(done, tmp_path, place):
         ):
             write()
     assert list(elsewhere.iterdir()) == []
-
-
-def test_pipes_in_the_place_of_files_are_refused(done, tmp_path):
-    shutil.copytree(done / "a", tmp_path / "a")
-    summary = tmp_path / "a" / ONE / "summary.json"
-    summary.unlink()
-    os.mkfifo(summary)
-    with pytest.raises(jedax.JedaxError, match=r"summary.json, a link or"):
-        collect([tmp_path / "a"], tmp_path / "out")
-    with pytest.raises(jedax.JedaxError, match=r"summary.json, a link or"):
-        bench(GRID, tmp_path / "a")

@@ -146,8 +146,8 @@ def seeds_of(config: FullConfig) -> range:
 
 
 def is_finished(path: Path) -> bool:
-    """Return whether there is a run in a directory that has ended."""
-    return (path / "config.yaml").is_file() and has_ended(RunDirectory.open(path).read_summary().get("status"))
+    """Return whether the run in a directory has ended."""
+    return has_ended(RunDirectory(path).read_summary().get("status"))
 
 
 def error_file(path: Path) -> Path:
