@@ -144,6 +144,26 @@ def test_a_limit_of_open_files():
     assert found.stderr == ""
 
 
+@pytest.mark.parametrize(("reader", "printed"), [("head -c 5", "xxxxx"), ("wc -c", "400004\n")])
+def test_a_worker_may_print_even_if_nobody_reads(tmp_path, reader, printed):
+    script = """
+        import sys
+        import numpy as np
+        from jedax.search.engines import LocalEngine
+        from jedax.tasks.work import Work
+        pool = LocalEngine().open_pool(Work("tests.search.workers.work:prints", {}, 1), 1, 60)
+        fitness, _ = pool.evaluate(np.zeros((2, 3), np.float32))
+        open(sys.argv[1], "w").write(f"{np.isfinite(fitness).all()} {pool.failed}")
+        pool.close()
+    """
+    (tmp_path / "script.py").write_text(textwrap.dedent(script))
+    line = f"{sys.executable} {tmp_path}/script.py {tmp_path}/found 2>&1 | {reader}"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=env)
+    assert (tmp_path / "found").read_text() == "True {}"
+    assert found.stdout == printed
+
+
 def test_not_even_one_worker():
     def start(work, seconds):
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")

@@ -59,6 +59,17 @@ def forks(pids):
     return evaluate
 
 
+def prints():
+    """Return a sphere function that prints a lot."""
+
+    def evaluate(genotypes):
+        for stream in (sys.stdout, sys.stderr):
+            print("x" * 100_000, file=stream, flush=True)
+        return sphere(genotypes)
+
+    return evaluate
+
+
 def replies_twice():
     """Return a sphere function that sends a reply of its own, as a process that it started could do."""
     connection = Connection(int(sys.argv[1]))

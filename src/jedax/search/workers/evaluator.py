@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -56,10 +57,26 @@ def _reply(function: Callable[..., Any], *arguments: np.ndarray) -> Reply:
     return reply
 
 
+class _Output(io.FileIO):
+    """A stream that drops what it cannot write, so that no `print` fails an evaluation after its reader has left."""
+
+    def write(self, data: Any, /) -> int:
+        """Write some bytes, or drop them."""
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
 def main() -> None:
     """Start an evaluator and evaluate chunks until the connection closes; a reply has the number of its request."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     warnings.simplefilter("ignore")
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if (stream := getattr(sys, name)) is not None:
+            raw = io.BufferedWriter(_Output(number, "w", closefd=False))
+            how = {"line_buffering": stream.line_buffering, "write_through": stream.write_through}
+            setattr(sys, name, io.TextIOWrapper(raw, stream.encoding, stream.errors, **how))
     connection, evaluator = Connection(int(sys.argv[1])), Evaluator()
     try:
         number, arguments = connection.recv()
