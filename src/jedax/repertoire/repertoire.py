@@ -280,7 +280,7 @@ class Repertoire:
         """Draw stored genotypes uniformly with replacement; an empty repertoire gives its placeholder."""
         num_filled = self.filled.sum()
         which = jax.random.randint(key, (number,), 0, jnp.maximum(num_filled, 1))
-        index = jnp.searchsorted(jnp.cumsum(self.filled), which + 1, method="scan_unrolled")
+        index = jnp.searchsorted(jnp.cumsum(self.filled), which + 1)
         return jnp.where(num_filled > 0, self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
 
     def nearest(self, descriptor: Float[Array, " descriptor"]) -> Float[Array, " params"]:
