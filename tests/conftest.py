@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -10,6 +11,8 @@ _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jedax
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("MPLBACKEND", "Agg")
+_STATE = tempfile.TemporaryDirectory(prefix="jedax-state-", ignore_cleanup_errors=True)
+os.environ["XDG_STATE_HOME"] = _STATE.name  # the key of the user who runs the tests stays as it is
 # Threads of the BLAS spin while they wait for each other: with two processes on two cores, most of the time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Most of the time of the tests is compilation; unoptimised code takes less than half of it.

@@ -9,6 +9,7 @@ import importlib.metadata
 import operator
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -20,11 +21,23 @@ CUSTOM = "custom:"
 """Prefix of the name of a Python object that cannot be imported by name."""
 
 
+def import_path() -> list[str]:
+    """Return where modules of the user are looked for: in the current directory first, then as `sys.path` says."""
+    return sys.path if "" in sys.path or os.getcwd() in sys.path else [os.getcwd(), *sys.path]
+
+
+def look_here() -> None:
+    """Let modules in the current directory be imported, too."""
+    sys.path[:] = import_path()
+
+
 def load_object(name: str, argument: str) -> Any:
     """Return the object named `module:attribute`; modules in the current directory can be imported, too."""
     module_name, _, attribute = name.partition(":")
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    if re.search(r"\s", module_name):  # `jedax.settings.object_names` passes over such names
+        raise fail(argument, expected="a module's name without spaces", received=repr(name), remedy="rename the module")
+    if module_name.partition(".")[0] != __package__:  # else files there could take the place of installed packages
+        look_here()
     try:
         found: Any = importlib.import_module(module_name)
     except JedaxError:

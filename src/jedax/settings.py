@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError, ValidationInfo
@@ -106,6 +107,22 @@ def references(config: Config) -> dict[str, Any]:
     fields = type(config).model_fields.items()
     names = [name for name, field in fields if any(getattr(m, "func", None) is reference_name for m in field.metadata)]
     return {name: getattr(config, name) for name in names if getattr(config, name) is not None}
+
+
+def texts(values: Any) -> Iterator[str]:
+    """Yield all texts in nested lists and dicts, names included."""
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping):
+        yield from texts([*values, *values.values()])
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from texts(value)
+
+
+def object_names(values: Any) -> list[str]:
+    """Return the texts in nested lists and dicts that can name an object as `module:object`: those without spaces."""
+    return [text for text in texts(values) if re.fullmatch(r"\S+:(?!//)\S+", text)]
 
 
 def resolve(argument: str, value: Any) -> Any:

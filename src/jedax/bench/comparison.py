@@ -170,7 +170,8 @@ def _table(
     mine = [r for r in records.records if r.task == task]
     # Runs know the task better than its name in a CSV file does; all of them have the same settings of it.
     first = next((r for r in mine if r.budget is not None), mine[0])
-    goal, budget = first.goal, first.budget or int(max(r.curve.index[-1] for r in mine))
+    goal = next((r.goal for r in mine if r.goal is not None and r.budget == first.budget), None)
+    budget = first.budget or int(max(r.curve.index[-1] for r in mine))
     levels = ([] if goal is None else [goal]) + sorted({float(level) for level in fitness if level != goal})
     entries = [_entry(found, budget, goal, levels) for label in labels if (found := records.of(task, label))]
     places = pandas.Series([entry.median for entry in entries]).rank(method="dense", ascending=False)
@@ -252,6 +253,8 @@ def _notes(table: TaskTable, records: Records) -> Iterator[str]:
     for label in (entry.label for entry in table.entries):
         if all(_could_restart_but_did_not(record) for record in mine if record.label == label):
             yield f"{table.task}: {label} never restarted in any of its runs: its restart_tolerance changed nothing."
+    if table.goal is None and any(record.is_goal_unknown for record in mine):
+        yield f"{table.task}: its code is not imported, and these runs of an earlier version do not tell its goal."
     stopped = [record for record in mine if record.stopped]
     if stopped:
         yield (f"{table.task}: seeds of {_labels(stopped)} that stopped at their stop_fitness or by a callback, before "

@@ -17,6 +17,7 @@ from pandas.errors import ParserWarning
 from jedax.errors import JedaxError, fail, printable
 from jedax.imports import is_custom
 from jedax.store.directory import FOLDERS, RunDirectory, has_ended
+from jedax.store.run import task_kept
 from jedax.tasks import make
 from jedax.tasks.registry import entries, task_of, title_of
 
@@ -57,6 +58,7 @@ class Record:
     settings: Mapping[str, Any] | None = None  # of the method, and those of the run that change what it finds
     replica: int | None = None  # None: not from a run directory
     goal_evaluations: float | None = None  # evaluations until the goal was first reached; inf: never; None: unknown
+    is_goal_unknown: bool = False  # the directory does not say, and the task's code is not imported
     stopped: bool = False  # the run ended before its budget, at its `stop_fitness` or by a callback
 
 
@@ -148,7 +150,10 @@ def _read_run(folder: Path) -> list[Record] | str:
         return f"its status is {status!r}"
     config = directory.read_config()
     task_settings = config.task_config
-    goal = None if is_custom(config.task) else task_of(config.task, task_settings).goal_fitness
+    if is_custom(config.task) or "task" in config.withheld:
+        task = task_kept(directory.read_environment(), config)
+    else:
+        task = task_of(config.task, task_settings)
     return [
         Record(
             label=printable(config.label or config.method),
@@ -158,7 +163,8 @@ def _read_run(folder: Path) -> list[Record] | str:
             curve=_curve(f"{folder / 'metrics.csv'}, replica {replica}", reports),
             source=folder,
             budget=config.run.evaluations,
-            goal=goal,
+            goal=None if task is None else task.goal_fitness,
+            is_goal_unknown=task is None and "task" in config.withheld,
             task_settings={"task": config.task} if task_settings is None else task_settings.model_dump(mode="json"),
             settings={
                 "method": config.method,

@@ -118,7 +118,7 @@ def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:
     for path in sorted(trial.path.parent.glob("seeds-*")):
         check_no_links(path.parent, path.name)
         if (path / "config.yaml").is_file():
-            config = RunDirectory.open(path).read_config()
+            config = read_settings(path, trial.config)
             _check_same(trial, config, path)
             if is_finished(path):
                 done.update(seeds_of(config))
@@ -130,6 +130,13 @@ def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:
     lasts = sorted(seed for seed in missing if seed + 1 not in missing)
     runs += [trial.of_seeds(first, last - first + 1) for first, last in zip(firsts, lasts, strict=True)]
     return runs, done
+
+
+def read_settings(path: Path, wanted: FullConfig) -> FullConfig:
+    """Return the settings of a run in a bench; they may name the code that the wanted ones name, and no other."""
+    directory = RunDirectory.open(path)
+    config = directory.read_config()
+    return directory.read_config("any") if config.withheld and config.code == wanted.code else config
 
 
 def _earlier_folder(trial: TrialRun) -> Path:
@@ -200,7 +207,7 @@ def run_trial(
         if is_finished(path):  # by another process, since this bench looked
             raise LockedError(f"{path} is finished.")
         if (path / "config.yaml").is_file():
-            api.resume(path, **how)
+            api.resume(path, trust=read_settings(path, config) == config, **how)
         else:
             api.start(config, out=path, overwrite=True, **how)
     finally:

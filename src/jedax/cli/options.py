@@ -30,6 +30,12 @@ ENGINE = {
 }  # fmt: skip
 """Options of all commands that can use several machines."""
 
+TRUST = {
+    "trust": Option("Import the code that the run names, whoever made the run: only where you would run that code "
+                    "yourself. Not needed for installed code and for runs that you made on this machine.", bool, False),
+}  # fmt: skip
+"""The option of commands that need the task of a run, which can be code of somebody else."""
+
 
 def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str, description: str) -> dict[str, Any]:
     """Return the value of every option; prints the help or the mistake and exits.

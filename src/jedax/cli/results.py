@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from jedax.cli.options import Option, directory_of, leading_words, nothing_to_save, parse, say
+from jedax.cli.options import TRUST, Option, directory_of, leading_words, nothing_to_save, parse, say
 from jedax.errors import fail
 
 _COMPARE = {
@@ -22,11 +22,13 @@ _REPLAY = {
     "cell": Option("A descriptor; replay the solution of its cell. Default: the best solution.", tuple[float, ...], ()),
     "seed": Option("Replay the replica with this seed. Default: the one with the best solution.", int | None),
     "out": Option("Folder for pictures and films. Default: replay/ in the run's directory.", str | None),
+    **TRUST,
 }
 _REEVALUATE = {
     "samples": Option("New evaluations of each solution; 2 for a deterministic task.", int, 128),
     "seed": Option("Random seed; the random numbers differ from those of every search.", int, 0),
     "cells": Option("Evaluate all elites, or only the best solution of each seed.", Literal["all", "best"], "all"),
+    **TRUST,
 }
 _REPORT = {
     "out": Option("File of the page; default: report.html in the directory.", str | None),
@@ -69,7 +71,7 @@ def replay(arguments: list[str]) -> None:
     os.environ.pop("MUJOCO_GL", None)
     with nothing_to_save(compiles=True):
         from jedax.report import replay as replaying
-    found = replaying.replay(directory, cell=values["cell"] or None, seed=values["seed"], out=values["out"])
+    found = replaying.replay(directory, **{**values, "cell": values["cell"] or None})
     descriptor = " ".join(f"{number:.4g}" for number in found.solution.descriptor)
     say(f"fitness {found.fitness:.5g}, recorded descriptor {descriptor}")
     for line in (*found.remarks, *found.files):

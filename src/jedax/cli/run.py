@@ -8,7 +8,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import ENGINE, Option, nothing_to_save, parse, peek, say
+from jedax.cli.options import ENGINE, TRUST, Option, nothing_to_save, parse, peek, say
 from jedax.errors import fail
 
 _COMMAND = {
@@ -17,15 +17,18 @@ _COMMAND = {
     "out": Option("Directory for the results, new or empty; default: runs/TASK-METHOD-seedS.", str | None),
     "overwrite": Option("Replace an earlier run in --out.", bool, False),
     "resume": Option(
-        "Continue the run in this directory; other options allowed: --devices, --max-seconds, --track, --engine.",
+        "Continue the run in this directory; other options allowed: --devices, --max-seconds, --track, --engine, "
+        "--trust.",
         str | None,
     ),
+    "trust": Option(f"With --resume: {TRUST['trust'].help[0].lower()}{TRUST['trust'].help[1:]}", bool, False),
     "config": Option("YAML file with settings, as a run's config.yaml; TASK and options override it.", str | None),
     "track": Option("Trackers: tensorboard, wandb, mlflow; see docs/guides/tracking.md.", tuple[str, ...], ()),
     **ENGINE,
 }
 _COMMON = (
-    "method", "preset", "evaluations", "seed", "replicas", "out", "overwrite", "resume", "stop_fitness", "max_seconds",
+    "method", "preset", "evaluations", "seed", "replicas", "out", "overwrite", "resume", "trust", "stop_fitness",
+    "max_seconds",
 )  # fmt: skip
 _WITHOUT_FLAG = {"walls", "name"}  # settings that only files and Python can give
 _STATUS = {
@@ -47,13 +50,15 @@ def run(arguments: list[str], began: float) -> None:
     values = _parse(arguments, config)
     where = {flag: values.pop(flag) for flag in ENGINE if flag in values}
     if "resume" in values:
-        others = sorted(set(values) - {"resume", "devices", "max_seconds", "track"})
+        others = sorted(set(values) - {"resume", "devices", "max_seconds", "track", "trust"})
         if others or task or file:
-            expected = "no options but --devices, --max-seconds and --track, because the settings of the run stay"
+            expected = "only --devices, --max-seconds, --track and --trust, because the settings of the run stay"
             received = ", ".join(["TASK"] * bool(task) + others)
             raise fail("resume", expected=expected, received=received, remedy="leave them out")
         _carry_out(where, began, values.pop("resume"), **values)
         return
+    if values.pop("trust", False):
+        raise fail("trust", expected="--resume beside it", received="none", remedy="leave --trust out")
     if task is None and file is None:
         remedy = "see jedax tasks, or try: jedax run maze-a"
         raise fail("task", expected="the name of a task", received="none", remedy=remedy)
@@ -147,7 +152,8 @@ def _carry_out(where: dict[str, str], began: float, out: Any, config: Any = None
         from jedax.tasks.measured import HostTask
         from jedax.tasks.registry import task_of
     if config is None:
-        config, search = RunDirectory.open(out).read_config(), functools.partial(api.resume, out)
+        code = "any" if options.get("trust") else "ask"
+        config, search = RunDirectory.open(out).read_config(code), functools.partial(api.resume, out)
     else:
         search = functools.partial(api.start, config, out=out)
     with engines.make(**where) as engine:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jedax.errors import check_choice, fail, unknown
-from jedax.imports import entry_points, object_name, subclasses_in
+from jedax.imports import entry_points, is_custom, object_name, subclasses_in
 from jedax.methods.base import Method, MethodConfig, Preset
-from jedax.settings import resolve
+from jedax.settings import object_names, resolve
 
 DEFAULT_METHOD = "jedi-x"
 """The method of runs that name none."""
@@ -59,6 +59,17 @@ def _entries(method: type[Method], name: str) -> dict[str, MethodEntry]:
         other: MethodEntry(other, method, config.replace(**variant.changes), variant.summary, variant.presets)
         for other, variant in method.variants.items()
     }
+
+
+def code_of(method: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return what a method in the settings of a run imports that jedax does not know, as `module:object`.
+
+    Nothing is imported. `settings` are plain values; names of Python objects that the user must give are left out.
+    """
+    names = [method] if ":" in method and method not in methods() else []
+    for setting, value in settings.items():
+        names += [name for name in object_names([setting, value]) if setting != "es" or not name.startswith("evosax:")]
+    return [name for name in names if not is_custom(name)]
 
 
 def method_named(method: str | MethodConfig | type[Method], *, where: str = "") -> MethodEntry:

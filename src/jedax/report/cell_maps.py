@@ -17,6 +17,7 @@ from jedax.report import plots
 from jedax.report.numbers import colour_limits, decimals_for, fitness_text, plain
 from jedax.store.directory import RunDirectory
 from jedax.store.files import CorruptError
+from jedax.store.run import task_kept
 from jedax.tasks.base import Task
 from jedax.tasks.registry import task_of
 from jedax.types import Float
@@ -57,13 +58,19 @@ def _cell_map(records: Sequence[Record], entry: Entry) -> CellMap | None:
     config = None if record is None else RunDirectory.open(record.source).read_config()
     if record is None or config is None or is_custom(config.task):
         return None
-    path, task = RunDirectory(record.source).checked(_FILE), task_of(config.task, config.task_config)
+    path = RunDirectory(record.source).checked(_FILE)
     try:
         with safe_open(path, framework="numpy") as file:  # genotypes, which can be gigabytes, are not read
             centroids = file.get_tensor("centroids")
             fitness, counts = (file.get_slice(name)[record.replica].astype(float) for name in ("fitness", "counts"))
     except (OSError, SafetensorError) as error:
         raise CorruptError(f"{path}: expected a repertoire, got {error}; restore the file.") from None
+    if "task" in config.withheld:
+        task = task_kept(RunDirectory(record.source).read_environment(), config, centroids)
+    else:
+        task = task_of(config.task, config.task_config)
+    if task is None:
+        return None
     best = record.curve["max_fitness"].iloc[-1]
     return CellMap(
         title=f"{record.label}, seed {record.seed} (best {fitness_text(best, decimals_for([best]))})",

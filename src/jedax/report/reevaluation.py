@@ -17,13 +17,13 @@ from jedax.report.pictures import write_picture
 from jedax.search.reevaluation import Note, Reevaluation, Solutions, sample_again
 from jedax.store.directory import REEVALUATED, RunDirectory
 from jedax.store.files import write_atomic, write_json
-from jedax.store.run import Run, load
+from jedax.store.run import Run, load_with
 from jedax.tasks.base import Task
 
 
 def reevaluate(
     run: Run | str | Path, *, samples: int = 128, seed: int = 0, cells: str = "all", task: Task | None = None,
-    note: Note = lambda share: None,
+    trust: bool = False, note: Note = lambda share: None,
 ) -> Reevaluation:  # fmt: skip
     """Evaluate the solutions of a run again, each many times, and return how much of its results was luck.
 
@@ -39,12 +39,13 @@ def reevaluate(
         seed: The seed of their random numbers, which no search draws.
         cells: "all" elites, or only the "best" solution of each replica.
         task: The task, where it is an object of your own that the directory cannot name.
+        trust: Import all code that the settings name, as in `jedax.resume`.
         note: Called from time to time with the share that is done, 0 to 1.
 
     Raises:
         JedaxError: No run, one that has not ended, an argument that does not fit, or results cannot be written.
     """
-    run = run if isinstance(run, Run) else load(run, task)
+    run = run if isinstance(run, Run) else load_with("any" if trust else "ask", run, task)
     if run.path is not None and not (run.path / "summary.json").exists():
         remedy = f"end it with: jedax run --resume {run.path}"
         raise fail("run directory", expected="a run that has ended", received=run.path, remedy=remedy)

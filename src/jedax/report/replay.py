@@ -10,8 +10,10 @@ import numpy as np
 
 from jedax.errors import fail
 from jedax.report.pictures import write_arrays, write_film, write_picture, writing
-from jedax.store.run import Run, Solution, load
+from jedax.store.run import Run, Solution, load_with
+from jedax.tasks.base import Task
 from jedax.tasks.drawing import drawing_of
+from jedax.tasks.stored import StoredTask
 
 
 class Replay(NamedTuple):
@@ -25,13 +27,16 @@ class Replay(NamedTuple):
 
 def replay(
     run: Run | str | Path, *, cell: tuple[float, ...] | None = None, seed: int | None = None,
-    out: str | Path | None = None,
+    out: str | Path | None = None, task: Task | None = None, trust: bool = False,
 ) -> Replay:  # fmt: skip
     """Let the best solution of a run, or that of the cell that holds the descriptor `cell`, act again, and draw it.
 
-    `seed` names a replica; None: the one with the best solution. `out` is a folder; None: `replay/` of the run.
+    `seed` names a replica; None: the one with the best solution. `out` is a folder; None: `replay/` of the run. `task`
+    and `trust` as in `jedax.resume`.
     """
-    run = run if isinstance(run, Run) else load(run)
+    run = run if isinstance(run, Run) else load_with("any" if trust else "ask", run, task)
+    if isinstance(run.task, StoredTask):
+        raise run.task.no_code()
     replica = _replica(run, seed)
     solution = run.best(replica) if cell is None else in_cell(run, replica, cell)
     name = "best" if cell is None else "cell-" + "-".join(f"{number:g}" for number in cell)

@@ -33,8 +33,10 @@ from jedax.store import run as results
 from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.run import Run
+from jedax.store.trust import Code, sign
 from jedax.tasks.base import Task
 from jedax.tasks.registry import config_of, make, name_of, task_of
+from jedax.tasks.stored import facts_of
 
 Draw = Callable[[Run, Path], Any]  # draws the figures of a run into a folder
 
@@ -169,6 +171,7 @@ def resume(
     *,
     task: Task | None = None,
     method: type[Method] | None = None,
+    trust: bool = False,
     devices: int | Literal["all"] | None = None,
     max_seconds: float | None = None,
     callbacks: Sequence[Callback] = (),
@@ -184,6 +187,8 @@ def resume(
         path: Its directory.
         task: The task, where it is a Python object that cannot be imported by name.
         method: The class of the method, where it cannot be imported by name.
+        trust: Import all code that the settings name. Without it, code outside jedax must be installed, be given as
+            `task` or `method`, or be that of a run that you made on this machine.
         devices: Number of JAX devices to continue with; None: as in the settings.
         max_seconds: Stop after this many seconds from now; None: as in the settings.
         callbacks: As in `run`.
@@ -199,7 +204,9 @@ def resume(
     """
     directory = RunDirectory.open(path)
     tracking = make_tracking(track, directory.path)
-    config = stored = directory.read_config()
+    code: Code = "any" if trust else "ask"
+    given_parts = [part for part, value in (("task", task), ("method", method)) if value is not None]
+    config = stored = directory.read_config(code, given_parts)
     if devices is not None:
         config = config.replace(run=config.run.replace(devices=devices))
     if max_seconds is not None:
@@ -215,7 +222,7 @@ def resume(
     try:
         if search.leads:
             directory.lock()
-            if directory.read_config() != stored:
+            if directory.read_config(code, given_parts) != stored:
                 raise fail(
                     str(path),
                     expected="the settings that were there when this command started",
@@ -237,6 +244,10 @@ def _write_environment(search: Search, directory: RunDirectory) -> None:
     known = known or {
         **environment.describe(), "devices_used": describe(search.programs.mesh), **here, **_code(search)
     }  # fmt: skip
+    known.setdefault("task", facts_of(search.task))
+    names = [name for named in search.config.code.values() for name in named]
+    if names and (problem := sign(known, search.digest, names)):
+        search.note(problem)
     resumed = known.get("resumed_on")
     places = [known, *(place for place in (resumed if isinstance(resumed, list) else []) if isinstance(place, dict))]
     if any(places[-1].get(name) != value for name, value in here.items()):

@@ -21,13 +21,14 @@ from jedax.arrays import as_float32
 from jedax.errors import JedaxError, fail
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
-from jedax.methods.registry import DEFAULT_METHOD, check_settings, method_defaults, method_named
+from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, method_defaults, method_named
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.search.compiled import StepPrograms, checked_genotypes, replica_roots
 from jedax.search.programs import step_programs_for
 from jedax.store import files
 from jedax.store.run import Solution
+from jedax.store.trust import SIGNATURES, check, is_own, sign
 from jedax.types import Bounds, Evaluation
 
 _KIND = "jedax optimizer "
@@ -231,6 +232,8 @@ class Optimizer:
             "config": self.config.model_dump(mode="json"),
             "sha256": _digest(arrays),
         }
+        if names := code_of(self._name, facts["config"]):
+            sign(facts, _settings_digest(self._name, facts["config"]), names)  # else `load` asks for trust
         facts["facts_sha256"] = files.digest(facts)
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -244,19 +247,25 @@ class Optimizer:
             ) from None
 
     @classmethod
-    def load(cls, path: str | Path, method: type[Method] | None = None) -> Optimizer:
+    def load(cls, path: str | Path, method: type[Method] | None = None, *, trust: bool = False) -> Optimizer:
         """Return the optimizer that `save` wrote; the search continues with the same bits.
 
         Args:
             path: The file.
             method: The class of the method, where it was defined in a script and cannot be imported.
+            trust: Import all code that the file names. Without it, code outside jedax must be installed, be given as
+                `method`, or be that of a file that you saved on this machine.
 
         Raises:
             JedaxError: The file is missing, damaged, not a saved optimizer, or its method cannot be imported.
         """
         facts, arrays = _read(Path(path))
         try:
-            name, settings = str(facts.pop("method")), facts.pop("config")
+            name, settings, signed = str(facts.pop("method")), dict(facts.pop("config")), {}
+            signed[SIGNATURES] = facts.pop(SIGNATURES, None)
+            names = code_of(name, settings)
+            if not trust and not is_own([Path(path)], signed, _settings_digest(name, settings), names):
+                check(path, [known for known in names if method is None or known != name])
             kind = method or method_named(name).method
             optimizer = cls(method=kind.Config.build(settings, where=str(path)), initial=arrays["['given']"], **facts)
         except (KeyError, TypeError, ValueError) as error:
@@ -273,6 +282,10 @@ class Optimizer:
             if any(key.startswith(f"['{part}']") for key in arrays):
                 setattr(optimizer, f"_{part}", files.unflatten(arrays, like, prefix=f"['{part}']"))
         return optimizer
+
+
+def _settings_digest(method: str, config: Any) -> str:
+    return hashlib.sha256(json.dumps([method, config], sort_keys=True).encode()).hexdigest()
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -27,6 +27,7 @@ from jedax.search.engines import LocalEngine
 from jedax.search.programs import evaluate_samples
 from jedax.store.run import Run
 from jedax.tasks.measured import HostTask
+from jedax.tasks.stored import StoredTask
 from jedax.types import Bool, Evaluation, Float, Int
 
 _ROWS = 1024  # evaluations in one program
@@ -116,6 +117,8 @@ def sample_again(
     for name, value, least in (("samples", samples, 4), ("seed", seed, 0)):
         if not least <= value < 2**31:
             raise fail(name, expected=f"a whole number of at least {least}", received=value, remedy="change it")
+    if isinstance(run.task, StoredTask):
+        raise run.task.no_code()
     number = samples if run.task.is_noisy else _SAMPLES_WITHOUT_NOISE
     rows = [_rows(run, replica, cells == "all") for replica in range(run.replicas)]
     found = _sample(run, np.concatenate([genotypes for _, _, genotypes in rows]), number, seed, note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, SerializeAsAny
@@ -20,8 +21,11 @@ from jedax.methods.registry import (
     preset_named,
     upgraded,
 )
+from jedax.methods.registry import code_of as method_code
 from jedax.settings import Config
+from jedax.tasks.registry import code_of as task_code
 from jedax.tasks.registry import settings_of, task_entry
+from jedax.tasks.settings import UnknownTask
 from jedax.yaml_text import read_yaml
 
 FORMAT = 2
@@ -92,6 +96,18 @@ class FullConfig(Config):
     run: RunConfig = Field(default_factory=RunConfig, description="Budget, seeds, reports.")
 
     _written: dict[str, Any] | None = PrivateAttr(default=None)
+    _withheld: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def code(self) -> dict[str, list[str]]:
+        """What "task" and "method" import that is not part of jedax, as `module:object`."""
+        values = self.model_dump(mode="json")
+        return _code(self.task, values["task_config"] or {}, self.method, values["method_config"])
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """Of "task" and "method", what was not imported: its settings are of an unknown type, with all their values."""
+        return self._withheld
 
     def __eq__(self, other: object) -> bool:
         """Return whether all settings are equal, whichever file they come from."""
@@ -111,7 +127,10 @@ class FullConfig(Config):
         return hashlib.sha256(_as_yaml({**values, "run": run}).encode()).hexdigest()
 
     @classmethod
-    def parse(cls, text: str, where: str, task: str | None = None, *, strict: bool = True) -> FullConfig:
+    def parse(
+        cls, text: str, where: str, task: str | None = None, *, strict: bool = True,
+        imports: Collection[str] = ("task", "method"),
+    ) -> FullConfig:  # fmt: skip
         """Read settings from YAML; omitted ones get the defaults of their task and method.
 
         Args:
@@ -119,6 +138,7 @@ class FullConfig(Config):
             where: Its origin, for errors.
             task: A task that replaces the one in the YAML, whose `task_config` is then dropped.
             strict: Refuse a method or task that cannot be found; else its settings become `UnknownSettings`.
+            imports: Of "task" and "method", those whose code outside jedax may be imported.
         """
         values: Any = read_yaml(text, where)
         if isinstance(values, dict) and task is not None:
@@ -142,23 +162,32 @@ class FullConfig(Config):
             method, label, settings = upgraded(method, label, settings)
         method = ALIASES.get(method, method)
         task_settings = _section(values, "task_config", where)
+        code = _code(task, task_settings, method, settings)
+        withheld = tuple(part for part, names in code.items() if names and part not in imports)
         try:
-            task_config = settings_of(task, task_settings, where)
+            kind = UnknownTask.build(task_settings, where=where) if "task" in withheld else None
+            task_config = kind or settings_of(task, task_settings, where)
         except JedaxError:
             if strict or not task_settings:
                 raise
-            task_config = UnknownSettings(**task_settings)
+            task_config = UnknownSettings.build(task_settings, where=where)
         budget = {} if task_config is None else {"evaluations": getattr(task_config, "evaluations", None)}
         sections = {
             "method": method,
             "label": label,
             "task_config": task_config,
-            "method_config": _method_config(method, task, settings, where, strict),
+            "method_config": UnknownSettings.build(settings, where=where)
+            if "method" in withheld
+            else _method_config(method, "" if "task" in withheld else task, settings, where, strict),
             "run": RunConfig.build(budget | _section(values, "run", where), where=where),
         }
         config = cls.build({**values, **sections}, where=where)
-        config._written = written
+        config._written, config._withheld = written, withheld
         return config
+
+
+def _code(task: str, task_config: dict[str, Any], method: str, method_config: dict[str, Any]) -> dict[str, list[str]]:
+    return {"task": task_code(task, task_config), "method": method_code(method, method_config)}
 
 
 def defaults_for(

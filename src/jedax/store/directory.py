@@ -28,7 +28,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,7 +36,7 @@ import numpy as np
 
 from jedax.errors import JedaxError, fail
 from jedax.repertoire.cells import Cells
-from jedax.store import files, guard, history, metrics
+from jedax.store import files, guard, history, metrics, trust
 from jedax.store.config import FullConfig
 from jedax.store.lock import FILE as LOCK
 from jedax.store.lock import Lock
@@ -193,13 +193,41 @@ class RunDirectory:
         with self.writing():
             files.write_atomic(self.path / "config.yaml", config.dump())
 
-    def read_config(self) -> FullConfig:
-        """Return the settings."""
+    def read_config(self, code: trust.Code = "never", given: Collection[str] = ()) -> FullConfig:
+        """Return the settings.
+
+        Args:
+            code: When the modules outside jedax that they name are imported. Where they are not, the settings have the
+                type of unknown ones, and `FullConfig.withheld` says so.
+            given: Of "task" and "method", those that the user gives as an object.
+        """
         path = self.checked("config.yaml")
         try:
-            return FullConfig.parse(path.read_text(encoding="utf-8"), where=str(path), strict=False)
+            text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise fail(str(path), expected="a readable file", received=error, remedy="restore it") from None
+        config = FullConfig.parse(text, str(path), strict=False, imports=())
+        named = [name for part in config.withheld for name in config.code[part]
+                 if part not in given or (part == "method" and name != config.method)]  # fmt: skip
+        if not named or not self._may_import(config, code, named):
+            return config
+        parts = [part for part in config.withheld if part not in given]
+        return FullConfig.parse(text, str(path), strict=False, imports=parts)
+
+    def _may_import(self, config: FullConfig, code: trust.Code, named: Sequence[str]) -> bool:
+        """Return whether the code that settings name may be imported; for "ask", an error if it may not."""
+        if code in ("never", "any"):
+            return code == "any"
+        try:
+            environment = self.read_environment()
+        except JedaxError:
+            environment = {}
+        names = [name for names in config.code.values() for name in names]
+        if trust.is_own((self.path, self.path / "config.yaml"), environment, config.digest(), names):
+            return True
+        if code == "ask":
+            trust.check(self.path / "config.yaml", named)
+        return code == "ask"
 
     @property
     def start_genotypes(self) -> Path:

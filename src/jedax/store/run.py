@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +19,10 @@ from jedax.store import files, history
 from jedax.store.config import FullConfig, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.history import History
+from jedax.store.trust import Code
 from jedax.tasks.base import Task
 from jedax.tasks.registry import task_of
+from jedax.tasks.stored import StoredTask, stored_task
 from jedax.types import Bounds
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _FINAL = "repertoire.safetensors"
 _REPERTOIRE = tuple(Repertoire.__dataclass_fields__)
+_WITHOUT = {"task": "Solutions are not drawn", "method": "The method is not described"}
 _SAVED = ("cells", "repertoire", "gp_mean", "gp_std", "targets")
 
 
@@ -59,7 +62,7 @@ class Run:
         summary: The outcome in numbers, as in summary.json; empty for a run that has not ended.
         path: The directory; None: the run has none.
         environment: Versions, machine and command line; empty where unknown.
-        missing: The parts that could not be read and the consequences, a sentence each.
+        missing: The parts that could not be read, or must not be imported, and the consequences, a sentence each.
     """
 
     config: FullConfig
@@ -105,7 +108,9 @@ class Run:
 
     @functools.cached_property
     def method(self) -> Method | None:
-        """The method; None if its class cannot be imported, or nothing is known of the task."""
+        """The method; None if its class cannot or must not be imported, or nothing is known of the task."""
+        if "method" in self.config.withheld:
+            return None
         problem: Any = self.task
         if problem is None and self.cells is not None:
             problem = SimpleNamespace(descriptor_bounds=self.cells.bounds, qd_offset=0.0)
@@ -156,23 +161,33 @@ def save_arrays(directory: RunDirectory, run: Run) -> None:
     files.write_tensors(directory.path / _FINAL, arrays, {"format": str(files.FORMAT)})
 
 
-def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -> Run:
+def load(path: str | Path, task: Task | None = None, *, partial: bool = False, trust: bool = False) -> Run:
     """Return a run from its directory, finished or not.
 
     Of a run that has not ended, the repertoire is that of the newest whole checkpoint, without the Gaussian process.
     The files of a run that has ended must have the checksums in its manifest.json; runs of earlier versions have none.
+    Of a run of somebody else, code outside jedax is not imported: its task has the attributes that the directory
+    keeps, but evaluates nothing.
 
     Args:
         path: The directory.
         task: The task, where it is an object of your own that the directory cannot name.
         partial: Read all that can be read, and name the rest in `Run.missing`.
+        trust: Import all code that the settings name, whoever made the run.
 
     Raises:
         JedaxError: No run there, or damaged settings. Without `partial` also: nothing saved yet, or a damaged file.
     """
+    return load_with("any" if trust else "own", path, task, partial=partial)
+
+
+def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial: bool = False) -> Run:
+    """Return a run as `load` does; `code` says when code that its settings name is imported."""
     directory = RunDirectory.open(path)
-    config = directory.read_config()
-    missing: list[str] = []
+    config = directory.read_config(code, ("task",) if task is not None else ())
+    withheld = [part for part in config.withheld if part != "task" or task is None]
+    why = "is not imported, because no record says that you made this run on this machine."
+    missing = [f"{_WITHOUT[part]}: {config.code[part][0]} {why}" for part in withheld]
 
     def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:
         try:
@@ -186,22 +201,42 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False) -
             missing.append(f"{meaning}: {name} is missing or empty.")
         return found
 
-    if task is not None or not partial:
+    about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {})
+    if "task" in withheld:
+        task = task_kept(about, config)
+    elif task is not None or not partial:
         task = task_of(config.task, config.task_config, task)
     else:
         task = part("the task", "Solutions are not drawn", lambda: task_of(config.task, config.task_config), None)
     saved = part(_FINAL, "No solutions", lambda: _read_saved(directory, config, task), dict.fromkeys(_SAVED))
     rows = part("metrics.csv", "No curves", directory.read_metrics, [])
     summary = part("summary.json", "The run has not ended, as far as its directory tells", directory.read_summary, {})
-    about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {})
+    if task is None and "task" in withheld and saved["cells"] is not None:
+        task = task_kept(about, config, saved["cells"].centroids, saved["repertoire"].genotypes.shape[-1])
     recorded: dict[str, Any] = {}
     if partial and saved["cells"] is not None:
         read = functools.partial(directory.read_history, saved["cells"], config.run.replicas)
         recorded["history"] = part(history.FILE, "The search cannot be played back", read, None)
     found = Run(config, task, **saved, rows=rows, summary=summary, path=directory.path, environment=about,  # type: ignore[arg-type]
-                missing=tuple(missing) if partial else ())  # fmt: skip
+                missing=tuple(missing) if partial else tuple(missing[: len(withheld)]))  # fmt: skip
     vars(found).update(recorded)
     return found
+
+
+def task_kept(
+    environment: Mapping[str, Any], config: FullConfig, centroids: np.ndarray | None = None, num_params: int = 1
+) -> StoredTask | None:
+    """Return a task as the directory of its run describes it.
+
+    Earlier versions wrote little of it: then bounds follow from the centroids, and without those the result is None.
+    """
+    kept, settings = environment.get("task"), config.task_config and config.task_config.model_dump()
+    size, known = None, {}
+    if centroids is not None:
+        size, (lows, highs) = centroids.shape[1], _bounds_around(centroids)
+        known = {"name": config.task, "num_params": num_params, "descriptor_lows": lows, "descriptor_highs": highs}
+    tried = (stored_task(*sources, known) for sources in ((kept, settings), (settings,), ()))
+    return next((task for task in tried if task is not None and size in (None, task.num_descriptors)), None)
 
 
 def _read_saved(directory: RunDirectory, config: FullConfig, task: Task | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jedax.errors import JedaxError
-from jedax.settings import Config
+from jedax.settings import Config, texts
 
 if TYPE_CHECKING:
     from jedax.tasks.base import Task
@@ -70,6 +70,10 @@ class Family:
         """Return what reports call a task whose name `pattern` matches."""
         return name
 
+    def code(self, name: str, settings: Mapping[str, Any]) -> list[str]:
+        """Return what is not of jedax and is imported for a task with plain settings, as `module:object`."""
+        return []
+
     def explain(self, argument: str, name: str) -> JedaxError | None:
         """Return the error for an unknown name that this family can explain better than by similar names."""
         return None
@@ -87,3 +91,7 @@ class EnvironmentFamily(Family):
     def entry(self, name: str) -> TaskEntry:
         """Return the entry of an environment."""
         return TaskEntry(name, f"The environment {name}.", functools.partial(self._config, name=name), self.make)
+
+    def code(self, name: str, settings: Mapping[str, Any]) -> list[str]:
+        """Return the environment if its name begins with a module, and all settings that may name an object."""
+        return [text for text in (given.removeprefix(self.prefix) for given in (name, *texts(settings))) if ":" in text]

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import CUSTOM, entry_points, is_custom
-from jedax.settings import Config
+from jedax.settings import Config, object_names
 from jedax.tasks.family import Family, TaskEntry, path_of
 from jedax.tasks.python.entries import object_entry
 from jedax.tasks.python.settings import OwnTaskConfig
+from jedax.tasks.settings import UnknownTask
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -83,6 +84,17 @@ def task_entry(name: str, where: str = "") -> TaskEntry:
         point = _registered()[name]
         return object_entry(name, f"{point.module}:{point.attr}")
     raise unknown_task(name, f"{where}: task" if where else "task")
+
+
+def code_of(name: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return what a task in the settings of a run imports that jedax does not know, as `module:object`.
+
+    Nothing is imported. `settings` are plain values.
+    """
+    family = None if name in entries() else _family_of(name)
+    if family is not None:
+        return family.code(name, settings)
+    return object_names(settings) if name in _registered() else []
 
 
 def unknown_task(name: str, argument: str = "task") -> JedaxError:
@@ -160,6 +172,9 @@ def task_of(name: str, task_config: Config | None, given: Task | None = None) ->
     """Return the task that the settings of a run name: the one that the user gave, after checks, or a new one."""
     from jedax.tasks.base import check_task
 
+    if given is not None and isinstance(task_config, UnknownTask):
+        kind = type(getattr(given, "config", None) or OwnTaskConfig(name=name))
+        task_config = kind.build(task_config.model_dump(), where="task")
     if given is not None and (is_custom(name) or isinstance(task_config, OwnTaskConfig)):
         return check_task(given)
     if given is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from jedax.errors import fail
 from jedax.settings import Config
@@ -19,6 +19,12 @@ class TaskConfig(Config):
     """Settings of a task: derive from it and add fields, which become options of the command."""
 
     evaluations: Budget = 100_000
+
+
+class UnknownTask(Config):
+    """Settings of a task whose code must not be imported."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 class WithDescriptorBounds(Config):

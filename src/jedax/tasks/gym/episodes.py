@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jedax.imports import load_object
+from jedax.imports import load_object, look_here
 from jedax.networks import Policies
 from jedax.tasks.mujoco import feet_of, quiet_mujoco, unsuitable
 from jedax.tasks.work import checked
@@ -125,6 +125,8 @@ def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None)
     import gymnasium
 
     limit = {} if steps is None else {"max_episode_steps": steps}
+    if ":" in name:
+        look_here()
     with quiet_mujoco():
         return gymnasium.make(name, disable_env_checker=True, **limit, **arguments)
 

@@ -6,14 +6,14 @@ import ast
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jedax.errors import JedaxError, fail
 from jedax.imports import is_custom, load_object, object_name
-from jedax.settings import Config
+from jedax.settings import Config, object_names
 from jedax.tasks.family import Family, TaskEntry, path_of
 from jedax.tasks.python.settings import OwnTaskConfig, PythonFunctionConfig
 
@@ -105,6 +105,10 @@ class OwnTasks(Family):
         if not is_custom(own) and (isinstance(task, ConfiguredTask) or _is_default(task)):
             return own
         return None if is_custom(named) else named
+
+    def code(self, name: str, settings: Mapping[str, Any]) -> list[str]:
+        """Return the object and all settings that may name another."""
+        return [name, *object_names(settings)]
 
     def explain(self, argument: str, name: str) -> JedaxError | None:
         """Return what to write instead of the name of a Python file."""
