@@ -138,7 +138,7 @@ def foreign(made, mark, tmp_path, monkeypatch):
 def unsign(run):
     about = json.loads((run / "environment.json").read_text())
     (run / "environment.json").write_text(json.dumps({**about, trust.SIGNATURES: ["0" * 64, 7, None]}))
-    (run / "manifest.json").unlink(missing_ok=True)
+    RunDirectory(run).seal()
 
 
 def assert_nothing_imported(mark):
@@ -243,7 +243,6 @@ class TestSignature:
         """A copy of a run of this user; its code lies where it was."""
         monkeypatch.chdir(made("function"))
         shutil.copytree(made("function") / "run", tmp_path / "run")
-        (tmp_path / "run" / "manifest.json").unlink(missing_ok=True)
         assert jedax.load(tmp_path / "run").missing == ()
         forget()
         mark.unlink()
@@ -258,6 +257,7 @@ class TestSignature:
     def test_other_settings(self, run, mark):
         text = (run / "config.yaml").read_text()
         (run / "config.yaml").write_text(text.replace("seed: 1", "seed: 2"))
+        RunDirectory(run).seal()
         self.assert_refused(run, mark)
 
     def test_other_code(self, run, mark, made):
@@ -346,6 +346,10 @@ class TestWhatIsKnownWithoutCode:
             ):
                 wanted()
 
+    def test_a_policy(self, foreign):
+        with pytest.raises(JedaxError, match=r"expected the code of gym:evil:Still-v0"):
+            jedax.load(foreign("environment")).policy()
+
     def test_a_comparison_and_a_page(self, foreign):
         run = foreign("function")
         assert jedax.compare(run).tables[0].goal == -0.5
@@ -356,7 +360,7 @@ class TestWhatIsKnownWithoutCode:
     def test_a_run_that_has_not_ended(self, foreign):
         run = foreign("class")
         whole = jedax.load(run)
-        for name in ("summary.json", "repertoire.safetensors"):
+        for name in ("summary.json", "repertoire.safetensors", "manifest.json"):
             (run / name).unlink()
         found = jedax.load(run)
         np.testing.assert_array_equal(found.repertoire.fitness, whole.repertoire.fitness)
@@ -370,6 +374,7 @@ class TestWhatIsKnownWithoutCode:
         run = foreign(kind)
         about = json.loads((run / "environment.json").read_text())
         (run / "environment.json").write_text(json.dumps({**about, "task": kept}))
+        RunDirectory(run).seal()
         loaded = jedax.load(run)
         (lows, highs), own_bounds = loaded.task.descriptor_bounds, kind != "class"
         assert (np.asarray(lows) < loaded.cells.centroids.min(axis=0)).all()
@@ -386,6 +391,7 @@ class TestWhatIsKnownWithoutCode:
         text = (run / "config.yaml").read_text()
         for task in ("json:dumps", "gym:CartPole-v1", "playground:CheetahRun", "evil.sub:f", "evil:simulate.yaml:f"):
             (run / "config.yaml").write_text(text.replace("task: evil:simulate", f"task: {task}"))
+            RunDirectory(run).seal()
             jedax.load(run, partial=True)
             with pytest.raises(JedaxError, match=r"add --trust|expected"):
                 jedax.resume(run)
@@ -421,6 +427,7 @@ class TestObjectsOfTheUser:
         assert_nothing_imported(mark)
 
 
+@pytest.mark.usefixtures("here")
 class TestInstalled:
     def test_packages(self):
         assert all(map(origins.is_installed, ("numpy", "numpy.linalg", "jedax", "jedax.tasks", "pytest")))
@@ -458,6 +465,18 @@ class TestInstalled:
         monkeypatch.chdir(tmp_path)
         monkeypatch.syspath_prepend(tmp_path)
         assert not origins.is_installed("evil")
+
+    @pytest.mark.parametrize(
+        "name", ["env_id=evil:Env", "x={a: evil:Env}", "my evil:Env", "evil.py:f", "../evil:f", "sys:exit"]
+    )
+    def test_names_that_are_no_modules(self, name):
+        """What another package may make of them is not known."""
+        Path("evil.py").write_text(EVIL)
+        with pytest.raises(JedaxError, match="add --trust"):
+            trust.check("config.yaml", [name])
+
+    def test_modules_that_are_not_found(self):
+        trust.check("config.yaml", ["evil:f", "evil.sub:f"])
 
     def test_editable(self, tmp_path, monkeypatch):
         """A folder in a .pth file is installed as far as its package says what it has."""
@@ -523,9 +542,9 @@ def test_a_bench_goes_on_with_what_its_command_names(made, mark, monkeypatch, tm
     grid = Grid("", ("evil:Bowl",), (parse_entry("map-elites,cells=16"),), seeds=1, evaluations=64)
     assert bench(grid, tmp_path / "b").done == 1
     run = next((tmp_path / "b").glob("*/*/seeds-0-0"))
-    for name in ("summary.json", "manifest.json"):
-        (run / name).unlink(missing_ok=True)
     unsign(run)
+    for name in ("summary.json", "manifest.json"):
+        (run / name).unlink()
     outcome = bench(grid, tmp_path / "b")
     assert (outcome.done, outcome.failed) == (1, ())
     assert RunDirectory(run).read_summary()["status"] == "finished"

@@ -207,7 +207,7 @@ def run_trial(
         if is_finished(path):  # by another process, since this bench looked
             raise LockedError(f"{path} is finished.")
         if (path / "config.yaml").is_file():
-            api.resume(path, trust=read_settings(path, config) == config, **how)
+            api.resume(path, trust=not read_settings(path, config).withheld, **how)
         else:
             api.start(config, out=path, overwrite=True, **how)
     finally:

@@ -23,7 +23,7 @@ Find the best solution of a hard black-box problem by looking at how solutions b
 
 commands:
   run TASK [options]       search, such as: jedax run maze-a
-  run --resume DIR         continue a run that was stopped or killed
+  run --resume DIR         continue a run that was stopped or killed; --trust: also with code of somebody else
   run TASK --help          the common options; --help-all: all of them
   bench TASK... [options]  compare methods on tasks, such as: jedax bench maze-a --methods jedi-x map-elites
   bench --preset NAME      a comparison of the paper, such as paper-mazes-quick

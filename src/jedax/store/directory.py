@@ -6,7 +6,7 @@
 | `start_genotypes.npy` | the genotypes that the run starts from, if any were given |
 | `metrics.csv` | one row per report and replica |
 | `history.jsonl` | the targets and ends of each loop, see `jedax.store.history` |
-| `environment.json` | versions, machine, command line |
+| `environment.json` | versions, machine, command line, what is known of the task without its code, signatures |
 | `checkpoint/` | the two newest states of the search, with checksums |
 | `repertoire.safetensors` | the final repertoire, the Gaussian process at all cells, and the last targets |
 | `summary.json` | the outcome in numbers |

@@ -1,4 +1,4 @@
-"""The content of environment.json: versions, machine and command line, which a repetition of a run needs."""
+"""Versions, machine and command line, which a repetition of a run needs, for environment.json."""
 
 from __future__ import annotations
 

@@ -145,6 +145,8 @@ class Run:
 
     def policy(self, replica: int | None = None) -> Callable[[Sequence[float]], np.ndarray]:
         """Return the best solution as a function from observation to action, if the task's solutions are policies."""
+        if isinstance(self.task, StoredTask):
+            raise self.task.no_code()
         act = getattr(self.task, "act", None)
         if act is None:
             expected, remedy = "a task whose solutions are policies", "take best().genotype"

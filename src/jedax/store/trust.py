@@ -66,10 +66,14 @@ def is_own(paths: Iterable[Path], environment: dict[str, Any], digest: str, name
 
 
 def check(where: str | Path, names: Iterable[str]) -> None:
-    """Raise a `JedaxError` for the first code in some settings that is found here, but not installed."""
+    """Raise a `JedaxError` for the first code in some settings that is not installed.
+
+    A module that is not found passes: its import says what is missing, and runs nothing.
+    """
     for name in names:
         module = module_of(name)
-        if is_found(module) and not is_installed(module):
+        is_plain = all(part.isidentifier() for part in module.split("."))
+        if (is_found(module) or not is_plain) and not is_installed(module):
             place = f"in {files[-1]}" if (files := files_of(module)) else "which has no file"
             raise JedaxError(
                 f"{where}: expected installed code, or a run that you made on this machine with the same code, got "
