@@ -19,7 +19,7 @@ from jedax.store import files, history
 from jedax.store.config import FullConfig, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.history import History
-from jedax.store.trust import Code
+from jedax.store.trust import Code, shown
 from jedax.tasks.base import Task
 from jedax.tasks.registry import task_of
 from jedax.tasks.stored import StoredTask, stored_task
@@ -189,7 +189,7 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     config = directory.read_config(code, ("task",) if task is not None else ())
     withheld = [part for part in config.withheld if part != "task" or task is None]
     why = "is not imported, because no record says that you made this run on this machine."
-    missing = [f"{_WITHOUT[part]}: {config.code[part][0]} {why}" for part in withheld]
+    missing = [f"{_WITHOUT[part]}: {shown(config.code[part][0])} {why}" for part in withheld]
 
     def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:
         try:

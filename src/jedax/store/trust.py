@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from jedax.errors import JedaxError
+from jedax.errors import JedaxError, printable
 from jedax.store.origins import files_of, is_found, is_installed
 
 Code = Literal["never", "own", "ask", "any"]
@@ -30,6 +30,7 @@ SIGNATURES = "signatures"
 """The entry of environment.json."""
 
 _KEPT = 8  # signatures of machines that a run was continued on
+_LONGEST = 120  # characters of a name in a message
 _SIZE = 32  # bytes of the key
 
 
@@ -77,8 +78,13 @@ def check(where: str | Path, names: Iterable[str]) -> None:
             place = f"in {files[-1]}" if (files := files_of(module)) else "which has no file"
             raise JedaxError(
                 f"{where}: expected installed code, or a run that you made on this machine with the same code, got "
-                f"{name}, {place}; if you trust it, add --trust (Python: trust=True), or install it as a package."
+                f"{shown(name)}, {place}; if you trust it, add --trust (Python: trust=True), or install it as a package."
             )
+
+
+def shown(name: str) -> str:
+    """Return the name of an object, from settings that anybody may have written, for messages."""
+    return printable(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}...")
 
 
 def module_of(name: str) -> str:
