@@ -56,7 +56,7 @@ def test_a_bench_of_the_paper_as_commands(here, capsys):
         ),
         (["run", "arm", "--method", "es", "--engine", "ray"], "engine: expected a task outside JAX, such as gym:Half"),
         (["run", "arm", "--method", "es", "--address", "auto"], "address: expected an engine of several machines"),
-        (["run", "--resume", "r", "--engine", "local", "--seed", "3"], "resume: expected no options but --devices"),
+        (["run", "--resume", "r", "--engine", "local", "--seed", "3"], "resume: expected only --devices"),
     ],
     ids=lambda value: " ".join(value[-2:]) if type(value) is list else "",
 )

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -373,7 +374,7 @@ class TestWhatIsKnownWithoutCode:
         """Earlier versions wrote nothing of the task; others may write anything."""
         run = foreign(kind)
         about = json.loads((run / "environment.json").read_text())
-        (run / "environment.json").write_text(json.dumps({**about, "task": kept}))
+        (run / "environment.json").write_text(json.dumps({**about, "task": kept, trust.SIGNATURES: ["é", 1]}))
         RunDirectory(run).seal()
         loaded = jedax.load(run)
         (lows, highs), own_bounds = loaded.task.descriptor_bounds, kind != "class"
@@ -396,6 +397,21 @@ class TestWhatIsKnownWithoutCode:
             with pytest.raises(JedaxError, match=r"add --trust|expected"):
                 jedax.resume(run)
         assert_nothing_imported(mark)
+
+
+def test_settings_that_name_thousands_of_modules(foreign, mark):
+    """They are not looked for one by one."""
+    run = foreign("function")
+    text = (run / "config.yaml").read_text()
+    names = "".join(f"  - numpy.m{number}:f\n" for number in range(50_000))
+    (run / "config.yaml").write_text(text.replace("task_config:\n", f"task_config:\n  more:\n{names}"))
+    RunDirectory(run).seal()
+    began = time.monotonic()
+    jedax.load(run, partial=True)
+    with pytest.raises(JedaxError, match="add --trust"):
+        jedax.resume(run)
+    assert time.monotonic() - began < 30
+    assert_nothing_imported(mark)
 
 
 class TestObjectsOfTheUser:

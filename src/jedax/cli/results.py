@@ -40,6 +40,7 @@ _VIEW = {
     "port": Option("Port on this machine, 0 to 65535; default: any that is free.", int, 0),
     "open": Option("Open a browser.", bool, False),
 }
+_NO_CODE = "Code that the run of somebody else names is not imported."
 _SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -49,7 +50,7 @@ def compare(arguments: list[str]) -> None:
     values = parse(
         arguments, _COMPARE, prog="jedax compare",
         description="Compare the runs below some directories, and results of other programs in CSV files (method, "
-        "task, seed, evaluations, max_fitness, coverage). Nothing is run.",
+        "task, seed, evaluations, max_fitness, coverage). Nothing is run, and no code that the runs name is imported.",
     )  # fmt: skip
     if not directories:
         expected = "at least one directory of runs, or a CSV file"
@@ -107,7 +108,7 @@ def reevaluate(arguments: list[str]) -> None:
 def report(arguments: list[str]) -> None:
     """Write the page of a run, or of a directory of runs."""
     directory = directory_of("report", arguments)
-    summary = "Write a run, or a directory of runs, as one HTML page that opens from disk."
+    summary = f"Write a run, or a directory of runs, as one HTML page that opens from disk. {_NO_CODE}"
     values = parse(arguments, _REPORT, prog="jedax report DIR", description=summary)
     if not values["trace_seconds"] >= 0:
         received = values["trace_seconds"]
@@ -122,7 +123,7 @@ def report(arguments: list[str]) -> None:
 def view(arguments: list[str]) -> None:
     """Serve the page of a run on this machine; the page follows the run."""
     directory = directory_of("view", arguments)
-    summary = "Show a run in a browser on this machine; the page follows the run."
+    summary = f"Show a run in a browser on this machine; the page follows the run. {_NO_CODE}"
     values = parse(arguments, _VIEW, prog="jedax view DIR", description=summary)
     if not 0 <= values["port"] < 65536:
         raise fail("port", expected="a number from 0 to 65535", received=values["port"], remedy="change it")

@@ -244,7 +244,7 @@ def _write_environment(search: Search, directory: RunDirectory) -> None:
     known = known or {
         **environment.describe(), "devices_used": describe(search.programs.mesh), **here, **_code(search)
     }  # fmt: skip
-    known.setdefault("task", facts_of(search.task))
+    known["task"] = facts_of(search.task)
     names = [name for named in search.config.code.values() for name in named]
     if names and (problem := sign(known, search.digest, names)):
         search.note(problem)

@@ -31,6 +31,7 @@ SIGNATURES = "signatures"
 
 _KEPT = 8  # signatures of machines that a run was continued on
 _LONGEST = 120  # characters of a name in a message
+_MOST = 100  # modules that a run may name; looking for thousands would take minutes
 _SIZE = 32  # bytes of the key
 
 
@@ -40,7 +41,7 @@ def sign(environment: dict[str, Any], digest: str, names: Iterable[str]) -> str:
     try:
         made = _signature(_key(create=True), digest, names)
     except OSError as error:
-        if all(is_installed(module_of(name)) for name in names):
+        if len(names) <= _MOST and all(is_installed(module_of(name)) for name in names):
             return ""
         return (
             f"There is no record that this run was made here ({error.strerror or error}): jedax run --resume, replay "
@@ -71,14 +72,15 @@ def check(where: str | Path, names: Iterable[str]) -> None:
 
     A module that is not found passes: its import says what is missing, and runs nothing.
     """
-    for name in names:
-        module = module_of(name)
+    modules = {module_of(name): name for name in names}
+    for number, (module, name) in enumerate(modules.items()):
         is_plain = all(part.isidentifier() for part in module.split("."))
-        if (is_found(module) or not is_plain) and not is_installed(module):
+        if number == _MOST or ((is_found(module) or not is_plain) and not is_installed(module)):
             place = f"in {files[-1]}" if (files := files_of(module)) else "which has no file"
             raise JedaxError(
-                f"{where}: expected installed code, or a run that you made on this machine with the same code, got "
-                f"{shown(name)}, {place}; if you trust it, add --trust (Python: trust=True), or install it as a package."
+                f"{where}: expected installed code, or a run that you made on this machine with the same code, "
+                f"got {shown(name)}, {place}; if you trust it, add --trust (Python: trust=True), or install it as a "
+                "package."
             )
 
 
@@ -93,7 +95,10 @@ def module_of(name: str) -> str:
 
 
 def _signature(key: bytes, digest: str, names: Iterable[str]) -> str:
-    modules = {module: _content(module) for module in sorted({module_of(name) for name in names})}
+    named = sorted({module_of(name) for name in names})
+    if len(named) > _MOST:
+        raise OSError(f"the settings name more than {_MOST} modules")
+    modules = {module: _content(module) for module in named}
     made = {"settings": digest, "code": modules, "machine": _machine(), "user": _user()}
     return hmac.new(key, json.dumps(made, sort_keys=True).encode(), hashlib.sha256).hexdigest()
 
@@ -106,8 +111,9 @@ def _content(module: str) -> Any:
 
 
 def _signatures(environment: dict[str, Any]) -> list[str]:
-    known = environment.get(SIGNATURES)
-    return [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
+    found = environment.get(SIGNATURES)
+    known = found[-_KEPT:] if isinstance(found, list) else []
+    return [text for text in known if isinstance(text, str) and text.isascii()]
 
 
 def _user() -> int:

@@ -61,7 +61,7 @@ def facts_of(task: Task) -> dict[str, Any]:
         "num_params": task.num_params,
         "descriptor_lows": [float(low) for low in lows],
         "descriptor_highs": [float(high) for high in highs],
-        "descriptor_names": [str(name) for name in task.descriptor_names],
+        "descriptor_names": [str(name) for name in task.descriptor_names or ()],
         "qd_offset": float(task.qd_offset),
         "goal_fitness": float(goal) if goal is not None and math.isfinite(goal) else None,
         "is_noisy": bool(task.is_noisy),
