@@ -36,6 +36,12 @@ TRUST = {
 }  # fmt: skip
 """The option of commands that need the task of a run, which can be code of somebody else."""
 
+TRUST_TO_SHOW = {
+    "trust": Option("Import the code that the run names, to draw its task: only where you would run that code "
+                    "yourself. Without it no such code is imported.", bool, False),
+}  # fmt: skip
+"""The option of commands that show a run."""
+
 
 def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str, description: str) -> dict[str, Any]:
     """Return the value of every option; prints the help or the mistake and exits.

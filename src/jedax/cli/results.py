@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from jedax.cli.options import TRUST, Option, directory_of, leading_words, nothing_to_save, parse, say
+from jedax.cli.options import TRUST, TRUST_TO_SHOW, Option, directory_of, leading_words, nothing_to_save, parse, say
 from jedax.errors import fail
 
 _COMPARE = {
@@ -35,12 +35,14 @@ _REPORT = {
     "share": Option("Put the chart library beside the page instead of inside it.", bool, False),
     "runs": Option("For a directory of runs: also write the page of each run; they share plotly.min.js.", bool, False),
     "trace_seconds": Option("Seconds for simulating robots again, so that the page shows them; 0: none.", float, 60.0),
+    **TRUST_TO_SHOW,
 }
 _VIEW = {
     "port": Option("Port on this machine, 0 to 65535; default: any that is free.", int, 0),
     "open": Option("Open a browser.", bool, False),
+    **TRUST_TO_SHOW,
 }
-_NO_CODE = "Code that the run of somebody else names is not imported."
+_NO_CODE = "Without --trust no code outside jedax that the run names is imported."
 _SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -129,4 +131,10 @@ def view(arguments: list[str]) -> None:
         raise fail("port", expected="a number from 0 to 65535", received=values["port"], remedy="change it")
     with nothing_to_save(compiles=True):
         from jedax.report.viewer import serve
-    serve(directory, port=values["port"], browser=values["open"], say=functools.partial(say, flush=True))
+    serve(
+        directory,
+        port=values["port"],
+        browser=values["open"],
+        trust=values["trust"],
+        say=functools.partial(say, flush=True),
+    )

@@ -36,7 +36,7 @@ _DASHES = ("solid", "dash", "dot")
 
 def write_report(
     directory: str | Path, *, out: str | Path | None = None, task: Task | None = None, share: bool = False,
-    runs: bool = False, trace_seconds: float = 60.0, say: Callable[[str], None] | None = None,
+    runs: bool = False, trace_seconds: float = 60.0, trust: bool = False, say: Callable[[str], None] | None = None,
 ) -> Path:  # fmt: skip
     """Write a run, or all runs below a directory, as one HTML page, and return its path; nothing is searched.
 
@@ -51,6 +51,7 @@ def write_report(
         runs: For a directory of runs: also write the page of each run; they share the chart library.
         trace_seconds: Seconds, compilation included, for simulating policies again, so that the page shows their
             episodes: the best first, then the best of each region. At least one batch is simulated; 0: none.
+        trust: Import the code that the settings name, as in `jedax.load`.
         say: Called with a line of progress from time to time.
 
     Raises:
@@ -65,7 +66,9 @@ def write_report(
         return Path(os.path.relpath(folder / _PLOTLY, page.parent)).as_posix()
 
     if (folder / "config.yaml").is_file():
-        text = run_page(folder, task, shared(page) if share else None, trace_seconds=trace_seconds, say=say)
+        text = run_page(
+            folder, task, shared(page) if share else None, trace_seconds=trace_seconds, trust=trust, say=say
+        )
         return _write(page, text, folder, share)
     configs = sorted(folder.rglob("config.yaml")) if folder.is_dir() else []
     if not configs:
@@ -77,7 +80,8 @@ def write_report(
     for config in configs if runs else ():
         own = config.parent / FILE
         try:
-            _write(own, run_page(config.parent, None, shared(own), trace_seconds=trace_seconds, say=say), folder, share)
+            text = run_page(config.parent, None, shared(own), trace_seconds=trace_seconds, trust=trust, say=say)
+            _write(own, text, folder, share)
         except JedaxError as error:
             raise JedaxError(f"{config.parent}: {error}") from None
     return _write(page, _comparison_page(folder, page, shared(page) if share else None), folder, share)
@@ -94,10 +98,10 @@ def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
 
 def run_page(
     directory: Path, task: Task | None = None, plotly_path: str | None = None, live: Mapping[str, Any] | None = None,
-    trace_seconds: float = 0.0, say: Callable[[str], None] | None = None,
+    trace_seconds: float = 0.0, trust: bool = False, say: Callable[[str], None] | None = None,
 ) -> str:  # fmt: skip
     """Return the page of a run; `plotly_path` and `live` as in `_render`, the other arguments as in `write_report`."""
-    found = load(directory, task, partial=True)
+    found = load(directory, task, partial=True, trust=trust)
     head = head_of(found)
     return _render(
         "run.html",

@@ -32,10 +32,10 @@ _WATCHED = (*KEPT, *REBUILT, MANIFEST)
 class View:
     """What is shown of a run, read anew when its directory changes."""
 
-    def __init__(self, directory: str | Path):
+    def __init__(self, directory: str | Path, trust: bool = False):
         self.directory = RunDirectory.open(directory).path
         self._lock, self._acting = threading.Lock(), threading.Lock()
-        self._stamp, self._next = "", 0.0
+        self._stamp, self._next, self._trust = "", 0.0, trust
         self._update: dict[str, Any] = {}
 
     def stamp(self) -> str:
@@ -52,7 +52,9 @@ class View:
     def page(self) -> str:
         """Return the page as the run stands now."""
         with self._lock:
-            return pages.run_page(self.directory, live={"stamp": self.stamp(), "pause": round(1000 * _PAUSE)})
+            return pages.run_page(
+                self.directory, trust=self._trust, live={"stamp": self.stamp(), "pause": round(1000 * _PAUSE)}
+            )
 
     def update(self, known: str) -> dict[str, Any] | None:
         """Return what is new for a page that knows the run as of a stamp; None: nothing is, or it was just read."""
@@ -69,13 +71,13 @@ class View:
     def episode(self, replica: int, cell: int) -> dict[str, Any]:
         """Return the episode of a cell's solution, which acts now; one solution at a time acts."""
         with self._acting:
-            return episode(load(self.directory, partial=True), replica, cell)
+            return episode(load(self.directory, partial=True, trust=self._trust), replica, cell)
 
     def _read(self) -> dict[str, Any]:
         """Read the run; files can vanish meanwhile, when a checkpoint takes the place of another."""
         had_cells = self._update.get("data", {}).get("space") is not None
         for attempt in range(_TRIES):
-            found = load(self.directory, partial=True)
+            found = load(self.directory, partial=True, trust=self._trust)
             if found.cells is not None or not had_cells or attempt == _TRIES - 1:
                 break
             time.sleep(0.2)
@@ -147,10 +149,10 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def server(directory: str | Path, port: int = 0) -> ThreadingHTTPServer:
+def server(directory: str | Path, port: int = 0, trust: bool = False) -> ThreadingHTTPServer:
     """Return a server of a run's page that listens on this machine; it does not answer yet. Port 0: any free one."""
     pages.plotly_source()
-    view = View(directory)
+    view = View(directory, trust)
     try:
         return _Server((HOST, port), functools.partial(_Handler, view))
     except OSError as error:
@@ -158,9 +160,11 @@ def server(directory: str | Path, port: int = 0) -> ThreadingHTTPServer:
         raise fail("port", expected="one that is free", received=received, remedy="choose another") from None
 
 
-def serve(directory: str | Path, *, port: int = 0, browser: bool = False, say: Callable[[str], None]) -> None:
-    """Serve the page of a run, which may still go on, until Ctrl-C; `browser` opens a browser."""
-    found = server(directory, port)
+def serve(
+    directory: str | Path, *, port: int = 0, browser: bool = False, trust: bool = False, say: Callable[[str], None]
+) -> None:
+    """Serve the page of a run, which may still go on, until Ctrl-C; `browser` opens a browser, `trust` as in `load`."""
+    found = server(directory, port, trust)
     address = f"http://{HOST}:{found.server_address[1]}/"
     say(f"{directory} is shown at {address} (Ctrl-C stops it)")
     if browser:

@@ -168,19 +168,19 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False, t
 
     Of a run that has not ended, the repertoire is that of the newest whole checkpoint, without the Gaussian process.
     The files of a run that has ended must have the checksums in its manifest.json; runs of earlier versions have none.
-    Of a run of somebody else, code outside jedax is not imported: its task has the attributes that the directory
+    Code outside jedax that the settings name is not imported: the task then has the attributes that the directory
     keeps, but evaluates nothing.
 
     Args:
         path: The directory.
         task: The task, where it is an object of your own that the directory cannot name.
         partial: Read all that can be read, and name the rest in `Run.missing`.
-        trust: Import all code that the settings name, whoever made the run.
+        trust: Import the code that the settings name.
 
     Raises:
         JedaxError: No run there, or damaged settings. Without `partial` also: nothing saved yet, or a damaged file.
     """
-    return load_with("any" if trust else "own", path, task, partial=partial)
+    return load_with("any" if trust else "never", path, task, partial=partial)
 
 
 def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial: bool = False) -> Run:
@@ -188,7 +188,7 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     directory = RunDirectory.open(path)
     config = directory.read_config(code, ("task",) if task is not None else ())
     withheld = [part for part in config.withheld if part != "task" or task is None]
-    why = "is not imported, because no record says that you made this run on this machine."
+    why = "is not imported without trust (--trust, trust=True)."
     missing = [f"{_WITHOUT[part]}: {shown(config.code[part][0])} {why}" for part in withheld]
 
     def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:

@@ -22,8 +22,8 @@ from typing import Any, Literal
 from jedax.errors import JedaxError, printable
 from jedax.store.origins import files_of, is_found, is_installed
 
-Code = Literal["never", "own", "ask", "any"]
-"""When code that a run names is imported: never; if this user made the run here; also if it is installed, else an error
+Code = Literal["never", "ask", "any"]
+"""When code that a run names is imported: never; if this user made the run here or the code is installed, else an error
 asks for trust; always."""
 
 SIGNATURES = "signatures"
