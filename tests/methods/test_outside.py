@@ -20,6 +20,7 @@ from jedax.bench.grids import Entry, Grid
 from jedax.es import check_strategy, make_strategy, strategy_names
 from jedax.imports import entry_points, object_name
 from jedax.methods.registry import method_named, methods
+from jedax.tasks.stored import StoredTask
 
 OWN = "tests.methods.own"
 ROOT = str(Path(__file__).parents[2])
@@ -76,7 +77,11 @@ class TestRun:
         assert_same_run(run, whole)
 
     def test_loaded(self, whole):
-        loaded = jedax.load(whole.path)
+        shown = jedax.load(whole.path)
+        assert_same_run(shown, whole)
+        assert type(shown.task) is StoredTask
+        assert type(whole.task) is own.Bowl
+        loaded = jedax.load(whole.path, trust=True)
         assert_same_run(loaded, whole)
         assert type(loaded.task) is own.Bowl
         assert type(loaded.config.method_config) is type(whole.config.method_config)
@@ -97,12 +102,17 @@ class TestRun:
         assert code == expected
 
     def test_page_and_comparison(self, whole, tmp_path):
-        page = jedax.write_report(whole.path, out=tmp_path / "page.html").read_text()
-        assert whole.config.method in page
-        assert f"{OWN}:Bowl" in page
+        bare = jedax.write_report(whole.path, out=tmp_path / "bare.html").read_text()
+        page = jedax.write_report(whole.path, out=tmp_path / "page.html", trust=True).read_text()
+        for text in (bare, page):
+            assert whole.config.method in text
+            assert f"{OWN}:Bowl" in text
+        assert "is not imported without trust" in bare
+        assert "is not imported" not in page
         if whole.config.method == f"{OWN}:Drift":
             for words in ("Drift walked from elite to elite.", "Drift tried 4 generations", "A walk from elite"):
                 assert words in page
+                assert words not in bare
         found = jedax.compare(whole.path, out=tmp_path / "compared", formats=())
         assert [table.task for table in found.tables] == [f"{OWN}:Bowl"]
         assert [entry.label for entry in found.tables[0].entries] == [whole.config.method]
@@ -189,8 +199,10 @@ class TestCommand:
         assert code == 0, err
         expected = jedax.run(own.Drift, own.Bowl(), step=0.2, powers=(0, 1), acceptance=own.HALFWAY, seed=3, cells=16)
         assert_same_run(jedax.load("r"), expected)
-        assert call(capsys, "report", "r")[0] == 0
-        assert "Drift walked from elite to elite." in (here / "r" / "report.html").read_text()
+        for words, is_described in (((), False), (("--trust",), True)):
+            assert call(capsys, "report", "r", *words)[0] == 0
+            page = (here / "r" / "report.html").read_text()
+            assert ("Drift walked from elite to elite." in page) == is_described
 
     def test_parts_of_ones_own(self, here, capsys):
         words = f"--method cma-me --es {OWN}:Spherical --ranker {OWN}:farthest --population 4 --pool 2"

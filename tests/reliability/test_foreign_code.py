@@ -1,4 +1,4 @@
-"""Directories of somebody else run no code: what their settings name is imported only if it is trusted."""
+"""Readers import no code that a run names without trust; commands that need it import that of own runs alone."""
 
 import json
 import os
@@ -17,6 +17,7 @@ import jedax
 from jedax.errors import JedaxError
 from jedax.imports import load_object
 from jedax.methods.registry import code_of as method_code
+from jedax.report import viewer
 from jedax.report.replay import replay
 from jedax.report.viewer import View
 from jedax.store import origins, trust
@@ -24,6 +25,7 @@ from jedax.store.directory import RunDirectory
 from jedax.tasks import make
 from jedax.tasks.gym.task import _facts
 from jedax.tasks.registry import code_of as task_code
+from jedax.tasks.stored import StoredTask
 
 EVIL = """
 import os, pathlib
@@ -167,7 +169,7 @@ def test_load_imports_nothing(kind, place, foreign, mark, made):
 def test_pages_comparisons_and_views_import_nothing(kind, foreign, mark, capsys):
     run = foreign(kind, "inside")
     page = jedax.write_report(run, out=run.parent / "page.html", share=True)
-    assert "is not imported, because no record says" in page.read_text(encoding="utf-8")
+    assert "is not imported without trust (--trust, trust=True)." in page.read_text(encoding="utf-8")
     assert jedax.compare(run, out=run.parent / "compare").tables[0].entries[0].final == (
         jedax.load(run).best().fitness,
     )
@@ -213,7 +215,8 @@ def test_what_is_trusted_goes_on(kind, foreign, mark, capsys, monkeypatch):
     assert mark.exists() or kind == "acceptance"  # which a run that has ended does not need
     np.testing.assert_array_equal(again.repertoire.fitness, before.repertoire.fitness)
     # Whoever has trusted it once need not do so again for the same code and settings.
-    assert jedax.load(run).missing == ()
+    assert jedax.reevaluate(run, samples=4, cells="best").evaluations
+    assert jedax.resume(run).missing == ()
     forget()
     code, _, err = call(capsys, "reevaluate", "run", "--cells", "best", "--samples", "4", "--trust")
     assert (code, err) == (0, "")
@@ -227,13 +230,75 @@ def test_what_is_trusted_goes_on(kind, foreign, mark, capsys, monkeypatch):
 def test_a_run_of_ones_own_goes_on_without(kind, made, mark, monkeypatch):
     home = made(kind)
     monkeypatch.chdir(home)
+    before = jedax.load("run")
+    assert jedax.reevaluate("run", samples=4, cells="best").evaluations
+    again = jedax.resume("run")
+    assert again.missing == ()
+    assert again.best().fitness == before.best().fitness
+    assert mark.exists() or kind == "acceptance"  # which a run that has ended does not need
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_readers_of_ones_own_run_import_nothing(kind, made, mark, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(made(kind))
     loaded = jedax.load("run")
+    assert len(loaded.missing) == 1
+    assert "is not imported without trust" in loaded.missing[0]
+    page = jedax.write_report("run", out=tmp_path / "page.html", share=True)
+    assert "is not imported without trust" in page.read_text(encoding="utf-8")
+    assert "is not imported without trust" in View("run").page()
+    for words in (["report", "run", "--out", tmp_path / "page.html"], ["compare", "run"]):
+        code, _, err = call(capsys, *words)
+        assert (code, err) == (0, "")
+    assert_nothing_imported(mark)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("whose", ["own", "foreign"])
+def test_readers_import_what_is_trusted(kind, whose, foreign, made, mark, monkeypatch, tmp_path, capsys):
+    if whose == "own":
+        monkeypatch.chdir(made(kind))
+        run = made(kind) / "run"
+    else:
+        run = foreign(kind)
+    page = tmp_path / "page.html"
+    for read in (
+        lambda: jedax.load(run, trust=True),
+        lambda: jedax.write_report(run, out=page, share=True, trace_seconds=1e-9, trust=True),
+        lambda: View(run, trust=True).page(),
+        lambda: View(run, trust=True).update(""),
+        lambda: call(capsys, "report", run, "--out", page, "--trace-seconds", "1e-9", "--trust"),
+    ):
+        read()
+        assert mark.exists() or kind == "acceptance"  # which is looked up by the search alone
+        mark.unlink(missing_ok=True)
+        forget()
+    assert "is not imported" not in page.read_text(encoding="utf-8")
+    loaded = jedax.load(run, trust=True)
     assert loaded.missing == ()
     assert loaded.method is not None
-    assert jedax.reevaluate("run", samples=4, cells="best").evaluations
-    assert jedax.resume("run").best().fitness == loaded.best().fitness
-    assert mark.exists() or kind == "acceptance"  # which a run that has ended does not need
-    assert jedax.write_report("run", out="own.html").exists()
+    assert type(loaded.task) is not StoredTask
+
+
+def test_the_run_in_memory_keeps_its_task(made, mark, monkeypatch, without_figures):
+    """Also where its directory is read without it."""
+    monkeypatch.chdir(made("class"))
+    run = jedax.run("map-elites", "evil:Bowl", cells=16, evaluations=64, out=mark.parent / "run")
+    assert type(run.task).__name__ == "Bowl"
+    assert jedax.reevaluate(run, samples=4, cells="best").evaluations == 4
+    assert type(jedax.load(run.path).task) is StoredTask
+    assert type(run.task).__name__ == "Bowl"
+
+
+def test_the_command_view(foreign, mark, capsys, monkeypatch):
+    run, seen = foreign("class"), []
+    monkeypatch.setattr(viewer, "serve", lambda directory, *, trust, **rest: seen.append(trust))
+    for words in ((), ("--trust",)):
+        assert call(capsys, "view", run, *words)[0] == 0
+    assert seen == [False, True]
+    with pytest.raises(JedaxError, match="episode: expected"):
+        View(run).episode(0, 0)
+    assert_nothing_imported(mark)
 
 
 class TestSignature:
@@ -244,7 +309,7 @@ class TestSignature:
         """A copy of a run of this user; its code lies where it was."""
         monkeypatch.chdir(made("function"))
         shutil.copytree(made("function") / "run", tmp_path / "run")
-        assert jedax.load(tmp_path / "run").missing == ()
+        jedax.resume(tmp_path / "run")
         forget()
         mark.unlink()
         return tmp_path / "run"
@@ -306,7 +371,8 @@ class TestSignature:
 
     def test_a_directory_that_moves_stays_ones_own(self, run, mark):
         run.rename(run.with_name("other"))
-        assert jedax.load(run.with_name("other")).missing == ()
+        assert jedax.resume(run.with_name("other")).missing == ()
+        assert mark.exists()
 
     def test_processes_that_make_the_key_at_once(self, tmp_path):
         program = "from jedax.store import trust; print(trust._key(create=True).hex())"

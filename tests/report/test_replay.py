@@ -121,7 +121,7 @@ class TestTasksThatDraw:
         (here / "drawn_task.py").write_text(DRAWN)
         cli.main(["run", "drawn_task:Drawn", "--method", "map-elites", "--evaluations", "64", "--cells", "16",
                   "--out", "r"])  # fmt: skip
-        yield jedax.load("r")
+        yield jedax.load("r", trust=True)
         sys.modules.pop("drawn_task", None)
 
     def test_best_and_replay(self, drawn, tmp_path):

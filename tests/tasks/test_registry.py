@@ -271,12 +271,12 @@ def test_a_class_with_settings_on_the_command_line(name, tmp_path, registered, c
     settings = yaml.safe_load((out / "config.yaml").read_text())
     assert settings["task"] == name
     assert settings["task_config"] == {"evaluations": 64, "size": 5, "height": 2.0}
-    run = jedax.load(out)
+    run = jedax.load(out, trust=True)
     assert run.task == own.Peak(size=5, height=2.0)
     same = jedax.run("map-elites", own.Peak(size=5, height=2.0), replicas=2, offspring=16, cells=16)
     np.testing.assert_array_equal(run.repertoire.fitness, same.repertoire.fitness)
     cli.main(["run", "--config", str(out / "config.yaml"), "--size", "4", "--out", str(tmp_path / "other")])
-    assert jedax.load(tmp_path / "other").task == own.Peak(size=4, height=2.0)
+    assert jedax.load(tmp_path / "other", trust=True).task == own.Peak(size=4, height=2.0)
 
 
 def test_a_run_on_an_object_is_resumed_by_its_name(tmp_path, without_figures):

@@ -43,7 +43,8 @@ def test_measured_bounds(tmp_path):
     np.testing.assert_allclose(run.task.descriptor_bounds[0], seen.min(axis=0) - margin, rtol=1e-3)
     np.testing.assert_allclose(run.task.descriptor_bounds[1], seen.max(axis=0) + margin, rtol=1e-3)
     assert run.summary["num_failed"] == 2
-    assert jedax.load(tmp_path / "run").task == run.task
+    assert jedax.load(tmp_path / "run").task.descriptor_bounds == run.task.descriptor_bounds
+    assert jedax.load(tmp_path / "run", trust=True).task == run.task
 
 
 GIVEN = {"num_params": 3, "descriptor_lows": (-1, -1), "descriptor_highs": (1, 1)}
