@@ -3,7 +3,7 @@
     python results/reliability.py [FILE ...]
 
 That is `python -m pytest -m nightly -rA FILE` for each file below: 50 kills of a run, 50 of workers and 10 of a bench,
-crafted files, and memory under watch. Each log begins with the command, the versions and the machine.
+crafted files, damaged runs, jumping clocks, limited memory, and memory under watch. Each log begins with the command, the versions and the machine.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ FILES = (
     "tests/reliability/test_bench_kills.py",
     "tests/search/test_resume.py",
     "tests/reliability/test_fuzz.py",
+    "tests/reliability/test_meaning.py",
+    "tests/reliability/test_conditions.py",
     "tests/reliability/test_memory.py",
 )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from unicodedata import category
 
+_NO_MEMORY = ("RESOURCE_EXHAUSTED", "bad_alloc", "failed to map segment", "Cannot allocate memory")
 _CONTROLS = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: controls, formats, surrogates, ends of lines
 
 
@@ -33,6 +35,23 @@ def fail(
     if len(shown) > 120:
         shown = shown[:117] + "..."
     return kind(f"{argument}: expected {expected}, got {shown}; {remedy}.")
+
+
+@contextlib.contextmanager
+def memory_in_words() -> Iterator[None]:
+    """Turn failed allocations, of Python, NumPy or JAX, into one sentence; also usable as a decorator."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, ImportError, OSError) as error:
+        said = " ".join(str(error).split())
+        if not isinstance(error, MemoryError) and not any(words in said for words in _NO_MEMORY):
+            raise
+        raise fail(
+            "memory",
+            expected="enough for these settings",
+            received=said.rstrip(".") or "a failed allocation",
+            remedy="lower the sizes in the settings or free some memory, then jedax run --resume a run that has begun",
+        ) from None
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -77,8 +77,11 @@ def _check_range(bounds: tuple[float, float], info: ValidationInfo) -> tuple[flo
     return bounds
 
 
-Count = Annotated[int, Field(ge=1)]
-"""A whole number of at least 1."""
+MOST = 2**31 - 1
+"""The largest count: what 32-bit integers hold."""
+
+Count = Annotated[int, Field(ge=1, le=MOST)]
+"""A whole number from 1 to `MOST`."""
 
 Positive = Annotated[float, Field(gt=0)]
 """A number above 0."""

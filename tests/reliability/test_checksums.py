@@ -14,6 +14,7 @@ from jedax.bench.trials import is_finished
 from jedax.store import files, guard
 from jedax.store.checkup import check_directory
 from jedax.store.directory import RunDirectory
+from jedax.store.packing import unpack
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -356,3 +357,63 @@ def test_doctor_prints_the_state_of_every_file(path, capsys):
     assert "damaged" in said.out
     assert "Restore metrics.csv from a copy" in said.out
     assert said.err == f"jedax: doctor: files are damaged or missing in {path}.\n"
+
+
+def saved_optimizer(path):
+    jedax.Optimizer(num_params=2, descriptor_bounds=([-1], [1]), evaluations=100, cells=4, cell_layout="grid",
+                    method="map-elites", offspring=2, seed=1).save(path)  # fmt: skip
+    return path
+
+
+def test_a_pipe_in_the_place_of_a_saved_optimizer_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "expected a saved optimizer" in refused(lambda: jedax.Optimizer.load(tmp_path / "pipe"))
+
+
+def test_a_renamed_setting_of_a_saved_optimizer_is_refused_by_the_name_of_the_file(tmp_path):
+    path = saved_optimizer(tmp_path / "optimizer.safetensors")
+    path.write_bytes(path.read_bytes().replace(b"facts_sha256", b"facts_sha257"))
+    assert "optimizer.safetensors" in refused(lambda: jedax.Optimizer.load(path))
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [
+    ("cvt_samples", "null", "1000000000000"), ("cvt_iterations", "20", "9" * 30), ("cells", "64", "9" * 80),
+    ("joints", "10", "9" * 30), ("population", "4", "9" * 40), ("pool", "2", "9" * 30),
+    ("report_every", "1", "9" * 30),
+])  # fmt: skip
+def test_huge_settings_are_refused_by_name(path, name, old, new):
+    config = path / "config.yaml"
+    config.write_text(config.read_text().replace(f"  {name}: {old}\n", f"  {name}: {new}\n"))
+    RunDirectory(path).seal()
+    assert f"config.yaml: {name}: expected less than or equal to" in refused(lambda: jedax.load(path))
+
+
+def test_another_number_of_cells_is_refused_before_they_are_made(path):
+    config = path / "config.yaml"
+    config.write_text(config.read_text().replace("  cells: 64\n", "  cells: 99999999\n"))
+    RunDirectory(path).seal()
+    assert "expected the cells and genotypes of the run in config.yaml" in refused(lambda: jedax.load(path))
+
+
+def test_goals_of_fewer_replicas_are_left_out(path):
+    summary = json.loads((path / "summary.json").read_text())
+    (path / "summary.json").write_text(json.dumps(summary | {"goal_evaluations": [], "reached_goal": [True]}))
+    RunDirectory(path).seal()
+    assert [record.goal_evaluations for record in read([path]).records] == [None, None]
+
+
+def test_start_genotypes_that_float32_cannot_hold_are_refused(path):
+    np.save(path / "start_genotypes.npy", np.full((2, 10), 1e300))
+    RunDirectory(path).seal()
+    assert "expected finite numbers that float32 holds, got 1e+300" in refused(lambda: jedax.resume(path))
+
+
+def test_packed_numbers_without_bounds_are_refused():
+    with pytest.raises(ValueError, match="not finite"):
+        unpack({"low": 0.0, "high": float("inf"), "data": ""})
+
+
+def test_resuming_without_the_manifest_says_so(path):
+    (path / "manifest.json").unlink()
+    jedax.resume(path)
+    assert "manifest.json is missing" in (path / "log.txt").read_text()

@@ -10,7 +10,6 @@ import json
 import os
 import pickle
 import resource
-import shutil
 import signal
 import sys
 import zipfile
@@ -23,7 +22,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import jedax
-from jedax.bench.reading import read, read_csv
+from jedax.bench.reading import read_csv
 from jedax.errors import JedaxError
 from jedax.repertoire.cells import make_cells
 from jedax.search import api
@@ -322,89 +321,6 @@ def test_ten_thousand_of_them(tmp_path, originals, arm, watch, kind):
     for document in DOCUMENTS:
         attempt(kind, document, tmp_path, originals, arm, watch)
     fuzz(kind, 1000, 20_000, tmp_path, originals, arm, watch)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory, without_figures):
-    """A run that has ended, and what its readers say."""
-    path = tmp_path_factory.mktemp("finished") / "run"
-    jedax.run("jedi-uniform", "arm", evaluations=8 * 20, report_every=2, replicas=2, out=path, population=4, pool=2,
-              generations=5, cells=16, start_genotypes=np.zeros((2, 10), np.float32))  # fmt: skip
-    return path, {name: reader(shutil.copytree(path, path.with_name(name))) for name, reader in READERS.items()}
-
-
-def meaning_of_load(path):
-    run = jedax.load(path)
-    return repr((run.config, run.summary, run.rows, run.environment, jax.tree.map(np.ndarray.tolist, run.repertoire),
-                 *(np.asarray(array).tolist() for array in (run.gp_mean, run.gp_std, run.targets)),
-                 [(loop.evaluations, loop.targets.tolist()) for loop in run.history.loops]))  # fmt: skip
-
-
-def meaning_of_partial(path):
-    """What is missing is named; the rest is as in the whole run."""
-    run = jedax.load(path, partial=True)
-    if run.missing:
-        raise JedaxError(" ".join(run.missing))
-    return repr((run.summary, run.rows, jax.tree.map(np.ndarray.tolist, run.repertoire)))
-
-
-def meaning_of_compare(path):
-    return repr([(r.label, r.task, r.seed, r.budget, r.settings, r.curve.to_dict()) for r in read([path]).records])
-
-
-def meaning_of_resume(path):
-    """The state that a resumed run starts from, and its rows."""
-    directory = RunDirectory.open(path)
-    config = directory.read_config()
-    arrays, facts = directory.read_checkpoint(files.read_tree)
-    directory.cut(facts["evaluations"])
-    if facts["warnings"]:
-        raise JedaxError(" ".join(facts["warnings"]))
-    rows = directory.read_metrics()
-    del facts["warnings"], facts["damaged"]
-    return repr((config, facts, rows, {name: array.tolist() for name, array in sorted(arrays.items())}))
-
-
-READERS = {
-    "load": meaning_of_load, "partial": meaning_of_partial, "compare": meaning_of_compare, "resume": meaning_of_resume,
-}  # fmt: skip
-
-
-def check_meaning(number, first, finished, tmp_path):
-    """Damage one file of a run that has ended: each reader refuses it, warns, or says what it says of the whole run."""
-    whole, meanings = finished
-    names = sorted(path.relative_to(whole).as_posix() for path in whole.rglob("*")
-                   if path.is_file() and path.name != "log.txt")  # fmt: skip
-    assert len(names) >= 12
-    seen = dict.fromkeys(names, 0)
-
-    @seed(first)
-    @settings(max_examples=number, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(st.sampled_from(names), cases, st.sampled_from([*READERS]))
-    def check(name, case, reader):
-        path = tmp_path / "run"
-        shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(whole, path)
-        (path / name).write_bytes(mutated((path / name).read_bytes(), case))
-        seen[name] += 1
-        try:
-            found, refused = READERS[reader](path), None
-        except JedaxError as error:
-            found, refused = meanings[reader], str(error)
-        assert found == meanings[reader]
-        assert refused is None or 10 < len(refused.encode()) < 3000
-
-    check()
-    print(f"damaged runs: {sum(seen.values())} cases, {seen}")  # noqa: T201
-
-
-def test_a_damaged_run_is_refused_or_means_the_same(tmp_path, finished):
-    check_meaning(300, 3, finished, tmp_path)
-
-
-@pytest.mark.nightly
-def test_twenty_thousand_damaged_runs(tmp_path, finished):
-    check_meaning(20_000, 30_000, finished, tmp_path)
 
 
 def test_the_watch_sees_what_it_is_for(tmp_path, watch):

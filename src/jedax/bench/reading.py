@@ -183,8 +183,9 @@ def _goal_evaluations(summary: Mapping[str, Any], replicas: int, replica: int) -
     """Return when a replica first reached the goal, as far as the summary of its run says."""
     reached, found = (summary.get(name) for name in ("reached_goal", "goal_evaluations"))
     if replicas > 1:
-        reached, found = (values[replica] if isinstance(values, list) else None for values in (reached, found))
-    return float("inf") if reached is False else found
+        each = [values if isinstance(values, list) and len(values) == replicas else None for values in (reached, found)]
+        reached, found = (None if values is None else values[replica] for values in each)
+    return float("inf") if reached is False else found if isinstance(found, int | float) else None
 
 
 def _reports(directory: RunDirectory, replicas: int) -> list[pandas.DataFrame]:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from jedax.errors import fail
 from jedax.gp.model import Hyperparameters
-from jedax.settings import Config, Positive, Range
+from jedax.settings import MOST, Config, Positive, Range
 
 
 class GPSettings(Config):
@@ -50,13 +50,17 @@ class GPSettings(Config):
     gp_max_rows: int = Field(
         default=1024,
         ge=1,
+        le=MOST,
         description="s, l and s_n are fitted to this many filled cells, drawn at random if there are more.",
     )
     gp_tolerance: float = Field(
         default=0.05, gt=0, description="A fit stops when the expected gain in log likelihood is below this (nats)."
     )
     gp_max_steps: int = Field(
-        default=25, ge=1, description="Largest number of likelihood evaluations from one start of a fit of the GP."
+        default=25,
+        ge=1,
+        le=MOST,
+        description="Largest number of likelihood evaluations from one start of a fit of the GP.",
     )
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from jedax.es import Strategy, check_strategy, make_strategy
 from jedax.es.pool import ESPool
 from jedax.repertoire import HARD, Acceptance, Cells, Repertoire
 from jedax.repertoire.cells import make_cells
-from jedax.settings import Config, Count, Positive, Reference, resolve
+from jedax.settings import MOST, Config, Count, Positive, Reference, resolve
 from jedax.types import Array, Bounds, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
@@ -27,14 +27,17 @@ LARGE_ES = {"population": 256, "es": "lm-ma-es"}
 class MethodConfig(Config):
     """Settings that every method has: the cells of its repertoire and the samples per evaluation."""
 
-    cells: Count = Field(default=1024, description="Number of cells of the repertoire.")
+    cells: int = Field(default=1024, ge=1, le=100_000_000, description="Number of cells of the repertoire.")
     cell_layout: Literal["auto", "cvt", "grid"] = Field(
         default="auto", description="Voronoi cells (cvt) or a grid; auto: a grid above 10000 cells, else cvt."
     )
-    cvt_samples: Count | None = Field(
-        default=None, description="Points for the k-means of the CVT; default: max(5000, 10 * cells)."
+    cvt_samples: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000_000,
+        description="Points for the k-means of the CVT; default: max(5000, 10 * cells).",
     )
-    cvt_iterations: int = Field(default=20, ge=0, description="Iterations of the k-means of the CVT.")
+    cvt_iterations: int = Field(default=20, ge=0, le=1_000, description="Iterations of the k-means of the CVT.")
     repertoire_dtype: Literal["float32", "bfloat16"] = Field(
         default="float32", description="Type of stored genotypes; bfloat16 halves the memory and rounds them."
     )
@@ -56,7 +59,7 @@ class MethodConfig(Config):
 class WithES(MethodConfig):
     """Settings of a method that uses evolution strategies."""
 
-    population: int = Field(default=16, ge=2, description="Solutions per ES and generation (lambda).")
+    population: int = Field(default=16, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     es: Annotated[Reference, AfterValidator(check_strategy)] = Field(
         default="sep-cma-es",
         description="Strategy: sep-cma-es, lm-ma-es, evosax:NAME (e.g. evosax:SNES), module:Class.",

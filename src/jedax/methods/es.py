@@ -16,7 +16,7 @@ from pydantic import Field
 from jedax.es import Strategy
 from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset
 from jedax.repertoire import Repertoire
-from jedax.settings import NotNegative
+from jedax.settings import MOST, NotNegative
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 _PRESETS = {"paper": Preset(GLOBAL_TABLE), "cpu": cpu_preset(population=64)}
@@ -25,7 +25,7 @@ _PRESETS = {"paper": Preset(GLOBAL_TABLE), "cpu": cpu_preset(population=64)}
 class ESConfig(WithES):
     """Settings of one evolution strategy."""
 
-    population: int = Field(default=64, ge=2, description="Solutions per generation (lambda).")
+    population: int = Field(default=64, ge=2, le=MOST, description="Solutions per generation (lambda).")
     restart_tolerance: NotNegative | None = Field(
         default=None, description="Restart when the fitness range of a generation is below this; default: never."
     )

@@ -27,7 +27,7 @@ from jedax.errors import fail
 from jedax.es.pool import ESPool
 from jedax.methods.base import LARGE_ES, PoolMethod, Preset, WithPool, cpu_preset
 from jedax.repertoire import Repertoire
-from jedax.settings import Count, Positive, Range, Share
+from jedax.settings import MOST, Count, Positive, Range, Share
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line, log_uniform
 
@@ -40,7 +40,7 @@ _SPREAD_SAMPLES = 64  # random genotypes from which their spread is estimated
 class JediXConfig(WithPool):
     """Settings of JEDi-X."""
 
-    population: int = Field(default=64, ge=2, description="Solutions per ES and generation (lambda).")
+    population: int = Field(default=64, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
     patience: Count = Field(
         default=60, description="An ES restarts after this many of its generations without a better solution."

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jedax.errors import fail
+from jedax.errors import fail, memory_in_words
 from jedax.report import plots
 from jedax.report.numbers import decimals_for, fitness_text
 from jedax.report.pictures import write_picture
@@ -21,6 +21,7 @@ from jedax.store.run import Run, load_with
 from jedax.tasks.base import Task
 
 
+@memory_in_words()
 def reevaluate(
     run: Run | str | Path, *, samples: int = 128, seed: int = 0, cells: str = "all", task: Task | None = None,
     trust: bool = False, note: Note = lambda share: None,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from jedax.errors import fail, unknown
+from jedax.errors import fail, memory_in_words, unknown
 from jedax.gp.threads import one_blas_thread
 from jedax.imports import is_custom
 from jedax.methods.base import Method, MethodConfig
@@ -118,6 +118,7 @@ def run(
                      track=track, engine=used, draw=draw)  # fmt: skip
 
 
+@memory_in_words()
 def start(
     config: FullConfig,
     *,
@@ -166,6 +167,7 @@ def start(
             search.directory.release()
 
 
+@memory_in_words()
 def resume(
     path: str | Path,
     *,
@@ -231,6 +233,10 @@ def resume(
                 )
             _write_environment(search, directory)
             directory.log(f"Resumed{summary(search.programs.mesh)}.")
+            if directory.has_lost_manifest():
+                search.note(
+                    "manifest.json is missing: the files of this run are used without a check of their content."
+                )
         return _carry_out(search, tracking, draw)
     finally:
         directory.release()
@@ -361,7 +367,7 @@ def _summarise(search: Search) -> dict[str, Any]:
         "failures": {kind: found[f"failed_{kind}"] for kind in search.programs.failure_kinds},
         "num_outside": found["num_outside"],
         "wall_seconds": round(wall, 3),
-        "evaluations_per_second": round(search.evaluations * run.replicas / search.phase.working, 1),
+        "evaluations_per_second": round(search.evaluations * run.replicas / max(search.phase.working, 1e-9), 1),
         "phase_seconds": {name: round(seconds, 3) for name, seconds in phases.items()},
     }
 

@@ -254,7 +254,12 @@ def checked_genotypes(argument: str, genotypes: Any, most: int, size: int) -> Fl
             received=f"{array.dtype} of shape {array.shape}",
             remedy="give genotypes of this task, no more than the initial batch has",
         )
-    return array.astype(np.float32)
+    with np.errstate(over="ignore"):
+        found = array.astype(np.float32)
+    if not np.isfinite(found).all():
+        expected, remedy = "finite numbers that float32 holds", "change or remove those rows"
+        raise fail(argument, expected=expected, received=array[~np.isfinite(found)][0], remedy=remedy)
+    return found
 
 
 def reevaluation_key(seed: int) -> PRNGKeyArray:

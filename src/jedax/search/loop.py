@@ -78,8 +78,8 @@ class Phases:
         self.add(name, time.perf_counter() - began - compiling)
 
     def add(self, name: str, seconds: float) -> None:
-        """Add seconds to a phase."""
-        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        """Add seconds to a phase; negative ones, of a clock that was set back, count as none."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + max(seconds, 0.0)
 
     @property
     def working(self) -> float:
@@ -144,7 +144,7 @@ class Search:
     @property
     def seconds(self) -> float:
         """Duration so far, including earlier processes."""
-        return self._seconds_before + time.perf_counter() - self._began
+        return self._seconds_before + max(time.perf_counter() - self._began, 0.0)
 
     @property
     def leads(self) -> bool:
@@ -266,7 +266,7 @@ class Search:
         if self._recorder and (self.method.is_loop_start(self.generation) or self.generation == self.generations):
             with self.phase("io"):
                 self._recorder.end(self.generation, self.evaluations, results)
-        wanted = round(_CHUNK_SECONDS * (self.generation - before) / seconds)
+        wanted = round(_CHUNK_SECONDS * (self.generation - before) / max(seconds, 1e-6))  # clocks may stand still
         affordable = max(1, min(wanted, 2 * self._affordable))
         self._affordable = devices.from_leader(self.programs.mesh, affordable)
         self._has_advanced = True
@@ -300,7 +300,7 @@ class Search:
         rate = replicas * self.evaluations / worked if worked > 0 else 0.0
         left = None  # until the rate is measured
         measured = worked >= _MEASURED_SECONDS or self.evaluations >= _MEASURED_SHARE * self.config.run.evaluations
-        if self._has_advanced and measured:
+        if self._has_advanced and measured and rate > 0:
             left = (self.generations - self.generation) * self.batch * replicas / rate
         self.progress.update(self.evaluations, rate, float(best.max()), float(coverage), left)
         wanted = self.config.run.checkpoint_seconds

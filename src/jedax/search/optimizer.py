@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.arrays import as_float32
-from jedax.errors import JedaxError, fail
+from jedax.errors import JedaxError, fail, memory_in_words
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, method_defaults, method_named
@@ -33,6 +33,7 @@ from jedax.types import Bounds, Evaluation
 
 _KIND = "jedax optimizer "
 _FORMAT = f"{_KIND}2"
+_FACTS = {"num_params", "descriptor_bounds", "evaluations", "seed", "minimise", "initial_std"}
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Optimizer:
         JedaxError: An argument that does not fit.
     """
 
+    @memory_in_words()
     def __init__(
         self,
         num_params: int,
@@ -247,6 +249,7 @@ class Optimizer:
             ) from None
 
     @classmethod
+    @memory_in_words()
     def load(cls, path: str | Path, method: type[Method] | None = None, *, trust: bool = False) -> Optimizer:
         """Return the optimizer that `save` wrote; the search continues with the same bits.
 
@@ -266,6 +269,8 @@ class Optimizer:
             names = code_of(name, settings)
             if not trust and not is_own([Path(path)], signed, _settings_digest(name, settings), names):
                 check(path, [known for known in names if method is None or known != name])
+            if strange := sorted(set(facts) - _FACTS):
+                raise KeyError(strange[0])
             kind = method or method_named(name).method
             optimizer = cls(method=kind.Config.build(settings, where=str(path)), initial=arrays["['given']"], **facts)
         except (KeyError, TypeError, ValueError) as error:
@@ -293,6 +298,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     from safetensors import SafetensorError, safe_open
 
     try:
+        files.check_is_file(path)
         with safe_open(str(path), "np") as file:
             metadata = file.metadata() or {}
         received = str(metadata.get("format"))

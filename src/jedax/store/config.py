@@ -22,7 +22,7 @@ from jedax.methods.registry import (
     upgraded,
 )
 from jedax.methods.registry import code_of as method_code
-from jedax.settings import Config
+from jedax.settings import MOST, Config
 from jedax.tasks.registry import code_of as task_code
 from jedax.tasks.registry import settings_of, task_entry
 from jedax.tasks.settings import UnknownTask
@@ -44,9 +44,9 @@ class RunConfig(Config):
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Random seed; replica r uses seed + r.")
     replicas: int = Field(
-        default=1, ge=1, description="Number of independent searches, run side by side in one program."
+        default=1, ge=1, le=MOST, description="Number of independent searches, run side by side in one program."
     )
-    devices: Literal["all"] | Annotated[int, Field(ge=1)] = Field(
+    devices: Literal["all"] | Annotated[int, Field(ge=1, le=MOST)] = Field(
         default=1, description="Number of JAX devices that share the replicas and their populations, or all."
     )
     stop_fitness: float | None = Field(
@@ -60,10 +60,10 @@ class RunConfig(Config):
         description="File (.npy) with genotypes (n, params) for the initial batch; random ones fill it up.",
     )
     report_every: int | None = Field(
-        default=None, ge=1, description="Generations between rows of metrics.csv; default: 1/50 of the budget."
+        default=None, ge=1, le=MOST, description="Generations between rows of metrics.csv; default: 1/50 of the budget."
     )
     workers: int | None = Field(
-        default=None, ge=1, description="Processes that evaluate a task outside JAX; default: one per core."
+        default=None, ge=1, le=MOST, description="Processes that evaluate a task outside JAX; default: one per core."
     )
     evaluation_timeout: float = Field(
         default=600.0,

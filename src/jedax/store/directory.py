@@ -302,6 +302,12 @@ class RunDirectory:
         was_killed = _MARK in found and not (self.path / guard.MANIFEST).exists()
         return {} if was_killed else {name: value for name, value in found.items() if name != _MARK}
 
+    def has_lost_manifest(self) -> bool:
+        """Return whether the run wrote an outcome, but its manifest is missing, so that no checksum covers its files."""
+        with contextlib.suppress(files.CorruptError):
+            return not (self.path / guard.MANIFEST).exists() and _MARK in files.read_json(self.path / "summary.json")
+        return False
+
     def read_environment(self) -> dict[str, Any]:
         """Return versions, machine and command line; empty if they were not written."""
         path = self.checked("environment.json")

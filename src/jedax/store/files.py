@@ -75,11 +75,16 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
+def check_is_file(path: Path) -> None:
+    """Raise a `ValueError` for a path that is no file: a pipe would never end."""
+    if not path.is_file():
+        raise ValueError("no file" if not path.exists() else "a folder or a device")
+
+
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file."""
     try:
-        if not path.is_file():  # a pipe would never end
-            raise ValueError("no file" if not path.exists() else "a folder or a device")
+        check_is_file(path)
         value = json.loads(path.read_text(encoding="utf-8"))
         json.dumps(value, ensure_ascii=False).encode()  # "\ud800" is JSON, but no text
         return value
@@ -127,7 +132,13 @@ def write_tensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mappin
     """Write named arrays as safetensors, atomically."""
     from safetensors.numpy import save
 
+    _check_memory(arrays)
     write_atomic(path, save(dict(arrays), dict(metadata or {})))
+
+
+def _check_memory(arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise a `MemoryError` if safetensors, which would end the process, cannot allocate what it needs for arrays."""
+    np.empty(3 * sum(array.nbytes for array in arrays.values()) + 2**20, np.uint8)
 
 
 def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
@@ -136,6 +147,7 @@ def read_tensors(path: Path, form: str | None = None) -> dict[str, np.ndarray]:
     from safetensors.numpy import load
 
     try:
+        check_is_file(path)
         if form is not None:
             with safe_open(str(path), "np") as file:
                 received = (file.metadata() or {}).get("format", form)
@@ -154,7 +166,9 @@ def save_tree(folder: Path, tree: Any, facts: Mapping[str, Any]) -> None:
 
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
-    data = save(flatten(tree))
+    arrays = flatten(tree)
+    _check_memory(arrays)
+    data = save(arrays)
     facts = dict(facts)
     checksums = {"sha256": hashlib.sha256(data).hexdigest(), "facts_sha256": digest(facts)}
     manifest = {"format": FORMAT, **checksums, "facts": facts}

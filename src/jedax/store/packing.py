@@ -38,7 +38,9 @@ def unpack(packed: Mapping[str, Any]) -> np.ndarray:
         if packed["low"] is None:
             return np.full(len(codes), np.nan)
         low, high = float(packed["low"]), float(packed["high"])
-    except (KeyError, TypeError, binascii.Error) as error:
+        if not np.isfinite(low) or not np.isfinite(high):
+            raise TypeError("bounds that are not finite")
+    except (KeyError, TypeError, OverflowError, binascii.Error) as error:
         raise ValueError(f"no packed numbers: {error!r}") from None
     shares = np.minimum(codes, _LARGEST) / _LARGEST
     return np.where(codes == _NAN, np.nan, low * (1 - shares) + high * shares)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jedax.errors import JedaxError, fail
+from jedax.errors import JedaxError, fail, memory_in_words
 from jedax.methods.base import Method
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
@@ -163,6 +163,7 @@ def save_arrays(directory: RunDirectory, run: Run) -> None:
     files.write_tensors(directory.path / _FINAL, arrays, {"format": str(files.FORMAT)})
 
 
+@memory_in_words()
 def load(path: str | Path, task: Task | None = None, *, partial: bool = False, trust: bool = False) -> Run:
     """Return a run from its directory, finished or not.
 
@@ -244,17 +245,22 @@ def task_kept(
 def _read_saved(directory: RunDirectory, config: FullConfig, task: Task | None) -> dict[str, Any]:
     """Return the fields `_SAVED` of a run: from its final repertoire, or else from its newest whole checkpoint."""
     final, replicas = directory.checked(_FINAL), config.run.replicas
-    cells = None if task is None else config.method_config.make_cells(task.descriptor_bounds)  # type: ignore[attr-defined]
-    if cells is None or final.exists():
-        arrays = read_arrays(final, replicas)
-    else:
-        arrays = _read_checkpoint(directory, cells, replicas)
+    arrays, cells = read_arrays(final, replicas) if task is None or final.exists() else None, None
+    # The number is compared first, because making the cells of a damaged config may take long.
+    if task is not None and (arrays is None or len(arrays["centroids"]) == config.method_config.cells):  # type: ignore[attr-defined]
+        cells = config.method_config.make_cells(task.descriptor_bounds)  # type: ignore[attr-defined]
+        arrays = arrays or _read_checkpoint(directory, cells, replicas)
+    assert arrays is not None
     centroids = arrays["centroids"]
-    if task is None or cells is None:
+    if task is None:
         cells = Cells(centroids, _bounds_around(centroids))
-    elif centroids.shape != cells.centroids.shape or arrays["best_genotype"].shape[1] != task.num_params:
+    elif cells is None or (centroids.shape, arrays["best_genotype"].shape[1]) != (
+        cells.centroids.shape,
+        task.num_params,
+    ):
         raise files.CorruptError(f"{directory.path}: expected the cells and genotypes of the run in config.yaml, "
                                  "got others; restore it.")  # fmt: skip
+    assert cells is not None
     repertoire = Repertoire(**{name: arrays[name] for name in _REPERTOIRE})  # type: ignore[arg-type]
     cells = Cells(centroids, cells.bounds, cells.shape)
     return {"cells": cells, "repertoire": repertoire, **{name: arrays.get(name) for name in _SAVED[2:]}}

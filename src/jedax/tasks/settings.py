@@ -7,12 +7,12 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from jedax.errors import fail
-from jedax.settings import Config
+from jedax.settings import MOST, Config
 
 Activation = Literal["relu", "tanh", "sigmoid", "elu", "gelu", "silu"]
 Numbers = tuple[float, ...]
-Hidden = tuple[Annotated[int, Field(ge=1)], ...]
-Budget = Annotated[int, Field(ge=1, description="Budget of a run that names none.")]
+Hidden = tuple[Annotated[int, Field(ge=1, le=MOST)], ...]
+Budget = Annotated[int, Field(ge=1, le=MOST, description="Budget of a run that names none.")]
 
 
 class TaskConfig(Config):
@@ -36,7 +36,7 @@ class WithDescriptorBounds(Config):
     )
     descriptor_highs: Numbers = Field(default=(), description="Upper bound of each descriptor.")
     measured_on: int = Field(
-        default=64, ge=2, description="Random genotypes on which bounds that are not given are measured, once."
+        default=64, ge=2, le=MOST, description="Random genotypes on which bounds that are not given are measured, once."
     )
     goal_fitness: float | None = Field(default=None, description="Fitness that reaches the goal; default: none.")
     qd_offset: float = Field(default=0.0, description="Fitness from which the QD score counts.")
@@ -68,7 +68,9 @@ class WithPolicy(WithDescriptorBounds):
     )
     hidden: Hidden = Field(default=(64, 64), description="Neurons in each hidden layer of the policy.")
     activation: Activation = Field(default="tanh", description="Activation of the hidden layers; the output is tanh.")
-    steps: int | None = Field(default=None, ge=1, description="Longest episode; default: the environment's own.")
+    steps: int | None = Field(
+        default=None, ge=1, le=MOST, description="Longest episode; default: the environment's own."
+    )
     episode_seed: int = Field(
         default=0, ge=0, lt=2**31, description="Seed of every episode's start: the same for all solutions of a run."
     )

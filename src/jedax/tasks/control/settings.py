@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from jedax.settings import Config
+from jedax.settings import MOST, Config
 from jedax.tasks.settings import Activation, Budget, Hidden
 
 Backend = Literal["spring", "generalized", "positional", "mjx"]
@@ -30,7 +30,7 @@ class ControlConfig(Config):
     """Settings of all control tasks: simulator, length, policy and start."""
 
     backend: Backend = Field(default="spring", description="Which of Brax's physics engines simulates.")
-    steps: int = Field(default=1000, ge=1, description="Steps of an episode.")
+    steps: int = Field(default=1000, ge=1, le=MOST, description="Steps of an episode.")
     hidden: Hidden = Field(default=(256, 256), description="Neurons in each hidden layer of the policy.")
     activation: Activation = Field(default="tanh", description="Activation of the hidden layers; the output is tanh.")
     start_seed: int = Field(
@@ -54,7 +54,7 @@ class LocomotionConfig(ControlConfig):
 class AntMazeConfig(ControlConfig):
     """Settings of the ant that walks to a target behind walls; its behaviour is its last position."""
 
-    steps: int = Field(default=250, ge=1, description="Steps of an episode.")
+    steps: int = Field(default=250, ge=1, le=MOST, description="Steps of an episode.")
     early_death: Literal["charge", "paper"] = Field(
         default="charge",
         description="Cost of each step after the ant has died: its last distance (charge), or nothing, so that an "

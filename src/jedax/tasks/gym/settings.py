@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from jedax.errors import JedaxError, fail
+from jedax.settings import MOST
 from jedax.tasks.settings import WithPolicy
 from jedax.yaml_text import read_yaml
 
@@ -23,6 +24,7 @@ class GymConfig(WithPolicy):
     chunk: int = Field(
         default=16,
         ge=1,
+        le=MOST,
         description="Solutions that a worker gets at a time, and environments that it steps side by side.",
     )
 

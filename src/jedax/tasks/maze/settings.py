@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from jedax.errors import JedaxError, fail
-from jedax.settings import Config
+from jedax.settings import MOST, Config
 from jedax.tasks.settings import Activation, Budget, Hidden
 from jedax.yaml_text import read_yaml
 
@@ -33,7 +33,7 @@ class MazeConfig(Config):
     )
     target: tuple[Coordinate, Coordinate] = Field(default=(0.9, 0.9), description="Centre of the target: x, y.")
     target_radius: float = Field(default=0.05, gt=0, description="Distance below which the robot reaches the target.")
-    steps: int = Field(default=250, ge=1, description="Steps of an episode.")
+    steps: int = Field(default=250, ge=1, le=MOST, description="Steps of an episode.")
     distance_weight: float = Field(
         default=100.0, ge=0, description="Cost of a unit of distance to the target that a robot did not cover."
     )

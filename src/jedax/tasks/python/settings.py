@@ -7,18 +7,18 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from jedax.errors import fail
-from jedax.settings import Config
+from jedax.settings import MOST, Config
 from jedax.tasks.settings import Budget, WithDescriptorBounds
 
 
 class PythonFunctionConfig(WithDescriptorBounds):
     """Settings of a function from genotypes to fitness and descriptors, which worker processes call."""
 
-    num_params: int | None = Field(default=None, ge=1, description="Length of a genotype; must be given.")
+    num_params: int | None = Field(default=None, ge=1, le=MOST, description="Length of a genotype; must be given.")
     initial_std: float = Field(
         default=1.0, ge=0, description="Standard deviation of random genotypes, drawn around zero."
     )
-    chunk: int = Field(default=16, ge=1, description="Genotypes in one call of the function.")
+    chunk: int = Field(default=16, ge=1, le=MOST, description="Genotypes in one call of the function.")
     descriptor_names: tuple[str, ...] = Field(default=(), description="Label of each descriptor, for the figures.")
 
     @model_validator(mode="after")
