@@ -133,8 +133,8 @@ def limited(self):
 loop.Search._save_checkpoint = limited
 path = sys.argv.pop(1)
 jedax.cli.main(["run", "sphere", "--method", "map-elites", "--dimensions", "200000", "--offspring", "8",
-                "--cells", "64", "--cell-layout", "grid", "--evaluations", "240", "--report-every", "1", "--checkpoint-seconds", "0",
-                "--out", path])
+                "--cells", "64", "--cell-layout", "grid", "--evaluations", "240", "--report-every", "1",
+                "--checkpoint-seconds", "0", "--out", path])
 """
 
 

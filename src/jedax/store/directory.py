@@ -303,7 +303,7 @@ class RunDirectory:
         return {} if was_killed else {name: value for name, value in found.items() if name != _MARK}
 
     def has_lost_manifest(self) -> bool:
-        """Return whether the run wrote an outcome, but its manifest is missing, so that no checksum covers its files."""
+        """Return whether an outcome was written but its manifest is missing: no checksum covers the files."""
         with contextlib.suppress(files.CorruptError):
             return not (self.path / guard.MANIFEST).exists() and _MARK in files.read_json(self.path / "summary.json")
         return False
