@@ -3,8 +3,8 @@
     python results/reliability.py [FILE ...]
 
 That is `python -m pytest -m nightly -rA FILE` for each file below: 50 kills of a run, 50 of workers and 10 of a bench,
-crafted files, 20,000 damaged directories, a million parameters, and memory under watch. Each log begins with the command,
-the versions and the machine.
+crafted files, 20,000 damaged directories, a million parameters, and memory under watch. Each log begins with the
+command, the versions and the machine.
 """
 
 from __future__ import annotations

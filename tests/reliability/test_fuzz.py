@@ -17,6 +17,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pandas  # noqa: F401 - imported before the watch begins
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
