@@ -80,6 +80,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.nightly)])
 def test_a_method_that_learns_is_killed_and_resumed_bit_for_bit(tmp_path, kills):
     """The critic, its optimiser and the replay buffer are part of the checkpoint."""

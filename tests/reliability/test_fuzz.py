@@ -17,7 +17,6 @@ from pathlib import Path
 
 import jax
 import numpy as np
-import pandas  # noqa: F401 - imported before the watch begins
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
@@ -154,6 +153,8 @@ def originals(tmp_path_factory, small, arm, without_figures):
         b"method,task,seed,evaluations,max_fitness,coverage\n"
         b"PGA-ME,maze-a,0,64,-320.5,0.01\nPGA-ME,maze-a,0,2e4,-291.2,0.22\nes,mine,3,7,1,\n"
     )
+    (path / "results.csv").write_bytes(made["results.csv"])
+    read_csv(path / "results.csv")  # imports what writes code of its own
     made["state.safetensors"] = (folder / "state.safetensors").read_bytes()
     made["manifest.json"] = (folder / "manifest.json").read_bytes()
     return made
