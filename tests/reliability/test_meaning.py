@@ -479,7 +479,7 @@ def attempt(number, top, meanings, reader=None):
         said = str(error)
         assert 10 < len(said.encode()) < 3000
         assert "\n" not in said
-        assert covers != "kept" or "run" in said  # the path
+        assert covers != "kept" or str(run) in said
         return reader, (name, kind, covers), "refused"
     whole = meanings[base, reader]
     if covers != "kept":
