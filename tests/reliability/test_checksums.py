@@ -11,6 +11,7 @@ from tests.conftest import assert_same_bits, forget_checksums, without_seconds
 import jedax
 from jedax.bench.reading import read
 from jedax.bench.trials import is_finished
+from jedax.repertoire.cells import make_cells
 from jedax.store import files, guard
 from jedax.store.checkup import check_directory
 from jedax.store.directory import RunDirectory
@@ -417,3 +418,8 @@ def test_resuming_without_the_manifest_says_so(path):
     (path / "manifest.json").unlink()
     jedax.resume(path)
     assert "manifest.json is missing" in (path / "log.txt").read_text()
+
+
+@pytest.mark.parametrize("high", [1e308, 1e39, float("inf")])
+def test_bounds_that_float32_cannot_hold_are_refused(high):
+    assert "descriptor_bounds" in refused(lambda: make_cells(((-1.0,), (high,)), 4, "grid"))

@@ -511,6 +511,8 @@ def check(first, number, wholes):
             outcomes[reader, outcome] += 1
         except (Exception, Hang) as error:
             wrong.append(f"case {case}: {error!r:.300}")
+        if case % 1000 == 999:
+            jax.clear_caches()  # edited settings compile programs of their own, which stay
         slowest = max(slowest, time.monotonic() - at)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     print(f"{number} cases from {first} in {time.monotonic() - began:.0f} s, slowest {slowest:.1f} s, "  # noqa: T201

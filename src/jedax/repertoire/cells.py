@@ -161,7 +161,8 @@ def make_cells(
         lows, highs = (np.asarray(b, float) for b in bounds)
         if lows.shape != highs.shape or lows.ndim != 1 or not lows.size:
             raise ValueError
-        if not np.all(np.isfinite([lows, highs]) & (lows < highs)):
+        # Points are clipped to ten box widths around the box, in float32.
+        if not np.all((np.abs([lows, highs]) < np.finfo(np.float32).max / 100) & (lows < highs)):
             raise ValueError
     except (TypeError, ValueError):
         raise fail(
