@@ -285,7 +285,7 @@ class Optimizer:
         like = optimizer._programs.shapes(optimizer._roots, jnp.asarray(optimizer._given))
         for part in ("state", "asked"):
             if any(key.startswith(f"['{part}']") for key in arrays):
-                setattr(optimizer, f"_{part}", files.unflatten(arrays, like, prefix=f"['{part}']"))
+                setattr(optimizer, f"_{part}", files.unflatten(arrays, like, path, prefix=f"['{part}']"))
         return optimizer
 
 

@@ -104,8 +104,11 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
     return {jax.tree_util.keystr(path): np.asarray(jax.device_get(_raw(leaf)), order="C") for path, leaf in leaves}
 
 
-def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> Any:
-    """Return a tree like `like` (arrays, or shapes and dtypes) with the arrays of `flatten`, named `prefix` + path."""
+def unflatten(arrays: Mapping[str, np.ndarray], like: Any, where: str | Path, prefix: str = "") -> Any:
+    """Return a tree like `like` (arrays, or shapes and dtypes) with the arrays of `flatten`, named `prefix` + path.
+
+    `where` is the file or folder that they come from, for errors.
+    """
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     leaves = []
     for path, leaf in paths:
@@ -115,7 +118,7 @@ def unflatten(arrays: Mapping[str, np.ndarray], like: Any, prefix: str = "") -> 
         if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
             got = "none" if array is None else f"{array.dtype}{array.shape}"
             wanted = f"{name} as {expected.dtype}{expected.shape}"
-            raise CorruptError(f"state: expected {wanted}, got {got}; it belongs to another run.")
+            raise CorruptError(f"{where}: expected {wanted}, got {got}; it belongs to another run.")
         is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         leaves.append((native_random.wrap_keys if is_key else jax.numpy.asarray)(array, leaf.dtype))
     return jax.tree_util.tree_unflatten(structure, leaves)
@@ -223,7 +226,4 @@ def load_tree(folder: Path, like: Any) -> Any:
     if strange := sorted(set(arrays) ^ known):
         raise CorruptError(f"{folder}: expected the state of this method, got other parts ({', '.join(strange[:3])}); "
                            "it belongs to another run.")  # fmt: skip
-    try:
-        return unflatten(arrays, like)
-    except CorruptError as error:
-        raise CorruptError(f"{folder}: {error}") from None
+    return unflatten(arrays, like, folder)
