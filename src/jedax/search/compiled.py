@@ -118,11 +118,8 @@ class Programs:
             def step(done: Any, carry: tuple[Any, Evaluation, Any, Any]) -> tuple[Any, Evaluation, Any, Any]:
                 state, evaluation = each(roots, carry[0])
                 num_nan = carry[2] + self.method.samples * failures.count_nan(evaluation)
-                if goal is None:
-                    return state, evaluation, num_nan, zero
                 place = failures.first_at(goal, evaluation.fitness)
-                arrived = jnp.where((carry[3] == 0) & (place > 0), done * size + place, carry[3])
-                return state, evaluation, num_nan, arrived
+                return state, evaluation, num_nan, failures.first_arrival(carry[3], place, done * size)
 
             return jax.lax.fori_loop(0, generations, step, (state, none, zero, zero))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +45,14 @@ def first_at(goal: float | None, fitness: Float[Array, "*replicas batch"]) -> In
         return jnp.zeros(fitness.shape[:-1], jnp.int32)
     first = jnp.where(fitness >= goal, jnp.arange(1, batch + 1), batch + 1).min(axis=-1)
     return jnp.where(first > batch, 0, first).astype(jnp.int32)
+
+
+def first_arrival(so_far: Any, place: Any, before: Any) -> Any:
+    """Return which solution was the first at the goal: `so_far`, or `before + place` where so far none was (0).
+
+    `place` is that of `first_at` in a batch before which `before` solutions came; whole numbers of NumPy or JAX.
+    """
+    return so_far + ((so_far == 0) & (place > 0)) * (before + place)
 
 
 def by_kind(num_nan: Int[Array, "*replicas"], num_failed: Int[Array, "*replicas"]) -> Int[Array, "*replicas kinds"]:

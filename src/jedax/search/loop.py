@@ -25,7 +25,7 @@ from jedax.methods.base import Method
 from jedax.search import devices
 from jedax.search.compiled import Programs, replica_roots
 from jedax.search.engines.base import Engine
-from jedax.search.failures import Noted
+from jedax.search.failures import Noted, first_arrival
 from jedax.search.interrupts import Interrupted
 from jedax.search.programs import programs_for
 from jedax.search.progress import Progress, Silent
@@ -274,9 +274,8 @@ class Search:
     def _add(self, noted: Noted, evaluations: int) -> None:
         """Add what was noted of a chunk that began after so many evaluations."""
         self._num_failed += np.asarray(noted.failed)
-        arrived = np.asarray(noted.arrived)
-        first = np.where(arrived > 0, evaluations + arrived * self.method.samples, 0)
-        self.arrivals = np.where(self.arrivals != 0, self.arrivals, first)
+        place = np.asarray(noted.arrived, int) * self.method.samples
+        self.arrivals = first_arrival(self.arrivals, place, evaluations)
 
     def _chunk_length(self) -> int:
         """Return the number of generations of the next chunk."""

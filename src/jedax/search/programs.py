@@ -130,8 +130,7 @@ class HostPrograms(StepPrograms):
                 genotypes, asked = self.ask(roots, state)
                 evaluation, now = self._evaluate_all(genotypes)
                 failed += now.failed
-                arrives = (arrived == 0) & (now.arrived > 0)
-                arrived = np.where(arrives, done * self.method.batch + now.arrived, arrived)
+                arrived = failures.first_arrival(arrived, np.asarray(now.arrived), done * self.method.batch)
                 state = self.tell(roots, asked, genotypes, evaluation)
         except Stopped:
             pass
