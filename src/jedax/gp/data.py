@@ -90,24 +90,14 @@ def cut(rows: Rows) -> Tiled:
     return Tiled(x, tiles.cut(rows.y), tiles.cut(rows.weights), mask, rows.num.astype(rows.y.dtype), jnp.max(used))
 
 
-def draw(rows: Rows, num: Int[Array, ""] | int, size: int, *, together: bool = False) -> Rows:
-    """Return `num` of the rows, or all real ones if there are fewer, padded to `size`.
-
-    Args:
-        rows: Where to draw from.
-        num: How many.
-        size: Static number of rows of the result.
-        together: Whether to draw neighbours, and not rows from everywhere; both draw the same rows at every call.
-    """
+def draw(rows: Rows, num: int) -> Rows:
+    """Return `num` of the rows, the same ones at every call; of fewer real ones all, and padding."""
     index = jnp.arange(len(rows.mask), dtype=jnp.int32)
     rank = jnp.asarray(np.random.default_rng(0).permutation(len(rows.mask)), jnp.float64)
     _, order = lax.sort_key_val(jnp.where(rows.mask, rank, jnp.inf), index)
-    if together:
-        distance = jnp.sum(jnp.square(rows.x - rows.x[order[0]]), axis=1)
-        _, order = lax.sort_key_val(jnp.where(rows.mask, distance, jnp.inf), index)
-    order = order[:size]
-    num = jnp.minimum(rows.num, num)
-    mask = jnp.arange(len(order), dtype=jnp.int32) < num
+    order = order[:num]
+    drawn = jnp.minimum(rows.num, num)
+    mask = jnp.arange(len(order), dtype=jnp.int32) < drawn
     x, y, weights = (jnp.where(mask.reshape(-1, *[1] * (a.ndim - 1)), a[order], 0.0)
                      for a in (rows.x, rows.y, rows.weights))  # fmt: skip
-    return Rows(x, y, weights, mask, num, rows.fitness_mean, rows.fitness_scale, rows.varied)
+    return Rows(x, y, weights, mask, drawn, rows.fitness_mean, rows.fitness_scale, rows.varied)

@@ -82,7 +82,7 @@ def _fit(
     cold = _theta(settings.initial_hyperparameters())
     theta = _theta(start)
     theta = jnp.where(wanted, jnp.clip(jnp.where(jnp.all(jnp.isfinite(theta)), theta, cold), low, high), theta)
-    few = rows if _is_exact(settings, rows) else draw(rows, settings.gp_max_rows, settings.gp_max_rows)
+    few = rows if _is_exact(settings, rows) else draw(rows, settings.gp_max_rows)
     full = cut(few)
     starts = jnp.concatenate([theta[None], jnp.clip(cold + _OTHER_STARTS, low, high)])
     learnable = wanted & rows.varied & (few.num >= _MIN_ROWS)

@@ -84,8 +84,7 @@ class FittedGP:
 
     Attributes:
         hyperparameters: Start of the next fit.
-        x: `(d, tiles, tile)`, descriptors of the rows in tiles (see `jedax.gp.tiles`), or centres of pooled rows; 0 in
-            padding.
+        x: `(d, tiles, tile)`, descriptors of the rows in tiles (see `jedax.gp.tiles`); 0 in padding.
         mask: `(tiles, tile)`, rows used for predictions: the real rows, or none if not `ok`.
         factor: Cholesky factor of `K + s_n^2 W`, in float64; no tiles are in use if not `ok`.
         weights: `(tiles, tile)`, `(K + s_n^2 W)^-1 y` of the standardised fitness `y`.

@@ -8,12 +8,10 @@ from typing import Literal
 
 from jedax.errors import JedaxError
 from jedax.store import files, guard
-from jedax.store.directory import FOLDERS, RunDirectory, has_ended
+from jedax.store.directory import RunDirectory, has_ended
 from jedax.store.lock import FILE as LOCK
 
 State = Literal["intact", "damaged", "missing", "unknown"]
-
-_PICTURES = tuple(name for name in FOLDERS if name != "checkpoint")
 
 
 @dataclass(frozen=True)
