@@ -56,8 +56,19 @@ def log_likelihood(theta, x, fitness, weights, floor=1e-10):
     return ReferenceGP(x, standardised(fitness), weights, *np.exp(theta), floor).log_likelihood()
 
 
+def front(mean, variance):
+    """Return the cells that no other cell beats in mean and variance."""
+    beaten = (mean[:, None] < mean) & (variance[:, None] <= variance)
+    return set(np.flatnonzero(~beaten.any(axis=1)).tolist())
+
+
 def best_log_likelihood(settings, x, fitness, weights, starts, **options):
     """Return the highest likelihood that SciPy finds inside the bounds from any of the starts."""
+    return -best_fit(settings, x, fitness, weights, starts, **options).fun
+
+
+def best_fit(settings, x, fitness, weights, starts, **options):
+    """Return SciPy's best result: `x`, the logs of `s, l, s_n`, and `fun`, minus the log likelihood."""
     squared, y, floor = ((x[:, None] - x[None]) ** 2).sum(axis=2), standardised(fitness), settings.gp_noise_floor
 
     def loss(theta):
@@ -82,7 +93,7 @@ def best_log_likelihood(settings, x, fitness, weights, starts, **options):
         )
         for start in starts
     ]
-    return -min(result.fun for result in found)
+    return min(found, key=lambda result: result.fun)
 
 
 def cells(seed, num, side=16):

@@ -8,7 +8,16 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.gp.reference import KINDS, ReferenceGP, best_log_likelihood, log_likelihood, logs, standardised, to_data
+from tests.gp.reference import (
+    KINDS,
+    ReferenceGP,
+    best_log_likelihood,
+    front,
+    log_likelihood,
+    logs,
+    standardised,
+    to_data,
+)
 
 from jedax.gp import GPSettings, fit, predict
 
@@ -25,12 +34,6 @@ def repertoire(name):
 def fitted(name, *, weighted=True):
     settings = GPSettings(gp=KINDS[weighted])
     return fit(settings, settings.initial_hyperparameters(), to_data(*repertoire(name), size=384))
-
-
-def front(mean, variance):
-    """Return the cells that no other cell beats in mean and variance."""
-    beaten = (mean[:, None] <= mean) & (variance[:, None] <= variance) & (mean[:, None] < mean)
-    return set(np.flatnonzero(~beaten.any(axis=1)).tolist())
 
 
 @pytest.mark.parametrize(
