@@ -21,13 +21,16 @@ from pathlib import Path
 METHODS = ("jedi-x", "map-elites", "jedi-uniform", "jedi")
 
 
-def run(method: str, evaluations: int, seed: int, arguments: list[str]) -> dict:
+def run(
+    method: str, evaluations: int, seed: int, arguments: list[str], *, python: str = sys.executable,
+    environment: dict[str, str] | None = None,
+) -> dict:  # fmt: skip
     """Return the summary of one command."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        command = [sys.executable, "-m", "jedax", "run", "maze-a", "--method", method, "--seed", str(seed)]
+        command = [python, "-m", "jedax", "run", "maze-a", "--method", method, "--seed", str(seed)]
         command += ["--evaluations", str(evaluations), "--out", str(out), *arguments]
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True, env=environment)
         return json.loads((out / "summary.json").read_text())
 
 

@@ -9,7 +9,6 @@ which takes turns with this one. Cold processes have an empty cache of compiled 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -17,6 +16,8 @@ import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
+
+import maze_a
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 METHODS = ("jedi-x", "map-elites", "jedi")
@@ -38,17 +39,15 @@ def environment(cache: Path) -> dict[str, str]:
     }
 
 
-def run(python: str, cache: Path, method: str, evaluations: int) -> dict:
-    """Return the summary of one `jedax run maze-a`."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [python, "-m", "jedax", "run", "maze-a", "--method", method, "--evaluations", str(evaluations)]
-        subprocess.run([*command, "--out", f"{folder}/run"], check=True, capture_output=True, env=environment(cache))
-        return json.loads((Path(folder) / "run" / "summary.json").read_text())
+def first_result(python: str, cache: Path) -> float:
+    """Return the seconds of a new process until its optimizer has asked a second time."""
+    command, env = [python, "-c", OPTIMIZER], environment(cache)
+    return float(subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout)
 
 
 def measure(python: str, warm: Path) -> dict[str, float]:
     """Return one measurement of everything, in seconds."""
-    summary = run(python, warm, "jedi-x", 1_000_000)
+    summary = maze_a.run("jedi-x", 1_000_000, 0, [], python=python, environment=environment(warm))
     spent = summary["phase_seconds"]
     found = {
         "jedi-x, maze A, a million evaluations: whole run": summary["wall_seconds"],
@@ -56,18 +55,13 @@ def measure(python: str, warm: Path) -> dict[str, float]:
         "everything else": summary["wall_seconds"] - spent["simulate+es"],
         "its figures": spent["figures"],
     }
-    said = subprocess.run([python, "-c", OPTIMIZER], check=True, capture_output=True, text=True, env=environment(warm))
-    found["Optimizer, new process: import to second ask, warm"] = float(said.stdout)
+    found["Optimizer, new process: import to second ask, warm"] = first_result(python, warm)
     with tempfile.TemporaryDirectory() as folder:
-        said = subprocess.run(
-            [python, "-c", OPTIMIZER], check=True, capture_output=True, text=True, env=environment(Path(folder))
-        )
-        found["the same, cold"] = float(said.stdout)
+        found["the same, cold"] = first_result(python, Path(folder))
     for method in METHODS:
         with tempfile.TemporaryDirectory() as folder:
-            found[f"compilation of {method}, cold"] = run(python, Path(folder), method, 20_000)["phase_seconds"][
-                "compile"
-            ]
+            summary = maze_a.run(method, 20_000, 0, [], python=python, environment=environment(Path(folder)))
+            found[f"compilation of {method}, cold"] = summary["phase_seconds"]["compile"]
     return found
 
 
