@@ -55,7 +55,7 @@ def follow(kind, script, **settings):
         def start_state(self):
             return script.start()
 
-    return Scripted(steps=len(script.rewards), hidden=(2,), **settings)
+    return Scripted(steps=len(script.rewards), hidden=(2,), physics="brax", **settings)
 
 
 def walker(script, **settings):

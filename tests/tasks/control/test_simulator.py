@@ -226,11 +226,11 @@ class TestWalls:
         velocities = rng.normal(0, 3, (len(x), 14)).astype(np.float32)
         env = AntMaze().environment
         everywhere = copy.copy(env)
-        everywhere.sys = env._maze
+        everywhere.sys = env.maze
 
         def step(posture, velocity):
             physics = env.pipeline_init(env.sys.init_q.at[2:].add(posture[2:]).at[:2].set(posture[:2]), velocity)
-            contact = brax.contact.get(env._maze, physics.x)
+            contact = brax.contact.get(env.maze, physics.x)
             with_wall = [(geoms >= 1) & (geoms <= 7) for geoms in (contact.geom1, contact.geom2)]
             touching = ((with_wall[0] | with_wall[1]) & (contact.dist < 0)).sum()
             one = env.step(env._look(physics), jnp.zeros(8)).pipeline_state

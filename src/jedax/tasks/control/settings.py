@@ -10,6 +10,7 @@ from jedax.settings import MOST, Config
 from jedax.tasks.settings import Activation, Budget, Hidden
 
 Backend = Literal["spring", "generalized", "positional", "mjx"]
+Physics = Literal["auto", "native", "brax"]
 Robot = Literal["halfcheetah", "walker2d", "hopper", "ant", "humanoid"]
 
 # The ant's maze, in metres; x and y are in the plane of the floor.
@@ -30,6 +31,10 @@ class ControlConfig(Config):
     """Settings of all control tasks: simulator, length, policy and start."""
 
     backend: Backend = Field(default="spring", description="Which of Brax's physics engines simulates.")
+    physics: Physics = Field(
+        default="auto",
+        description="What simulates: native code (native), Brax (brax), or native code on a CPU where it can (auto).",
+    )
     steps: int = Field(default=1000, ge=1, le=MOST, description="Steps of an episode.")
     hidden: Hidden = Field(default=(256, 256), description="Neurons in each hidden layer of the policy.")
     activation: Activation = Field(default="tanh", description="Activation of the hidden layers; the output is tanh.")

@@ -32,7 +32,6 @@ from jedax.types import Array, Float
 mujoco: Any = _mujoco  # its stubs lack most of it
 
 ANT_MAZE = "ant-maze"
-_HEALTHY_Z = (0.2, 5.0)
 # Geoms that collide with the walls, and the bit of that collision; Brax's robots use the first bit for the floor.
 _TOUCHES_WALLS = ("torso_geom", "left_ankle_geom", "right_ankle_geom", "third_ankle_geom", "fourth_ankle_geom")
 _WALL_BIT = "2"
@@ -95,16 +94,20 @@ class AntMazeEnv(Ant):
     torso to the target, in the plane. Done: the torso leaves z in [0.2, 5]. Observation: x and y of the torso from -1
     to 1 over the box, then the ant's own.
 
-    `sys.mj_model` has all seven walls. The simulated model has the two that are nearest to the torso before a step:
-    a third wall is never within 6 m, the ant reaches 1.3 m, and a step among seven walls takes twice as long.
+    `maze` and `sys.mj_model` have all seven walls. The simulated model has the two that are nearest to the torso before
+    a step: a third wall is never within 6 m, the ant reaches 1.3 m, and a step among seven walls takes twice as long.
     """
+
+    middle = 17.5  # of the box, in x and in y
+    half_width = 22.5
 
     def __init__(self, backend: str = "spring"):
         super().__init__(backend=backend)
+        self._healthy_z_range = (0.2, 5.0)
         # Brax tunes engines and motors to the backend.
         tuned = {"opt": self.sys.opt, "actuator": self.sys.actuator}
-        self._maze = mjcf.loads(_maze_xml(WALLS)).replace(**tuned)
-        self.sys = mjcf.loads(_maze_xml(WALLS[:_NEAR])).replace(**tuned, mj_model=self._maze.mj_model)
+        self.maze = mjcf.loads(_maze_xml(WALLS)).replace(**tuned)
+        self.sys = mjcf.loads(_maze_xml(WALLS[:_NEAR])).replace(**tuned, mj_model=self.maze.mj_model)
 
     def reset(self, rng: jax.Array) -> State:
         """Return a random posture of the ant at the origin."""
@@ -129,15 +132,15 @@ class AntMazeEnv(Ant):
         everywhere, here = (_FIRST_WALL + np.arange(number) for number in (len(WALLS), _NEAR))
 
         def chosen(name: str) -> jax.Array:
-            return getattr(self.sys, name).at[here].set(getattr(self._maze, name)[everywhere][nearest])
+            return getattr(self.sys, name).at[here].set(getattr(self.maze, name)[everywhere][nearest])
 
         return self.sys.replace(**{name: chosen(name) for name in ("geom_pos", "geom_quat", "geom_size")})
 
     def _look(self, physics: Any) -> State:
         x, y, z = physics.x.pos[0]
         to_target = jnp.array(TARGET) - physics.x.pos[0, :2]
-        low, high = _HEALTHY_Z
-        seen = jnp.concatenate([(jnp.stack([x, y]) - 17.5) / 22.5, self._get_obs(physics)])
+        low, high = self._healthy_z_range
+        seen = jnp.concatenate([(jnp.stack([x, y]) - self.middle) / self.half_width, self._get_obs(physics)])
         done = jnp.where((z < low) | (z > high), 1.0, 0.0)
         return State(physics, seen, -jnp.sqrt((to_target**2).sum()), done)
 

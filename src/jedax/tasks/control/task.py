@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import abc
+import functools
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -14,6 +17,7 @@ import jax.numpy as jnp
 from jedax import networks
 from jedax.errors import fail
 from jedax.native import choose
+from jedax.native import control as native
 from jedax.tasks.base import computed, member_keys
 from jedax.tasks.control.settings import LIMITS, TARGET, AntMazeConfig, LocomotionConfig
 from jedax.tasks.motion import Trajectory
@@ -62,12 +66,54 @@ class ControlTask(PolicyTask):
         """Return the descriptor of an episode that has ended."""
         return state.behaviour
 
+    @property
+    def physics(self) -> str:
+        """What simulates on a CPU: "native", or "brax" and why native code does not."""
+        found = _find_native(self)
+        return f"brax: {found}" if isinstance(found, str) else "native"
+
+    def _natively(self, natively: Callable, in_jax: Callable, key: PRNGKeyArray, genotypes: Array) -> Any:
+        """Call a function of native code on a CPU, else one of JAX; both get keys, one a member or None.
+
+        Native code also gets the model, the episode and the states in which episodes begin.
+        """
+        keys, found = self._keys(key, len(genotypes)), _find_native(self)
+        if isinstance(found, str):
+            if self.config.physics == "native":
+                remedy = "choose --physics brax or auto"
+                raise fail("physics", expected="a task that native code simulates", received=found, remedy=remedy)
+            return in_jax(keys, genotypes)
+
+        def on_cpu(keys: PRNGKeyArray | None, genotypes: Array) -> Any:
+            return natively(*found, genotypes, self._starts(keys))
+
+        return choose(keys, genotypes, on_cpu=on_cpu, elsewhere=in_jax)
+
+    def native_settings(self) -> dict[str, Any]:
+        """Return the settings of `jedax.native.control.Episode` that the task knows and Brax does not."""
+        config = self.config
+        return {"steps": config.steps, "layers": self.layer_sizes, "activation": config.activation}
+
+    def _starts(self, keys: PRNGKeyArray | None) -> Float[Array, "episodes start"]:
+        """Return the states in which episodes begin as rows for native code, one for each key, or one for all."""
+        if keys is None:
+            start = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], self.start_state())
+        else:
+            start = jax.vmap(self.environment.reset)(keys)
+        x, xd = start.pipeline_state.x, start.pipeline_state.xd
+        links = jnp.concatenate([x.pos, x.rot, xd.vel, xd.ang], axis=-1)
+        return jnp.concatenate([links.reshape(len(links), -1), start.obs], axis=-1)
+
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate one genotype; only random resets use `key`.
 
         A policy with weights that are not finite, or one that breaks the simulation, fails: its fitness is NaN.
         """
         self._check(genotype)
+        return jax.tree.map(lambda leaf: leaf[0], self.evaluate_batch(key[None], genotype[None]))
+
+    def evaluate_with_brax(self, key: PRNGKeyArray | None, genotype: Float[Array, " params"]) -> Evaluation:
+        """Evaluate one genotype by Brax, on any device; only random resets use `key`."""
         layers = networks.layers(genotype, self.layer_sizes)
         finite = jnp.isfinite(genotype).all()
         state = jax.lax.while_loop(
@@ -78,17 +124,36 @@ class ControlTask(PolicyTask):
         return self._evaluation(state, finite)
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-        """Evaluate a batch: on a CPU in parts that its caches can hold, elsewhere as a whole."""
+        """Evaluate a batch: on a CPU in native code (`jedax.native.control`) where it can be, elsewhere by Brax."""
         self._check_batch(genotypes)
-        return self._in_parts(self.evaluate, self._keys(key, len(genotypes)), genotypes)
+
+        def natively(*arguments: Any) -> Evaluation:
+            outcome = native.evaluate(*arguments)
+            return Evaluation(outcome.fitness, outcome.descriptor)
+
+        return self._natively(natively, partial(self._in_parts, self.evaluate_with_brax), key, genotypes)
 
     def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Return fitness and descriptors as `evaluate_batch` does, and every step as well.
 
         Falling is terminal, the time limit is not. A policy that failed has no valid steps. The fitness is that of
-        these steps: it equals that of `evaluate_batch` up to rounding, which robots magnify.
+        these steps; with Brax it equals that of `evaluate_batch` up to rounding, which robots magnify.
         """
         self._check_batch(genotypes)
+
+        def natively(*arguments: Any) -> Evaluation:
+            outcome, steps = native.record(*arguments, postures=False)
+            evaluation = Evaluation(outcome.fitness, outcome.descriptor)
+            counts = jnp.arange(self.config.steps) < outcome.length[:, None]
+            transitions = Transitions(
+                observations=steps.observations[:, :-1],
+                actions=steps.actions,
+                rewards=steps.rewards,
+                next_observations=steps.observations[:, 1:],
+                terminal=steps.ends,
+                valid=counts & evaluation.valid[:, None],
+            )
+            return replace(evaluation, transitions=transitions)
 
         def evaluate(key: PRNGKeyArray | None, genotype: Float[Array, " params"]) -> Evaluation:
             state, steps = self._record(key, genotype)
@@ -104,17 +169,26 @@ class ControlTask(PolicyTask):
             )
             return replace(evaluation, transitions=transitions)
 
-        return self._in_parts(evaluate, self._keys(key, len(genotypes)), genotypes)
+        return self._natively(natively, partial(self._in_parts, evaluate), key, genotypes)
 
     def rollout_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
-        """Return every step of one episode of each genotype, batch first.
+        """Return every step of one episode of each genotype, batch first; those after its end mean nothing.
 
-        Robots magnify rounding, and programs for batches of different sizes round differently: the steps are those of
-        `evaluate_batch` for a batch of the same size, or for `part` genotypes.
+        Robots magnify rounding, and Brax's programs for batches of different sizes round differently: their steps are
+        those of `evaluate_batch` for a batch of the same size, or for `part` genotypes.
         """
         self._check_batch(genotypes)
-        keys = self._keys(key, len(genotypes))
-        return jax.vmap(lambda key, genotype: self._record(key, genotype)[1])(keys, genotypes)
+
+        def natively(*arguments: Any) -> Trajectory:
+            outcome, steps = native.record(*arguments)
+            return Trajectory(
+                observations=steps.observations[:, :-1], actions=steps.actions, positions=steps.positions,
+                length=outcome.length, rewards=steps.rewards, next_observations=steps.observations[:, 1:],
+                done=steps.ends, q=steps.q, rotations=steps.rotations
+            )  # fmt: skip
+
+        in_jax = jax.vmap(lambda key, genotype: self._record(key, genotype)[1])
+        return self._natively(natively, in_jax, key, genotypes)
 
     def replay(self, genotype: Float[Array, " params"]) -> Trajectory:
         """Return every step of one episode as `evaluate_batch` takes them in a part of a batch on a CPU.
@@ -212,6 +286,26 @@ class ControlTask(PolicyTask):
         return choose(keys, genotypes, on_cpu=parts, elsewhere=whole)
 
 
+@functools.cache
+def _find_native(task: ControlTask) -> tuple[dict[str, Any], native.Episode] | str:
+    """Return the model and the episodes of a task for native code, or why native code does not simulate it."""
+    config = task.config
+    if config.physics == "brax":
+        return "the setting physics"
+    if not native.KERNEL.available:
+        return native.KERNEL.status.reason
+    if config.backend != "spring":
+        return f"the engine {config.backend}"
+    from jedax.tasks.control import native_model
+
+    try:
+        environment = task.environment
+        settings = task.native_settings()
+        return native_model.model(environment), native_model.episode(task.robot, environment, **settings)
+    except native.Unsupported as missing:
+        return str(missing)
+
+
 class _Robot(NamedTuple):
     observation_size: int
     action_size: int
@@ -270,6 +364,14 @@ class Locomotion(ControlTask):
         feet = self._simulator.feet_of(self.robot, self.config.backend, self._robot.feet)
         return feet.heights(positions, rotations) <= self.config.contact_margin
 
+    def native_settings(self) -> dict[str, Any]:
+        """Return the settings of `jedax.native.control.Episode` that the task knows and Brax does not."""
+        feet = self._simulator.feet_of(self.robot, self.config.backend, self._robot.feet)
+        return super().native_settings() | {
+            "foot_links": feet.links, "foot_ends": feet.ends, "foot_radii": feet.radii,
+            "foot_margin": self.config.contact_margin
+        }  # fmt: skip
+
     def _seen(self, physics: Any) -> Float[Array, " feet"]:
         return self.touches(physics.x.pos, physics.x.rot).astype(jnp.float32)
 
@@ -304,6 +406,12 @@ class AntMaze(ControlTask):
         return -self.config.steps * max(
             math.dist(TARGET, corner) for corner in itertools.product(*zip(*LIMITS, strict=True))
         )
+
+    def native_settings(self) -> dict[str, Any]:
+        """Return the settings of `jedax.native.control.Episode` that the task knows and Brax does not."""
+        x, y = TARGET
+        charges = self.config.early_death == "charge"
+        return super().native_settings() | {"target_x": x, "target_y": y, "charges_death": charges}
 
     def _seen(self, physics: Any) -> Float[Array, "2"]:
         return physics.x.pos[0, :2]
