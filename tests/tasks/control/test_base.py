@@ -201,7 +201,7 @@ class TestRandomResets:
 
     def task(self):
         script = RandomStart(np.zeros((5, LINKS, 3)), self.REWARDS, np.zeros(5))
-        return type(walker(script))(name="walker2d", steps=3, hidden=(2,), random_resets=True)
+        return type(walker(script))(name="walker2d", steps=3, hidden=(2,), random_resets=True, physics="brax")
 
     def expected(self, keys):
         rows = [int(jax.random.randint(key, (), 0, 3)) for key in keys]

@@ -28,7 +28,7 @@ BACKENDS = (
 
 @pytest.fixture(scope="module")
 def cheetah():
-    return Locomotion(name="halfcheetah", steps=12, hidden=(8,), start_seed=SEED)
+    return Locomotion(name="halfcheetah", steps=12, hidden=(8,), start_seed=SEED, physics="brax")
 
 
 @pytest.fixture(scope="module")
