@@ -51,7 +51,7 @@ def program(maze, genotypes):
 
 
 def test_every_folder_is_a_kernel():
-    assert list(native.status()) == ["control", "maze", "random", "repertoire"]
+    assert list(native.status()) == ["control", "es", "maze", "random", "repertoire"]
     assert [kernel.name for kernel in KERNELS] == list(core.KERNELS)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import jax
@@ -19,6 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.es.base import STEP_SIZE_LIMITS, Strategy, precise_dot, rank_best_first, recombination_weights
+from jedax.native import choose
+from jedax.native import es as native
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 
@@ -45,17 +48,17 @@ class _LMMAState:
     p_sigma: Float[Array, " params"]
     directions: Float[Array, "directions params"]
     generation: Int[Array, ""]
-    sample_key: PRNGKeyArray  # key of the last `ask`
+    mixture: Float[Array, "directions population"]  # how much of each direction a sample of the last `ask` has
 
 
 @dataclass(frozen=True)
 class LMMAES(Strategy):
     """LM-MA-ES (Loshchilov, Glasmachers & Beyer, 2017), maximising.
 
-    The state holds m = 4 + floor(3 ln n) directions of n = `params` numbers, and no samples: `tell` draws the normals
-    of the elites again from the key of the last `ask`. So `tell` needs the generation of the last `ask`, in the same
-    order. If all scores of a generation are equal, or none is finite, the ranking is the order of sampling, a random
-    selection. `sigma` stays within `STEP_SIZE_LIMITS`.
+    The state holds m = 4 + floor(3 ln n) directions of n = `params` numbers, and no samples: `tell` finds the mean of
+    the elites' normals from their genotypes, so it needs the generation of the last `ask`, in the same order. If all
+    scores of a generation are equal, or none is finite, the ranking is the order of sampling, a random selection. A
+    single parameter has no directions. `sigma` stays within `STEP_SIZE_LIMITS`.
     """
 
     name: ClassVar[str] = "lm-ma-es"
@@ -75,7 +78,7 @@ class LMMAES(Strategy):
         )
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _LMMAState:
-        """Return the initial state, an isotropic distribution centred on `mean`; `key` is only a placeholder."""
+        """Return the initial state, an isotropic distribution centred on `mean`; `key` is not used."""
         mean = jnp.asarray(mean, jnp.float32)
         num_params = mean.shape[0]
         num_directions = len(self.learning_rates(num_params).c_d)
@@ -85,18 +88,24 @@ class LMMAES(Strategy):
             p_sigma=jnp.zeros_like(mean),
             directions=jnp.zeros((num_directions, num_params), jnp.float32),
             generation=jnp.asarray(0, jnp.int32),
-            sample_key=key,
+            mixture=jnp.zeros((num_directions, self.population), jnp.float32),
         )
 
     def ask(self, key: PRNGKeyArray, state: _LMMAState) -> tuple[Float[Array, "population params"], _LMMAState]:
-        """Sample one generation; the new state holds `key`."""
-        num_params = state.mean.shape[0]
-        c_d = jnp.asarray(self.learning_rates(num_params).c_d, jnp.float32)
-        # for j <- 1, ..., min(t, m): direction j is used from generation j on.
-        used = jnp.where(jnp.arange(c_d.shape[0]) < state.generation, c_d, 0.0)
+        """Sample one generation."""
+        used, gram = self._used(state), precise_dot(state.directions, state.directions.T)
+        arguments = (key, state.mean, state.sigma, state.directions, gram, used)
+        if native.fits(key):
+            genotypes, mixture = choose(
+                *arguments, on_cpu=partial(native.sample, population=self.population), elsewhere=self._sample
+            )  # fmt: skip
+        else:
+            genotypes, mixture = self._sample(*arguments)
+        return genotypes, dataclasses.replace(state, mixture=mixture)
 
-        z = _normals(key, jnp.arange(self.population), num_params)  # z ~ N(0, I)
-        m = state.directions
+    def _sample(self, key: PRNGKeyArray, mean, sigma, m, gram, used) -> list[Array]:
+        """Sample as `jedax.native.es.sample` does."""
+        z = _normals(key, self.population, len(mean))  # z ~ N(0, I)
         # After each step d is a linear combination of z and the directions. The loop computes only its coefficients, so
         # that the long arrays are read once and not once per direction.
 
@@ -107,11 +116,21 @@ class LMMAES(Strategy):
             # d <- (1 - c_d) d + c_d m (m^T d)
             return ((1 - c) * of_z, (1 - c) * of_m + c * jnp.outer(itself, m_d)), None
 
-        identity = jnp.ones(()), jnp.zeros((len(c_d), self.population))
-        products = precise_dot(m, z.T), precise_dot(m, m.T)
-        (of_z, of_m), _ = jax.lax.scan(transform, identity, (used, jnp.eye(len(c_d)), *products))
+        identity = jnp.ones(()), jnp.zeros((len(used), self.population))
+        steps = used, jnp.eye(len(used)), precise_dot(m, z.T), gram
+        (of_z, of_m), _ = jax.lax.scan(transform, identity, steps)
         d = of_z * z + precise_dot(of_m.T, m)
-        return state.mean + state.sigma * d, dataclasses.replace(state, sample_key=key)  # x = y + sigma d
+        return [mean + sigma * d, of_m]  # x = y + sigma d
+
+    def _used(self, state: _LMMAState) -> Float[Array, " directions"]:
+        """Return c_d; 0 for directions that are not used yet.
+
+        for j <- 1, ..., min(t, m): direction j is used from generation j on.
+        """
+        if state.mean.shape[0] == 1:  # the first c_d is 1, and a sample would be nothing but the direction
+            return jnp.zeros(len(state.directions))
+        c_d = jnp.asarray(self.learning_rates(state.mean.shape[0]).c_d, jnp.float32)
+        return jnp.where(jnp.arange(len(c_d)) < state.generation, c_d, 0.0)
 
     def tell(
         self,
@@ -128,8 +147,15 @@ class LMMAES(Strategy):
         weights = jnp.asarray(numbers, jnp.float32)
 
         elites = rank_best_first(scores)[: self.num_elites]
-        z_w = precise_dot(weights, _normals(state.sample_key, elites, n))
-        step = precise_dot(weights, genotypes[elites] - state.mean)  # sigma sum_i w_i d_i
+        # sigma sum_i w_i d_i
+        if native.KERNEL.available:
+            members = jnp.zeros(self.population).at[elites].set(weights)
+            step = choose(members, genotypes, state.mean, on_cpu=native.recombine, elsewhere=_recombine)
+        else:
+            step = precise_dot(weights, genotypes[elites] - state.mean)
+        # The sum of w_i z_i, since d_i = of_z z_i + sum_j mixture_ji m_j
+        of_m, of_z = precise_dot(state.mixture[:, elites], weights), jnp.prod(1 - self._used(state))
+        z_w = (step / state.sigma - precise_dot(of_m, state.directions)) / of_z
         pull = math.sqrt(mu_eff * c_sigma * (2 - c_sigma))
         p_sigma = (1 - c_sigma) * state.p_sigma + pull * z_w
         keep = jnp.asarray(1 - c_c, jnp.float32)
@@ -151,10 +177,14 @@ class LMMAES(Strategy):
         return state.mean
 
 
-def _normals(key: PRNGKeyArray, members: Int[Array, " members"], num_params: int) -> Float[Array, "members params"]:
-    """Draw the standard normals of the given members of a generation, each member from its own key."""
+def _recombine(weights, genotypes, mean):
+    return precise_dot(weights, genotypes - mean)
+
+
+def _normals(key: PRNGKeyArray, population: int, num_params: int) -> Float[Array, "population params"]:
+    """Draw standard normals for each member of a generation, each from its own key."""
 
     def draw(member):
         return jax.random.normal(jax.random.fold_in(key, member), (num_params,), jnp.float32)
 
-    return jax.vmap(draw)(members)
+    return jax.vmap(draw)(jnp.arange(population))

@@ -48,6 +48,12 @@ def native_keys(keys: Array) -> Array:
     return keys if impl is None else jax.random.wrap_key_data(jax.random.key_data(keys), impl=impl)
 
 
+def draws(key: Array) -> bool:
+    """Return whether native code draws the numbers of this key, or of these keys."""
+    impl = key_type()
+    return impl is not None and jax.random.key_impl(key) == impl
+
+
 def jax_keys(keys: Array) -> Array:
     """Return the same keys as those that `jax.random.key` makes, for code outside jedax."""
     return jax.random.wrap_key_data(jax.random.key_data(keys), impl=_THREEFRY) if key_type() is not None else keys

@@ -10,6 +10,10 @@ namespace jedax {
 // Computes `count` words of random bits, those with the counters from `begin` on, whose upper halves are equal.
 template <Isa>
 void fill(uint32_t k0, uint32_t k1, uint64_t begin, int64_t count, uint32_t* bits);
+#if defined(JEDAX_ISA)
+template <>
+void fill<JEDAX_ISA>(uint32_t k0, uint32_t k1, uint64_t begin, int64_t count, uint32_t* bits);
+#endif
 
 namespace {
 

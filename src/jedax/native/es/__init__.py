@@ -1,0 +1,41 @@
+"""Samples and updates of LM-MA-ES (`jedax.es.lm_ma_es`): a generation of large genotypes, on all cores.
+
+The numbers are those of JAX up to rounding: normals are drawn from the same random bits.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from jedax.native import random
+from jedax.native.core import Kernel
+from jedax.types import Array, Float, PRNGKeyArray
+
+KERNEL = Kernel("es", "sample", "recombine")
+
+
+def fits(key: PRNGKeyArray) -> bool:
+    """Return whether the kernel is available and draws the numbers of this key."""
+    return KERNEL.available and random.draws(key)
+
+
+def sample(
+    key: PRNGKeyArray, mean: Float[Array, " n"], sigma: Float[Array, ""], directions: Float[Array, "m n"],
+    gram: Float[Array, "m m"], rates: Float[Array, " m"], population: int
+) -> list[Array]:  # fmt: skip
+    """Return the genotypes `(population, n)` of a generation and the `mixture (m, population)` of directions in them.
+
+    `gram` has the products of the directions, `rates` their weights c_d, 0 for those that are not used.
+    """
+    outputs = [(population, len(mean)), (len(directions), population)]
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in outputs]
+    return KERNEL.call("sample", shapes, jax.random.key_data(key), mean, sigma, directions, gram, rates)
+
+
+def recombine(
+    weights: Float[Array, " population"], genotypes: Float[Array, "population n"], mean: Float[Array, " n"]
+) -> Float[Array, " n"]:
+    """Return the weighted sum of the differences between genotypes and `mean`; members of weight 0 are left out."""
+    shape = jax.ShapeDtypeStruct(mean.shape, jnp.float32)
+    return KERNEL.call("recombine", shape, weights, genotypes, mean)
