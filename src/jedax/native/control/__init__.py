@@ -44,6 +44,7 @@ class Episode:
     observed_most: Numbers
     observed_from: Numbers  # then shifted and scaled: (value - from) * scale
     observed_scale: Numbers
+    half_weights: bool = False  # whether the weights of policies are rounded to bfloat16
     sees_inertia: bool = False  # whether values include inertia, momentum and forces, as Brax's humanoid sees them
     speed_reward: float = 0.0  # for each m/s along x
     whole_body: bool = False  # whether this is the speed of the centre of mass of all links, not of the first link

@@ -74,6 +74,7 @@ struct Episode {
   int steps;
   const int32_t* layers;  // neurons of each layer of the policy, observation and action included
   int num_layers, params, activation;
+  int half_weights;       // whether weights are rounded to bfloat16
   const int32_t* observed;  // (observation,) number of a value
   const float* observed_least;  // clipped to this range
   const float* observed_most;

@@ -18,6 +18,11 @@ inline int num_values(const Model& m, const Episode& e) {
   return m.coordinates + m.dofs + 3 + (e.sees_inertia ? 16 * m.links + m.dofs : 0);
 }
 
+// Room for a policy, in floats.
+inline int64_t policy_floats_of(const Episode& e) {
+  return whole_vectors(int((laid_out_weights(e) + e.half_weights) / (1 + e.half_weights))) * kWidth;
+}
+
 // Robots under way, one in each active lane.
 struct Group {
   const Work& work;
@@ -41,11 +46,11 @@ struct Group {
     const Episode& e = *w.episode;
     const int observation = e.layers[0];
     return link_floats() * m.links + kLanes * (num_values(m, e) + m.dofs + 2 * m.motors + e.feet + observation) +
-           w.group * laid_out_floats(e) + 2 * widest_layer(e) + m.pairs + 64;
+           w.group * policy_floats_of(e) + 2 * widest_layer(e) + m.pairs + 64;
   }
 
   Group(const Work& w, Buffer& buffer)
-      : work(w), m(*w.model), e(*w.episode), observation(e.layers[0]), motors(m.motors), policy_floats(laid_out_floats(e)),
+      : work(w), m(*w.model), e(*w.episode), observation(e.layers[0]), motors(m.motors), policy_floats(policy_floats_of(e)),
         links(reinterpret_cast<Link*>(buffer.take(link_floats() * m.links))),
         values(packs<1>(buffer.take(kLanes * num_values(m, e)))),
         forces(packs<1>(buffer.take(kLanes * m.dofs))),
@@ -115,7 +120,12 @@ inline bool begin(Group& g, int lane, int64_t robot) {
     __builtin_memcpy(w.observations + robot * (e.steps + 1) * g.observation, g.seen + lane * g.observation,
                      g.observation * sizeof(float));
   }
-  lay_out(e, genotype, g.policies + lane * g.policy_floats);
+  float* policy = g.policies + lane * g.policy_floats;
+  if (e.half_weights) {
+    lay_out(e, genotype, reinterpret_cast<Half*>(policy));
+  } else {
+    lay_out(e, genotype, policy);
+  }
   g.robot[lane] = robot;
   g.steps[lane] = 0;
   g.fitness[lane] = 0;
@@ -238,7 +248,10 @@ inline Real act(Group& g) {
   for (int lane = 0; lane < kLanes; ++lane) {
     if (!(g.active >> lane & 1)) continue;
     __builtin_memcpy(g.decisions, g.seen + lane * g.observation, g.observation * sizeof(float));
-    const float* action = decide(e, g.policies + lane * g.policy_floats, g.decisions, g.decisions + widest);
+    const float* policy = g.policies + lane * g.policy_floats;
+    const float* action = e.half_weights
+                              ? decide(e, reinterpret_cast<const Half*>(policy), g.decisions, g.decisions + widest)
+                              : decide(e, policy, g.decisions, g.decisions + widest);
     for (int k = 0; k < m.motors; ++k) g.actions[k * kLanes + lane] = action[k];
   }
   for (int k = 0; k < m.dofs; ++k) g.forces[k] = Real(0);

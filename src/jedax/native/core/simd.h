@@ -5,6 +5,8 @@
 // function compiled for AVX-512 could replace its namesake in the whole program.
 #pragma once
 
+#include <stdint.h>
+
 #if defined(__AVX2__) || defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -39,6 +41,10 @@ JEDAX_INLINE Vector min_within(Vector a, Vector off, Vector reach, Vector b) {
   return (Vector)low;  // as whole numbers without a sign, negative ones are the largest
 }
 JEDAX_INLINE unsigned bits(Mask m) { return m; }
+// Numbers of which only the upper halves are stored (bfloat16)
+JEDAX_INLINE Vector load_halves(const uint16_t* p) {
+  return (Vector)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(p))), 16);
+}
 
 #else
 
@@ -55,6 +61,16 @@ JEDAX_INLINE void store(float* p, Vector a) { *reinterpret_cast<Vector*>(p) = a;
 JEDAX_INLINE Mask less(Vector a, Vector b) { return a < b; }
 JEDAX_INLINE Mask less_equal(Vector a, Vector b) { return a <= b; }
 JEDAX_INLINE Vector abs(Vector a) { return (Vector)((Mask)a & 0x7fffffff); }
+#if defined(__AVX2__)
+JEDAX_INLINE Vector load_halves(const uint16_t* p) {
+  return (Vector)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(p))), 16);
+}
+#else
+JEDAX_INLINE Vector load_halves(const uint16_t* p) {
+  const Mask words = {p[0], p[1], p[2], p[3]};
+  return (Vector)(words << 16);
+}
+#endif
 JEDAX_INLINE Vector scale(Vector a, Vector n) {
   return a * (Vector)((__builtin_convertvector(n, Mask) + 127) << 23);
 }

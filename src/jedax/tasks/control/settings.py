@@ -38,6 +38,11 @@ class ControlConfig(Config):
     steps: int = Field(default=1000, ge=1, le=MOST, description="Steps of an episode.")
     hidden: Hidden = Field(default=(256, 256), description="Neurons in each hidden layer of the policy.")
     activation: Activation = Field(default="tanh", description="Activation of the hidden layers; the output is tanh.")
+    weights: Literal["float32", "bfloat16"] = Field(
+        default="float32",
+        description="Precision of the policy's weights: bfloat16 rounds them to 8 significant bits when it acts, which "
+        "is faster on a CPU.",
+    )
     start_seed: int = Field(
         default=0, ge=0, lt=2**32, description="Seed of Brax's reset, which draws the state all episodes begin in."
     )

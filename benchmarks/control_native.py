@@ -1,0 +1,171 @@
+"""Robots simulated natively: control steps per second beside Brax, beside C++ alone and beside a stated limit.
+
+    python benchmarks/control_native.py [--tasks halfcheetah walker2d ant-maze] [--batches 64 1024] [--growth]
+
+Columns: "Brax", `jax.vmap` of policy and Brax's own step; "native", `evaluate_batch` of the task; "C++", the same code
+without JAX, on threads of its own (`control_alone.cc`); "policy", the decisions alone, 16 members a thread in turn;
+"physics", whole episodes with a policy of 8 neurons; "limit", the speed at which policy and physics would run one after
+the other. Every policy has weights of its own. The columns take turns, one process for each number, `--repeats` times;
+the best of each counts, since other work on the machine can only lower it. Steps after an episode has ended do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+HERE = Path(__file__).parent
+NATIVE = HERE.parent / "src" / "jedax" / "native"
+WIDTHS, BATCHES = (32, 64, 128, 256, 512, 1024), (16, 64, 256, 1024, 4096)
+
+
+def prepare(task, batch: int):
+    """Return genotypes, and the number of steps that their episodes count."""
+    import jax
+
+    genotypes = jax.jit(jax.vmap(task.init))(jax.random.split(jax.random.key(0), batch))
+    return genotypes
+
+
+def bare(task):
+    """Return the function that rolls out every genotype by Brax, for all steps, and sums up the rewards."""
+    import jax
+    import jax.numpy as jnp
+
+    from jedax import networks
+
+    env, start = task.environment, jax.tree.map(jnp.asarray, task.start_state())
+
+    def rollout(genotype):
+        layers = networks.layers(genotype, task.layer_sizes)
+
+        def step(state, _):
+            action = networks.forward(layers, state.obs[None], task.config.activation)[0]
+            after = env.step(state.replace(metrics=dict(state.metrics)), action)
+            return after, after.reward
+
+        return jax.lax.scan(step, start, length=task.config.steps)[1].sum()
+
+    return jax.jit(jax.vmap(rollout))
+
+
+def in_jax(who: str, task, batch: int, seconds: float) -> float:
+    """Return the control steps per second of Brax, or of native code called from JAX."""
+    import jax
+
+    from jedax.native import control
+
+    genotypes = prepare(task, batch)
+    if who == "brax":
+        evaluate, steps = bare(task), batch * task.config.steps
+    else:
+        compiled = jax.jit(task.evaluate_batch)
+        evaluate = lambda genotypes: compiled(jax.random.key(0), genotypes)  # noqa: E731
+        lengths = jax.jit(lambda genotypes: task._natively(control.evaluate, None, jax.random.key(0), genotypes).length)
+        steps = int(lengths(genotypes).sum())
+    jax.block_until_ready(evaluate(genotypes))
+    best, until = 0.0, time.perf_counter() + seconds
+    while best == 0 or time.perf_counter() < until:
+        began = time.perf_counter()
+        jax.block_until_ready(evaluate(genotypes))
+        best = max(best, steps / (time.perf_counter() - began))
+    return best
+
+
+def alone(who: str, task, batch: int, seconds: float) -> float:
+    """Return the control steps per second of C++ without JAX, or the decisions per second of its policies."""
+    from jedax.native import control
+    from jedax.tasks.control.task import _find_native
+
+    model, episode = _find_native(task)
+    with tempfile.TemporaryDirectory() as folder:
+        program, settings, genotypes, starts = (
+            Path(folder) / name for name in ("alone", "settings", "genotypes", "starts")
+        )
+        flags = "-std=c++17 -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing"
+        command = ["c++", *flags.split(), "-DJEDAX_ISA=kBaseline", f"-I{NATIVE}", f"-I{HERE}",
+                   str(HERE / "control_alone.cc"), "-o", str(program), "-pthread"]  # fmt: skip
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        names = ("relu", "tanh", "sigmoid", "elu", "gelu", "silu")
+        rows = []
+        for name, value in (vars(episode) | model).items():
+            numbers = [names.index(value)] if isinstance(value, str) else np.ravel(np.asarray(value, float))
+            rows.append(f"{name} {len(numbers)} " + " ".join(f"{number:.9g}" for number in numbers))
+        settings.write_text("\n".join(rows))
+        np.asarray(prepare(task, batch)).tofile(genotypes)
+        np.asarray(task._starts(None)).astype(np.float32).tofile(starts)
+        threads = len(os.sched_getaffinity(0))
+        what = "policy" if who == "policy" else "episodes"
+        command = [str(program), str(settings), str(genotypes), str(starts), str(threads), str(seconds), what]
+        return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[0])
+
+
+def clock(who: str, name: str, batch: int, width: int, seconds: float) -> float:
+    """Return control steps per second."""
+    from jedax.tasks import make
+
+    hidden = (8,) if who == "physics" else (width, width)
+    task = make(name, hidden=hidden)
+    return (in_jax if who in ("brax", "native") else alone)(who, task, batch, seconds)
+
+
+def measure(who: str, name: str, batch: int, width: int, seconds: float) -> float:
+    """Do that in a process of its own."""
+    command = [sys.executable, __file__, "--measure", who, name, str(batch), str(width), "--seconds", str(seconds)]
+    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1])
+
+
+def compare(options: argparse.Namespace) -> None:
+    who = ("brax", "native", "c++", "policy", "physics")
+    print("| task | batch | Brax | native | C++ | policy | physics | limit | native/Brax | native/C++ | native/limit |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for name in options.tasks:
+        for batch in options.batches:
+            best = dict.fromkeys(who, 0.0)
+            for _ in range(options.repeats):
+                for one in who:
+                    best[one] = max(best[one], measure(one, name, batch, 256, options.seconds))
+            limit = 1 / (1 / best["policy"] + 1 / best["physics"])
+            rates = " | ".join(f"{best[one]:,.0f}" for one in who)
+            print(f"| {name} | {batch} | {rates} | {limit:,.0f} | {best['native'] / best['brax']:.1f} x "
+                  f"| {best['native'] / best['c++']:.0%} | {best['native'] / limit:.0%} |", flush=True)  # fmt: skip
+
+
+def grow(options: argparse.Namespace) -> None:
+    print("| neurons in each of two layers | weights | " + " | ".join(f"batch {batch}" for batch in BATCHES) + " |")
+    print("|---:|---:" + "|---:" * len(BATCHES) + "|")
+    for width in WIDTHS:
+        weights = 17 * width + width + width * width + width + 6 * width + 6
+        rates = [measure("native", "halfcheetah", batch, width, options.seconds)
+                 for batch in BATCHES if batch * weights * 4 < 6e9]  # fmt: skip
+        print(f"| {width} | {weights:,} | " + " | ".join(f"{rate:,.0f}" for rate in rates) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", default=["halfcheetah", "walker2d", "ant-maze"])
+    parser.add_argument("--batches", type=int, nargs="+", default=[64, 1024])
+    parser.add_argument("--repeats", type=int, default=3, help="processes for each number, in turn")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each process")
+    parser.add_argument("--growth", action="store_true", help="how the speed changes with policies and batches")
+    parser.add_argument("--measure", nargs=4, metavar=("WHO", "TASK", "BATCH", "WIDTH"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        who, name, batch, width = options.measure
+        print(clock(who, name, int(batch), int(width), options.seconds))
+        return
+    print(f"{len(os.sched_getaffinity(0))} cores; control steps per second, best of {options.repeats} processes")
+    grow(options) if options.growth else compare(options)
+
+
+if __name__ == "__main__":
+    main()
