@@ -6,7 +6,8 @@ Columns: "Brax", `jax.vmap` of policy and Brax's own step; "native", `evaluate_b
 without JAX, on threads of its own (`control_alone.cc`); "policy", the decisions alone, 16 members a thread in turn;
 "physics", whole episodes with a policy of 8 neurons; "limit", the speed at which policy and physics would run one after
 the other. Every policy has weights of its own. The columns take turns, one process for each number, `--repeats` times;
-the best of each counts, since other work on the machine can only lower it. Steps after an episode has ended do not count.
+the best of each counts, since other work on the machine can only lower it. Steps after the end of an episode do not
+count.
 """
 
 from __future__ import annotations
@@ -28,12 +29,11 @@ NATIVE = HERE.parent / "src" / "jedax" / "native"
 WIDTHS, BATCHES = (32, 64, 128, 256, 512, 1024), (16, 64, 256, 1024, 4096)
 
 
-def prepare(task, batch: int):
-    """Return genotypes, and the number of steps that their episodes count."""
+def draw(task, batch: int):
+    """Return random genotypes."""
     import jax
 
-    genotypes = jax.jit(jax.vmap(task.init))(jax.random.split(jax.random.key(0), batch))
-    return genotypes
+    return jax.jit(jax.vmap(task.init))(jax.random.split(jax.random.key(0), batch))
 
 
 def bare(task):
@@ -64,7 +64,7 @@ def in_jax(who: str, task, batch: int, seconds: float) -> float:
 
     from jedax.native import control
 
-    genotypes = prepare(task, batch)
+    genotypes = draw(task, batch)
     if who == "brax":
         evaluate, steps = bare(task), batch * task.config.steps
     else:
@@ -83,7 +83,6 @@ def in_jax(who: str, task, batch: int, seconds: float) -> float:
 
 def alone(who: str, task, batch: int, seconds: float) -> float:
     """Return the control steps per second of C++ without JAX, or the decisions per second of its policies."""
-    from jedax.native import control
     from jedax.tasks.control.task import _find_native
 
     model, episode = _find_native(task)
@@ -101,7 +100,7 @@ def alone(who: str, task, batch: int, seconds: float) -> float:
             numbers = [names.index(value)] if isinstance(value, str) else np.ravel(np.asarray(value, float))
             rows.append(f"{name} {len(numbers)} " + " ".join(f"{number:.9g}" for number in numbers))
         settings.write_text("\n".join(rows))
-        np.asarray(prepare(task, batch)).tofile(genotypes)
+        np.asarray(draw(task, batch)).tofile(genotypes)
         np.asarray(task._starts(None)).astype(np.float32).tofile(starts)
         threads = len(os.sched_getaffinity(0))
         what = "policy" if who == "policy" else "episodes"
