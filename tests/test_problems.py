@@ -1,5 +1,6 @@
 """The problems that JEDi-X is judged by: labyrinths can be solved, functions are worth what they should be."""
 
+import hashlib
 import importlib
 import sys
 from pathlib import Path
@@ -8,20 +9,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import yaml
 
 from jedax.tasks.base import check_task
 from jedax.tasks.maze.settings import MazeConfig, load_maze_file
 
+KEY = jax.random.key(0)
 RESULTS = Path(__file__).parents[1] / "results"
+
+
+def script(name):
+    sys.path.insert(0, str(RESULTS))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(RESULTS))
 
 
 @pytest.fixture(scope="module")
 def problems():
-    sys.path.insert(0, str(RESULTS))
-    try:
-        return importlib.import_module("problems")
-    finally:
-        sys.path.remove(str(RESULTS))
+    return script("problems")
+
+
+@pytest.fixture(scope="module")
+def frozen():
+    return script("frozen")
 
 
 @pytest.mark.parametrize(("size", "seed"), [(2, 0), (4, 0), (8, 104)])
@@ -109,3 +121,30 @@ def test_an_arm_reaches_under_the_hook_from_below_alone(problems):
     below = hook.evaluate(key, bent(-0.87, 1.32))  # under the wall's lower end
     tip = 0.5 * np.array([np.cos(-0.87) + np.cos(1.32), np.sin(-0.87) + np.sin(1.32)])
     assert float(below.fitness) == pytest.approx(-np.hypot(*(tip - point)), abs=1e-5)
+
+
+class TestFrozen:
+    """The set that nothing is tuned on stays as it was drawn."""
+
+    HASH = "6b1b1475a55b76e82579d6fd1e03f9880a22566d1518164a9aa819773d1b892f"
+
+    def test_the_hash(self, frozen):
+        stored = (frozen.FOLDER / "problems.json").read_bytes()
+        assert hashlib.sha256(stored).hexdigest() == (frozen.FOLDER / "hash.txt").read_text().strip() == self.HASH
+
+    @pytest.mark.nightly
+    def test_it_is_what_the_seed_draws(self, frozen):
+        assert frozen._text(frozen.draw()) == (frozen.FOLDER / "problems.json").read_text()
+
+    def test_the_functions_are_highest_where_they_should_be(self, frozen):
+        for task in frozen.functions():
+            at = np.stack([task._drawn[0], task._drawn[0] + 0.1]).astype(np.float32)
+            top, beside = (float(task.evaluate(KEY, jnp.asarray(row)).fitness) for row in at)
+            assert beside < -1e-3
+            assert -1e-3 < top <= 0
+
+    def test_the_mazes_are_tasks(self, frozen):
+        files = sorted(frozen.FOLDER.glob("*.yaml"))
+        assert len(files) == 20
+        for file in files:
+            assert MazeConfig(**yaml.safe_load(file.read_text())).name == file.stem
