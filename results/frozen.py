@@ -3,14 +3,14 @@
     python results/frozen.py            # draws them again and writes results/frozen/
     python results/frozen.py --check    # only compares what is drawn with what is there
 
-They were drawn before the work on step sizes, restarts and covariance began, from one seed that was not tried beforehand.
-`hash.txt` is the SHA-256 of `problems.json`, from which everything else follows. The set is run when such work is done, and
-all of it is reported.
+They were drawn before the work on step sizes, restarts and covariance began, from one seed that was not tried
+beforehand. `hash.txt` is the SHA-256 of `problems.json`, from which everything else follows. The set is run when such
+work is done, and all of it is reported.
 
-Mazes: 8 labyrinths of 3 to 7 fields a side; 12 of 4 to 9 random walls, in which a robot of radius 0.015 finds a way from
-the start to the target. Arms: ArmWall and ArmHook of problems.py, and 4 of 12 to 30 joints with random walls that do not
-cut the base off from the point. Functions: rotated and shifted ellipsoid, Rosenbrock, Rastrigin and Schaffer-like, a
-double funnel, and a step ellipsoid, of 8 to 40 parameters; the behaviour is a random projection.
+Mazes: 8 labyrinths of 3 to 7 fields a side; 12 of 4 to 9 random walls, in which a robot of radius 0.015 finds a way
+from the start to the target. Arms: ArmWall and ArmHook of problems.py, and 4 of 12 to 30 joints with random walls that
+do not cut the base off from the point. Functions: rotated and shifted ellipsoid, Rosenbrock, Rastrigin and
+Schaffer-like, a double funnel, and a step ellipsoid, of 8 to 40 parameters; the behaviour is a random projection.
 """
 
 from __future__ import annotations
