@@ -72,8 +72,8 @@ def test_names_of_the_package():
     assert set(jedax.es.__all__) == set(dir(jedax.es))
     for name in jedax.es.__all__:
         assert getattr(jedax.es, name).__name__ == name
-    with pytest.raises(AttributeError, match="has no attribute 'CMAES'"):
-        _ = jedax.es.CMAES
+    with pytest.raises(AttributeError, match="has no attribute 'CMA'"):
+        _ = jedax.es.CMA
 
 
 class Halving(SepCMAES):

@@ -157,4 +157,4 @@ def _show_methods() -> None:
             print(f"{'':<14}  --preset {preset}{' (default)' * (not number)}: {known.summary}")
     print("\nearlier names: " + ", ".join(f"{old} is now {new}" for old, new in ALIASES.items()))
     print("a method of your own: --method module:Class (docs/guides/own-method.md)")
-    print("evolution strategies (--es): sep-cma-es, lm-ma-es, evosax:NAME such as evosax:SNES, or module:Class")
+    print("evolution strategies (--es): sep-cma-es, cma-es, lm-ma-es, evosax:NAME such as evosax:SNES, or module:Class")

@@ -11,15 +11,26 @@ from jedax.imports import entry_points, is_custom, lazy_names, subclasses_in
 from jedax.settings import resolve
 
 if TYPE_CHECKING:
+    from jedax.es.cma_es import CMAES
     from jedax.es.evosax_adapter import EvosaxStrategy
     from jedax.es.lm_ma_es import LMMAES
     from jedax.es.sep_cma_es import SepCMAES
 
-__all__ = ["LMMAES", "EvosaxStrategy", "SepCMAES", "Strategy", "check_strategy", "make_strategy", "strategy_names"]
+__all__ = [
+    "CMAES",
+    "LMMAES",
+    "EvosaxStrategy",
+    "SepCMAES",
+    "Strategy",
+    "check_strategy",
+    "make_strategy",
+    "strategy_names",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "CMAES": "jedax.es.cma_es",
         "EvosaxStrategy": "jedax.es.evosax_adapter",
         "LMMAES": "jedax.es.lm_ma_es",
         "SepCMAES": "jedax.es.sep_cma_es",
@@ -75,9 +86,9 @@ def make_strategy(es: Any, *, population: int, step_size: float = 0.05, elite_ra
     """Make an evolution strategy.
 
     Args:
-        es: "sep-cma-es" (Ros & Hansen, 2008), "lm-ma-es" (Loshchilov et al., 2017), "evosax:NAME" such as
-            "evosax:SNES", "module:Class", a name that an installed package has registered, or a class derived from
-            `Strategy`, which is called with the other arguments.
+        es: "sep-cma-es" (Ros & Hansen, 2008), "cma-es" (Hansen, 2023), "lm-ma-es" (Loshchilov et al., 2017),
+            "evosax:NAME" such as "evosax:SNES", "module:Class", a name that an installed package has registered, or a
+            class derived from `Strategy`, which is called with the other arguments.
         population: Solutions per generation, at least 2.
         step_size: Standard deviation of the first samples, above 0.
         elite_ratio: Share of the population used in recombination, in (0, 1].

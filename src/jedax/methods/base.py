@@ -62,7 +62,7 @@ class WithES(MethodConfig):
     population: int = Field(default=16, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     es: Annotated[Reference, AfterValidator(check_strategy)] = Field(
         default="sep-cma-es",
-        description="Strategy: sep-cma-es, lm-ma-es, evosax:NAME (e.g. evosax:SNES), module:Class.",
+        description="Strategy: sep-cma-es, cma-es, lm-ma-es, evosax:NAME (e.g. evosax:SNES), module:Class.",
     )
     step_size: Positive = Field(default=0.05, description="Initial step size of an ES (standard deviation).")
     elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of the population used in recombination.")

@@ -1,0 +1,170 @@
+"""CMA-ES with a full covariance matrix and active update, in O(params^2) time and memory.
+
+References:
+    [1] N. Hansen. The CMA Evolution Strategy: A Tutorial. arXiv:1604.00772v2, 2023.
+    [2] G. Jastrebski, D. Arnold. Improving Evolution Strategies through Active Covariance Matrix Adaptation. CEC 2006.
+    [3] N. Hansen. Injecting External Solutions Into CMA-ES. arXiv:1110.4181, 2011.
+
+Equation numbers are those of [1].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jedax.es.base import STEP_SIZE_LIMITS, Strategy, precise_dot, rank_best_first, recombination_weights
+from jedax.types import Array, Float, Int, PRNGKeyArray
+
+
+class CMARates(NamedTuple):
+    """The learning rates and weights of CMA-ES."""
+
+    weights: Float[np.ndarray, " population"]  # from the best to the worst; those of the worse half are not positive
+    mu_eff: float
+    c_sigma: float
+    d_sigma: float
+    c_c: float
+    c_1: float
+    c_mu: float
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _CMAState:
+    mean: Float[Array, " params"]
+    sigma: Float[Array, ""]
+    covariance: Float[Array, "params params"]
+    root: Float[Array, "params params"]  # the symmetric square root of the covariance, as last decomposed
+    inverse_root: Float[Array, "params params"]
+    p_sigma: Float[Array, " params"]
+    p_c: Float[Array, " params"]
+    generation: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class CMAES(Strategy):
+    """CMA-ES (Hansen, 2023) with negative weights for the worse half of the population, maximising.
+
+    The state has O(params^2) numbers. Every few generations, sooner the faster it learns, the covariance is decomposed
+    in O(params^3). If all scores of a generation are equal, or none is finite, the ranking is the order of sampling, a
+    random selection. `sigma` stays within `STEP_SIZE_LIMITS`, and the eigenvalues of the covariance within a ratio of
+    1e14 (float64) or 1e7 (float32).
+    """
+
+    name: ClassVar[str] = "cma-es"
+
+    def learning_rates(self, num_params: int) -> CMARates:
+        """Return the published learning rates for `num_params` parameters ([1], Table 1)."""
+        n, number = num_params, self.population
+        positive, mu_eff = recombination_weights(self.num_elites)
+        raw = math.log(self.num_elites + 0.5) - np.log(np.arange(1, number + 1))  # Eq. (49)
+        c_sigma = (mu_eff + 2) / (n + mu_eff + 5)  # Eq. (55)
+        d_sigma = 1 + 2 * max(0.0, math.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma  # Eq. (55)
+        c_c = (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)  # Eq. (56)
+        c_1 = 2 / ((n + 1.3) ** 2 + mu_eff)  # Eq. (57)
+        c_mu = min(1 - c_1, 2 * (0.25 + mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))  # Eq. (58)
+        negative = np.minimum(raw[self.num_elites :], 0)
+        total = -negative.sum()
+        if total > 0:
+            mu_eff_negative = total**2 / (negative**2).sum()
+            bounds = (
+                1 + c_1 / c_mu,  # Eq. (50)
+                1 + 2 * mu_eff_negative / (mu_eff + 2),  # Eq. (51)
+                (1 - c_1 - c_mu) / (n * c_mu),  # Eq. (52)
+            )
+            negative = negative * min(bounds) / total  # Eq. (53)
+        return CMARates(np.concatenate([positive, negative]), mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu)
+
+    def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _CMAState:
+        """Return the initial state, an isotropic distribution centred on `mean`; `key` is not used."""
+        mean = jnp.asarray(mean)
+        n, kind = mean.shape[0], mean.dtype
+        return _CMAState(
+            mean=mean,
+            sigma=jnp.asarray(self.step_size, kind),
+            covariance=jnp.eye(n, dtype=kind),
+            root=jnp.eye(n, dtype=kind),
+            inverse_root=jnp.eye(n, dtype=kind),
+            p_sigma=jnp.zeros(n, kind),
+            p_c=jnp.zeros(n, kind),
+            generation=jnp.asarray(0, jnp.int32),
+        )
+
+    def ask(self, key: PRNGKeyArray, state: _CMAState) -> tuple[Float[Array, "population params"], _CMAState]:
+        """Sample one generation; the state is unchanged."""
+        z = jax.random.normal(key, (self.population, state.mean.shape[0]), state.mean.dtype)  # Eq. (38)
+        # Eq. (39) with the symmetric root: eigenvectors of equal eigenvalues are arbitrary, and would make samples depend
+        # on rounding.
+        y = precise_dot(z, state.root)
+        return state.mean + state.sigma * y, state  # Eq. (40)
+
+    def tell(
+        self,
+        key: PRNGKeyArray,
+        state: _CMAState,
+        genotypes: Float[Array, "population params"],
+        scores: Float[Array, " population"],
+    ) -> _CMAState:
+        """Return the state updated with one generation; `key` is not used."""
+        n, kind = state.mean.shape[0], state.mean.dtype
+        numbers, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu = self.learning_rates(n)
+        weights = jnp.asarray(numbers, kind)
+
+        y = (genotypes[rank_best_first(scores)] - state.mean) / state.sigma
+        y_w = precise_dot(jnp.maximum(weights, 0), y)  # Eq. (41)
+        mean = state.mean + state.sigma * y_w  # Eq. (42), c_m = 1
+
+        pull = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff)
+        p_sigma = (1 - c_sigma) * state.p_sigma + pull * precise_dot(y_w, state.inverse_root)  # Eq. (43)
+        length = jnp.linalg.norm(p_sigma)
+        chi_n = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))
+        sigma = state.sigma * jnp.exp(jnp.minimum(1.0, c_sigma / d_sigma * (length / chi_n - 1)))  # Eq. (44), as in [3]
+
+        generation = state.generation + 1
+        unbiased = length / jnp.sqrt(1 - (1 - c_sigma) ** (2.0 * generation))
+        h_sigma = (unbiased < (1.4 + 2 / (n + 1)) * chi_n).astype(kind)  # below Eq. (58)
+        p_c = (1 - c_c) * state.p_c + h_sigma * math.sqrt(c_c * (2 - c_c) * mu_eff) * y_w  # Eq. (45)
+        # Steps that were bad count as if they had the expected length. Eq. (46)
+        lengths = jnp.sum(precise_dot(y, state.inverse_root) ** 2, axis=1)
+        shares = jnp.where(weights >= 0, weights, weights * n / (lengths + 1e-30))
+        kept = 1 + c_1 * (1 - h_sigma) * c_c * (2 - c_c) - c_1 - c_mu * numbers.sum()
+        rank_mu = precise_dot((shares[:, None] * y).T, y)
+        covariance = kept * state.covariance + c_1 * jnp.outer(p_c, p_c) + c_mu * rank_mu  # Eq. (47)
+
+        interval = max(1, math.floor(1 / (10 * n * (c_1 + c_mu))))  # appendix B.2
+        due = (generation % interval == 0) & jnp.isfinite(covariance).all()
+        root, inverse_root = _decompose(due, covariance, state.root, state.inverse_root)
+        return _CMAState(
+            mean=mean,
+            sigma=jnp.clip(sigma, *STEP_SIZE_LIMITS),
+            covariance=covariance,
+            root=root,
+            inverse_root=inverse_root,
+            p_sigma=p_sigma,
+            p_c=p_c,
+            generation=generation,
+        )
+
+    def mean(self, state: _CMAState) -> Float[Array, " params"]:
+        """Return the centre of the search distribution."""
+        return state.mean
+
+
+# `vmap` would decompose in every generation of every strategy.
+@jax.custom_batching.sequential_vmap
+def _decompose(due: Array, covariance: Array, root: Array, inverse_root: Array) -> tuple[Array, Array]:
+    """Return the symmetric root of a covariance and its inverse, or the given ones where they are not due."""
+
+    def decompose() -> tuple[Array, Array]:
+        values, vectors = jnp.linalg.eigh((covariance + covariance.T) / 2)
+        least = values[-1] * (1e-14 if covariance.dtype == jnp.float64 else 1e-7)
+        lengths = jnp.sqrt(jnp.maximum(values, least))
+        return precise_dot(vectors * lengths, vectors.T), precise_dot(vectors / lengths, vectors.T)
+
+    return jax.lax.cond(due, decompose, lambda: (root, inverse_root))
