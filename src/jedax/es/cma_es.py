@@ -99,8 +99,8 @@ class CMAES(Strategy):
     def ask(self, key: PRNGKeyArray, state: _CMAState) -> tuple[Float[Array, "population params"], _CMAState]:
         """Sample one generation; the state is unchanged."""
         z = jax.random.normal(key, (self.population, state.mean.shape[0]), state.mean.dtype)  # Eq. (38)
-        # Eq. (39) with the symmetric root: eigenvectors of equal eigenvalues are arbitrary, and would make samples depend
-        # on rounding.
+        # Eq. (39) with the symmetric root: eigenvectors of equal eigenvalues are arbitrary, and samples would depend on
+        # rounding.
         y = precise_dot(z, state.root)
         return state.mean + state.sigma * y, state  # Eq. (40)
 
