@@ -70,20 +70,22 @@ inline void part(const Model& m, Link* links, int pair, const Contact& c) {
   const Real drag = min(impulse * m.pair_friction[pair], speed / yields(direction));
   const Flag touches = (c.distance < Real(0)) & (Real(0) < closing) & (Real(0) < impulse);
   const Flag drags = touches & (Real(1e-3f) < speed);
-  // On the first link
-  const Vec3 total = c.normal * select(touches, 0.0f - impulse, Real(0)) - direction * select(drags, drag, Real(0));
+  // On the first link; what is not finite in lanes that do not touch stays out of it.
+  const Vec3 total = c.normal * (0.0f - impulse) - direction * select(drags, drag, Real(0));
   const Real counted = select(touches, Real(1), Real(0));
   for (int side = 0; side < 2; ++side) {
     if (sides[side] < 0) continue;
     Link& link = links[sides[side]];
     const Vec3 own = side == 0 ? total : zero3() - total;
-    link.push = link.push + own;
-    link.twist = link.twist + cross(arms[side], own);
+    link.push = link.push + select(touches, own, zero3());
+    link.twist = link.twist + select(touches, cross(arms[side], own), zero3());
     link.touches = link.touches + counted;
   }
 }
 
-JEDAX_INLINE void part_if_any(const Model& m, Link* links, int pair, const Contact& c) {
+// Adds the impulses of a contact in the lanes where the shapes are near.
+JEDAX_INLINE void part_if_any(const Model& m, Link* links, int pair, Contact c, Flag near) {
+  c.distance = select(near, c.distance, Real(1));
   if (bits(c.distance < Real(0))) part(m, links, pair, c);
 }
 
@@ -136,7 +138,8 @@ JEDAX_INLINE Matrix3 box_axes(const Model& m, const Link* links, int shape) {
 }
 
 // The corners of a box that lie below a plane, of which those count that are within a millimetre of the lowest.
-inline void plane_and_box(const Model& m, Link* links, int pair, const Placed& plane, const Placed& box, int shape) {
+inline void plane_and_box(const Model& m, Link* links, int pair, const Placed& plane, const Placed& box, int shape,
+                          Flag near) {
   const Matrix3 axes = box_axes(m, links, shape);
   const float* half = m.shape_sizes + 3 * shape;
   Contact corners[8];
@@ -149,7 +152,7 @@ inline void plane_and_box(const Model& m, Link* links, int pair, const Placed& p
   }
   for (Contact& c : corners) {
     c.distance = select(c.distance < lowest + 1e-3f, c.distance, Real(1));
-    part_if_any(m, links, pair, c);
+    part_if_any(m, links, pair, c, near);
   }
 }
 
@@ -182,33 +185,33 @@ inline Contact sphere_and_box(const Model& m, const Link* links, Vec3 center, fl
   return c;
 }
 
-// Adds the impulses of all contacts between two shapes.
-inline void collide(const Model& m, Link* links, int pair) {
+// Adds the impulses of all contacts between two shapes, in the lanes where they are near.
+inline void collide(const Model& m, Link* links, int pair, Flag near) {
   const int first = m.pair_shapes[2 * pair], second = m.pair_shapes[2 * pair + 1];
   const Placed a = placed(m, links, first), b = placed(m, links, second);
   const float *size_a = m.shape_sizes + 3 * first, *size_b = m.shape_sizes + 3 * second;
   const int kind_a = m.shape_kinds[first], kind_b = m.shape_kinds[second];
   if (kind_a == kPlane && kind_b == kSphere) {
-    part_if_any(m, links, pair, plane_and_sphere(a, b.center, size_b[0]));
+    part_if_any(m, links, pair, plane_and_sphere(a, b.center, size_b[0]), near);
   } else if (kind_a == kPlane && kind_b == kCapsule) {
     for (int side = -1; side <= 1; side += 2) {
-      part_if_any(m, links, pair, plane_and_sphere(a, fma(b.axis, Real(side * size_b[1]), b.center), size_b[0]));
+      part_if_any(m, links, pair, plane_and_sphere(a, fma(b.axis, Real(side * size_b[1]), b.center), size_b[0]), near);
     }
   } else if (kind_a == kPlane) {
-    plane_and_box(m, links, pair, a, b, second);
+    plane_and_box(m, links, pair, a, b, second, near);
   } else if (kind_a == kSphere && kind_b == kSphere) {
-    part_if_any(m, links, pair, two_spheres(a.center, size_a[0], b.center, size_b[0]));
+    part_if_any(m, links, pair, two_spheres(a.center, size_a[0], b.center, size_b[0]), near);
   } else if (kind_a == kSphere && kind_b == kCapsule) {
     const Vec3 nearest = nearest_on_segment(b.center, b.axis, size_b[1], a.center);
-    part_if_any(m, links, pair, two_spheres(a.center, size_a[0], nearest, size_b[0]));
+    part_if_any(m, links, pair, two_spheres(a.center, size_a[0], nearest, size_b[0]), near);
   } else if (kind_a == kSphere) {
-    part_if_any(m, links, pair, sphere_and_box(m, links, a.center, size_a[0], b, second));
+    part_if_any(m, links, pair, sphere_and_box(m, links, a.center, size_a[0], b, second), near);
   } else if (kind_a == kCapsule && kind_b == kCapsule) {
-    part_if_any(m, links, pair, two_capsules(a, size_a, b, size_b));
+    part_if_any(m, links, pair, two_capsules(a, size_a, b, size_b), near);
   } else {  // the ends of a capsule and a box
     for (int side = -1; side <= 1; side += 2) {
       const Vec3 end = fma(a.axis, Real(side * size_a[1]), a.center);
-      part_if_any(m, links, pair, sphere_and_box(m, links, end, size_a[0], b, second));
+      part_if_any(m, links, pair, sphere_and_box(m, links, end, size_a[0], b, second), near);
     }
   }
 }

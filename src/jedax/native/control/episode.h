@@ -33,7 +33,8 @@ struct Group {
   Link* links;
   Real *values, *forces, *inputs, *feet;
   float *policies, *seen, *actions, *decisions;
-  int32_t* near;  // pairs of shapes that may meet in this control step
+  int32_t* near;     // pairs of shapes that may meet in this control step, and
+  Flag* near_lanes;  // in which lanes
   int num_near = 0;
   int64_t robot[kLanes];
   int32_t steps[kLanes];
@@ -46,7 +47,7 @@ struct Group {
     const Episode& e = *w.episode;
     const int observation = e.layers[0];
     return link_floats() * m.links + kLanes * (num_values(m, e) + m.dofs + 2 * m.motors + e.feet + observation) +
-           w.group * policy_floats_of(e) + 2 * widest_layer(e) + m.pairs + 64;
+           w.group * policy_floats_of(e) + 2 * widest_layer(e) + (1 + kLanes) * m.pairs + 64;
   }
 
   Group(const Work& w, Buffer& buffer)
@@ -60,6 +61,7 @@ struct Group {
         seen(nullptr), actions(buffer.take(kLanes * m.motors)),
         decisions(buffer.take(2 * widest_layer(e))) {
     seen = buffer.take(kLanes * observation);
+    near_lanes = reinterpret_cast<Flag*>(buffer.take(kLanes * m.pairs));
     near = reinterpret_cast<int32_t*>(buffer.take(m.pairs));
     for (int lane = 0; lane < kLanes; ++lane) place(lane, w.starts);
   }
@@ -141,7 +143,8 @@ inline void fill(Group& g, int lane) {
   }
 }
 
-// Finds the pairs that may meet within a control step: all but those of shapes far from one that stands still.
+// Finds the pairs that may meet within a control step: all but those of shapes far from one that stands still. A lane
+// goes by its own state, so that its neighbours do not matter.
 inline void find_near(Group& g) {
   const Model& m = g.m;
   const float time = m.timestep * m.substeps;
@@ -153,7 +156,7 @@ inline void find_near(Group& g) {
       still = moving;
       moving = swap;
     }
-    bool may_meet = true;
+    Flag may_meet = Real(0) < Real(1);
     if (m.shape_links[still] < 0 && m.shape_links[moving] >= 0 && m.shape_kinds[still] != kPlane) {
       const float *a = m.shape_sizes + 3 * still, *b = m.shape_sizes + 3 * moving;
       const auto reach = [](int kind, const float* s) {
@@ -166,9 +169,11 @@ inline void find_near(Group& g) {
       const Vec3 gap = body.center - nearest_on_segment(wall.center, wall.axis, half, body.center);
       // A metre more than it goes at twice its speed
       const Real may = fma(norm(g.links[m.shape_links[moving]].velocity), Real(2 * time), Real(reaches + 1));
-      may_meet = bits(norm(gap) < may) & g.active;
+      may_meet = norm(gap) < may;
     }
-    if (may_meet) g.near[g.num_near++] = pair;
+    if (!(bits(may_meet) & g.active)) continue;
+    g.near[g.num_near] = pair;
+    g.near_lanes[g.num_near++] = may_meet;
   }
 }
 
@@ -183,7 +188,7 @@ inline void simulate(Group& g) {
     }
     apply_joints(m, g.links, g.forces);
     accelerate(m, g.links);
-    for (int k = 0; k < g.num_near; ++k) collide(m, g.links, g.near[k]);
+    for (int k = 0; k < g.num_near; ++k) collide(m, g.links, g.near[k], g.near_lanes[k]);
     move(m, g.links);
   }
 }

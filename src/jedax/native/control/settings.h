@@ -90,7 +90,8 @@ inline const char* check(const Model& m, const Episode& s) {
     return "a wrong pair of shapes or a wrong motor";
   }
   const int observation = s.num_layers ? s.layers[0] : 0;
-  if (s.num_layers < 2 || s.layers[s.num_layers - 1] != m.motors || s.activation == kNumActivations) {
+  if (s.num_layers < 2 || !within(s.layers, s.num_layers, 1, INT32_MAX) || s.layers[s.num_layers - 1] != m.motors ||
+      s.activation == kNumActivations) {
     return "layers: they do not fit the motors, or an unknown activation";
   }
   if (s.steps < 1 || m.substeps < 1 || !within(s.observed, observation, 0, values) ||
