@@ -31,6 +31,7 @@ commands:
   compare DIR...           tables and figures of the runs below some directories
   replay DIR [--cell X Y]  picture and film of a solution of a run
   reevaluate DIR           evaluate the solutions of a noisy run many times
+  export DIR --onnx FILE   the best policy of a run for other programs; --numpy FILE: for Python with NumPy
   report DIR               a run, or a directory of runs, as one HTML page
   view DIR                 the page of a run in a browser; it follows the run
   tasks                    list the tasks
@@ -43,7 +44,7 @@ options:
   -h, --help               show this help
   --version                show the version
 """
-_READING = ("compare", "replay", "reevaluate", "report", "view")
+_READING = ("compare", "export", "replay", "reevaluate", "report", "view")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -37,6 +37,11 @@ _REPORT = {
     "trace_seconds": Option("Seconds for simulating robots again, so that the page shows them; 0: none.", float, 60.0),
     **TRUST_TO_SHOW,
 }
+_EXPORT = {
+    "onnx": Option("File of the network as ONNX; needs the extra [onnx].", str | None),
+    "numpy": Option("File of a Python module that needs NumPy alone; its weights are written beside it.", str | None),
+    **TRUST,
+}
 _VIEW = {
     "port": Option("Port on this machine, 0 to 65535; default: any that is free.", int, 0),
     "open": Option("Open a browser.", bool, False),
@@ -120,6 +125,22 @@ def report(arguments: list[str]) -> None:
 
         page = write_report(directory, **values, say=functools.partial(say, flush=True))
     say(f"the report is in {page}")
+
+
+def export(arguments: list[str]) -> None:
+    """Write the best policy of a run for other programs."""
+    directory = directory_of("export", arguments)
+    summary = "Write the best policy of a run for other programs: an ONNX file, or a Python module with NumPy."
+    values = parse(arguments, _EXPORT, prog="jedax export DIR", description=summary)
+    if not (values["onnx"] or values["numpy"]):
+        remedy = f"try: jedax export {directory} --numpy policy.py"
+        raise fail("jedax export", expected="--onnx FILE, --numpy FILE or both", received="neither", remedy=remedy)
+    with nothing_to_save():
+        from jedax.report.export import export as write
+        from jedax.store.run import load
+    run = load(directory, trust=values.pop("trust"))
+    for file in write(run, **values):
+        say(f"the policy is in {file}")
 
 
 def view(arguments: list[str]) -> None:

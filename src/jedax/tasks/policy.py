@@ -37,11 +37,15 @@ class PolicyTask(ConfiguredTask):
         """Draw one random genotype: kernels LeCun-uniform, biases zero."""
         return networks.init(key, self.layer_sizes)
 
+    def layers(self, genotype: Float[Array, " params"]) -> list[tuple[Array, Array]]:
+        """Return kernel `(inputs, outputs)` and bias `(outputs,)` of each layer of a policy, as it acts."""
+        return networks.layers(genotype, self.layer_sizes)
+
     def actions(
         self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
     ) -> Float[Array, "batch action"]:
         """Return the actions of ONE policy, each number in [-1, 1], for many observations."""
-        return networks.apply_batch(genotype, observations, self.layer_sizes, self.config.activation)
+        return networks.forward(self.layers(genotype), observations, self.config.activation)
 
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:
         """Return the action of a policy, each number in [-1, 1], for one observation."""

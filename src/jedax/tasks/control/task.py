@@ -97,15 +97,9 @@ class ControlTask(PolicyTask):
             "half_weights": config.weights == "bfloat16"
         }  # fmt: skip
 
-    def _layers(self, genotype: Float[Array, " params"]) -> list[tuple[Array, Array]]:
-        """Return the layers of a policy as it acts, in the precision of the setting `weights`."""
-        return networks.layers(genotype.astype(self.config.weights).astype(jnp.float32), self.layer_sizes)
-
-    def actions(
-        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
-    ) -> Float[Array, "batch action"]:
-        """Return the actions of ONE policy, each number in [-1, 1], for many observations."""
-        return networks.forward(self._layers(genotype), observations, self.config.activation)
+    def layers(self, genotype: Float[Array, " params"]) -> list[tuple[Array, Array]]:
+        """Return kernel and bias of each layer of a policy, in the precision of the setting `weights`."""
+        return super().layers(genotype.astype(self.config.weights).astype(jnp.float32))
 
     def _starts(self, keys: PRNGKeyArray | None) -> Float[Array, "episodes start"]:
         """Return the states in which episodes begin as rows for native code, one for each key, or one for all."""
@@ -127,7 +121,7 @@ class ControlTask(PolicyTask):
 
     def evaluate_with_brax(self, key: PRNGKeyArray | None, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate one genotype by Brax, on any device; only random resets use `key`."""
-        layers = self._layers(genotype)
+        layers = self.layers(genotype)
         finite = jnp.isfinite(genotype).all()
         state = jax.lax.while_loop(
             lambda state: state.alive & (state.length < self.config.steps),
@@ -268,7 +262,7 @@ class ControlTask(PolicyTask):
         return state, (action, reward, done)
 
     def _record(self, key: PRNGKeyArray | None, genotype: Float[Array, " params"]) -> tuple[State, Trajectory]:
-        layers = self._layers(genotype)
+        layers = self.layers(genotype)
 
         def step(state: State, _: None) -> tuple[State, dict[str, Array]]:
             after, (action, reward, done) = self._step(layers, state)
