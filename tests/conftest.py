@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -15,8 +16,14 @@ _STATE = tempfile.TemporaryDirectory(prefix="jedax-state-", ignore_cleanup_error
 os.environ["XDG_STATE_HOME"] = _STATE.name  # the key of the user who runs the tests stays as it is
 # Threads of the BLAS spin while they wait for each other: with two processes on two cores, most of the time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Most of the time of the tests is compilation; unoptimised code takes less than half of it.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Most of the time of the tests is compilation: unoptimised code takes less than half of it, and code that XLA's older
+# emitters write half of that again. XLA stops at a flag that it does not know, and a later one may drop the second.
+_QUICK = "--xla_backend_optimization_level=0"
+if version("jaxlib").startswith("0.10."):
+    _QUICK += " --xla_cpu_use_fusion_emitters=false"
+os.environ.setdefault("XLA_FLAGS", _QUICK)
+
+MOST_MAPS = 10_000  # with so many a process takes about 2 GB
 
 assert "jax" not in sys.modules
 
@@ -24,13 +31,22 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 
+def _memory_maps():
+    """Return how many memory maps this process holds, or as many as it may where that is not known."""
+    try:
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    except OSError:
+        return MOST_MAPS
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _let_programs_go():
-    """A process may hold 65,530 memory maps on a common Linux, and each compiled program takes several."""
+    """A process may hold 65,530 memory maps on a common Linux, and each compiled program takes several, and memory."""
     yield
     import jax
 
-    jax.clear_caches()
+    if _memory_maps() >= MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +67,12 @@ def arm():
 def draw_nothing(patch):
     """Let runs draw nothing, which takes most of the time of a small one."""
     patch.setattr("jedax.report.figures.write_figures", lambda run, folder: [])
+
+
+@pytest.fixture
+def without_comparison_figures(monkeypatch):
+    """Comparisons draw nothing, which takes most of their time."""
+    monkeypatch.setattr("jedax.report.comparisons.write_comparison_figures", lambda *given, **settings: [])
 
 
 @pytest.fixture(scope="module")

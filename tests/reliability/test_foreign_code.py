@@ -166,7 +166,7 @@ def test_load_imports_nothing(kind, place, foreign, mark, made):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pages_comparisons_and_views_import_nothing(kind, foreign, mark, capsys):
+def test_pages_comparisons_and_views_import_nothing(kind, foreign, mark, capsys, without_comparison_figures):
     run = foreign(kind, "inside")
     page = jedax.write_report(run, out=run.parent / "page.html", share=True)
     assert "is not imported without trust (--trust, trust=True)." in page.read_text(encoding="utf-8")
@@ -181,6 +181,14 @@ def test_pages_comparisons_and_views_import_nothing(kind, foreign, mark, capsys)
     for words in (["report", ".."], ["report", "../run", "--share"], ["compare", "../run"], ["compare", ".", "../run"]):
         code, _, err = call(capsys, *words)
         assert (code, err) == (0, "")
+    assert_nothing_imported(mark)
+
+
+@pytest.mark.parametrize("kind", ["class", "method"])
+def test_figures_of_a_comparison_import_nothing(kind, foreign, mark):
+    run = foreign(kind, "inside")
+    jedax.compare(run, out=run.parent / "compare", formats=("png",))
+    assert list((run.parent / "compare" / "figures").glob("*.png"))
     assert_nothing_imported(mark)
 
 
@@ -239,7 +247,9 @@ def test_a_run_of_ones_own_goes_on_without(kind, made, mark, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_readers_of_ones_own_run_import_nothing(kind, made, mark, monkeypatch, tmp_path, capsys):
+def test_readers_of_ones_own_run_import_nothing(
+    kind, made, mark, monkeypatch, tmp_path, capsys, without_comparison_figures
+):
     monkeypatch.chdir(made(kind))
     loaded = jedax.load("run")
     assert len(loaded.missing) == 1
@@ -419,7 +429,7 @@ class TestWhatIsKnownWithoutCode:
 
     def test_a_comparison_and_a_page(self, foreign):
         run = foreign("function")
-        assert jedax.compare(run).tables[0].goal == -0.5
+        assert jedax.compare(run, formats=()).tables[0].goal == -0.5
         page = jedax.write_report(run).read_text(encoding="utf-8")
         assert "goal -0.5" in page
         assert '"names":["speed","height"]' in page
@@ -448,7 +458,7 @@ class TestWhatIsKnownWithoutCode:
         assert (np.asarray(highs) > loaded.cells.centroids.max(axis=0)).all()
         assert own_bounds == (lows in ((-1.0, -2.0), (0.0, 0.0)))
         assert jedax.write_report(run).exists()
-        notes = jedax.compare(run).notes
+        notes = jedax.compare(run, formats=()).notes
         assert ("its code is not imported" in " ".join(notes)) == (kind != "function")
         assert_nothing_imported(mark)
 

@@ -60,7 +60,9 @@ def is_installed(module: str) -> bool:
         return True
     folders = _site_folders()
     editable = [path for folder in folders for path in _path_files(folder)]
-    ours = _find(top, folders) or (_editable(top, editable) if top in _claimed(folders) else None)
+    ours = _find(top, folders)
+    if ours is None and (found := _editable(top, editable)) and top in _claimed(folders):  # which reads all metadata
+        ours = found
     if ours is None:
         return False
     known = {os.path.realpath(folder) for folder in (*folders, *editable)}
