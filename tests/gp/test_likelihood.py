@@ -74,7 +74,7 @@ def test_data_of_several_tiles_have_the_gradient_of_the_float64_likelihood(num):
 def test_signal_and_noise_are_rescaled_to_their_best_common_factor(values):
     settings = GPSettings()
     x, fitness, counts = cells(0, 50)
-    found = evaluate_(settings, log64(values), prepare(settings, x, fitness, counts))
+    found = evaluate_(settings, log64(values), prepare(settings, x, fitness, counts, size=64))
     theta = np.asarray(found.theta, float)
     shift = theta - np.log(values)
     assert shift[0] == pytest.approx(shift[2], abs=1e-5)
@@ -94,7 +94,7 @@ def test_rescaling_stops_at_the_bounds():
 @pytest.mark.parametrize("values", HYPERPARAMETERS)
 def test_value_alone_is_the_value_of_the_whole(values):
     settings = GPSettings()
-    data = prepare(settings, *cells(0, 50))
+    data = prepare(settings, *cells(0, 50), size=64)
     whole = float(evaluate_(settings, log64(values), data).value)
     assert value_(settings, log64(values), data) == pytest.approx(whole, abs=1e-3)
 

@@ -15,7 +15,7 @@ def query32(query=QUERY):
     return jnp.asarray(query, jnp.float32)
 
 
-def conditioned(x, fitness, counts, values, *, weighted=True, size=None):
+def conditioned(x, fitness, counts, values, *, weighted=True, size=128):
     settings = GPSettings(gp=KINDS[weighted])
     return condition(settings, Hyperparameters.of(*values), to_data(x, fitness, counts, size=size))
 
@@ -26,7 +26,7 @@ def test_mean_variance_and_covariance_are_those_of_the_float64_process(values, w
     x, fitness, counts = cells(0, 50)
     weights = 1 / counts if weighted else np.ones(50)
     reference = ReferenceGP(x, standardised(fitness), weights, *values)
-    at = posterior(conditioned(x, fitness, counts, values, weighted=weighted, size=64), query32())
+    at = posterior(conditioned(x, fitness, counts, values, weighted=weighted), query32())
     scale = fitness.std()
     covariance = scale**2 * reference.covariance(QUERY)
     prior = (scale * values[0]) ** 2
@@ -40,7 +40,7 @@ def test_mean_variance_and_covariance_are_those_of_the_float64_process(values, w
 def test_mean_variance_and_likelihood_are_those_of_tinygp(weighted):
     x, fitness, counts = cells(1, 50)
     signal, length_scale, noise = values = (1.0, 0.15, 1.0)
-    gp = conditioned(x, fitness, counts, values, weighted=weighted, size=64)
+    gp = conditioned(x, fitness, counts, values, weighted=weighted)
     diagonal = noise**2 / counts if weighted else np.full(50, noise**2)
     other = tinygp.GaussianProcess(
         signal**2 * tinygp.kernels.ExpSquared(length_scale),
@@ -106,7 +106,7 @@ def test_far_from_all_data_the_prediction_is_the_prior():
 
 def test_variance_is_never_negative():
     x, fitness, counts = cells(0, 200)
-    gp = conditioned(x, fitness, 1e5 + 0 * counts, (1.0, 1.0, 1e-3))
+    gp = conditioned(x, fitness, 1e5 + 0 * counts, (1.0, 1.0, 1e-3), size=200)
     _, variance = predict(gp, query32(np.concatenate([x, QUERY])))
     assert (variance >= 0).all()
     assert variance.max() < 1e-2 * fitness.var()
@@ -119,7 +119,7 @@ def test_noise_variance_is_in_squared_fitness_units():
 
 
 def test_posterior_under_vmap_is_that_of_each_alone():
-    gps = [conditioned(*cells(seed, 40), VALUES[seed], size=64) for seed in (0, 1)]
+    gps = [conditioned(*cells(seed, 40), VALUES[seed]) for seed in (0, 1)]
     together = jax.vmap(posterior, in_axes=(0, None))(jax.tree.map(lambda *a: jnp.stack(a), *gps), query32())
     covariance = jax.vmap(lambda at, i: at.covariance(i), in_axes=(0, 0))(together, jnp.array([3, 5]))
     for i, index in enumerate((3, 5)):
