@@ -58,6 +58,14 @@ def small():
 
 
 @pytest.fixture(scope="session")
+def plain():
+    """The settings whose programs compile fastest: MAP-Elites with generations of 8 and 64 cells."""
+    from jedax.methods.map_elites import MapElitesConfig
+
+    return MapElitesConfig(offspring=8, cells=64)
+
+
+@pytest.fixture(scope="session")
 def arm():
     from jedax.tasks import PlanarArm
 
