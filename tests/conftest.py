@@ -91,6 +91,14 @@ def without_figures():
         yield
 
 
+@pytest.fixture(scope="module")
+def programs_kept():
+    """Trials of a bench keep their compiled programs, which other trials of the tests share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jedax.bench.trials.free_programs", lambda: None)
+        yield
+
+
 def assert_same_bits(one, other):
     """Two trees hold the same bits (NaN equals NaN)."""
     import jax

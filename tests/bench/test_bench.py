@@ -17,6 +17,8 @@ from jedax.search.compiled import Programs
 from jedax.search.engines import LocalEngine
 from jedax.search.loop import Interrupted, Search
 
+pytestmark = pytest.mark.usefixtures("programs_kept")
+
 ENTRIES = (
     Entry("map-elites", "map-elites", None, {"cells": 16, "offspring": 8}),
     Entry("small es", "es", None, {"cells": 16, "population": 8}),

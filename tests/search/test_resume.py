@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.conftest import seal, without_seconds
+from tests.conftest import draw_nothing, seal, without_seconds
 
 import jedax
 from jedax.store import files
@@ -28,8 +28,16 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 
+COMMAND = """
+from jedax.cli import main
+from jedax.report import figures
+figures.write_figures = lambda run, folder: []  # which takes most of the time of a small run
+main()
+"""
+
+
 def start(*arguments, **options):
-    command = [sys.executable, "-m", "jedax", *map(str, arguments)]
+    command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
@@ -78,7 +86,7 @@ def size_of(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "kills"), [(1, 5), pytest.param(2, 50, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("seed", "kills"), [(1, 3), pytest.param(2, 50, marks=pytest.mark.nightly)])
 def test_killed_at_random_moments(tmp_path, expected, seed, kills):
     """Anywhere in the life of a process, or soon after it has begun to write: it can always be resumed."""
     path = tmp_path / "run"
@@ -159,13 +167,27 @@ def stop(path, method, arm):
     return path
 
 
+@pytest.fixture(scope="module")
+def stopped_once(tmp_path_factory, small, arm):
+    with pytest.MonkeyPatch.context() as patch:
+        draw_nothing(patch)
+        return stop(tmp_path_factory.mktemp("stopped") / "run", small, arm)
+
+
 @pytest.fixture
-def stopped(tmp_path, small, arm):
-    return stop(tmp_path / "run", small, arm)
+def stopped(stopped_once, tmp_path, undrawn):
+    """A run that was stopped, and goes on without figures."""
+    return shutil.copytree(stopped_once, tmp_path / "run")
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Runs draw nothing in this test."""
+    draw_nothing(monkeypatch)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, small, arm):
+def whole(small, arm):
     return jedax.run(small, arm, evaluations=8 * 60, seed=2, report_every=3)
 
 
@@ -182,7 +204,7 @@ def assert_same_run(run, other):
         assert a == pytest.approx(b, rel=1e-12)
 
 
-def test_an_es_that_stores_random_keys(tmp_path, small, arm):
+def test_an_es_that_stores_random_keys(tmp_path, small, arm, undrawn):
     """LM-MA-ES keeps the key of its last samples."""
     method = small.replace(es="lm-ma-es")
     resumed = jedax.resume(stop(tmp_path / "run", method, arm), task=arm)
@@ -233,9 +255,9 @@ def test_no_whole_checkpoint_is_said(stopped, arm):
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
-def test_checkpoint_of_another_run_is_refused(stopped, tmp_path, small, arm):
+def test_checkpoint_of_another_run_is_refused(stopped, tmp_path, plain, arm):
     other = tmp_path / "other"
-    jedax.run(small.replace(cells=49), arm, evaluations=8 * 5, out=other)
+    jedax.run(plain, arm, evaluations=8 * 5, out=other)
     shutil.rmtree(stopped / "checkpoint")
     shutil.copytree(other / "checkpoint", stopped / "checkpoint")
     with pytest.raises(jedax.JedaxError, match="belongs to another run"):
@@ -279,7 +301,7 @@ def test_crafted_checkpoints_are_refused(stopped, arm, change, message):
         jedax.resume(stopped, task=arm)
 
 
-def test_failures_by_kind_are_resumed(tmp_path, small):
+def test_failures_by_kind_are_resumed(tmp_path, plain, undrawn):
     from tests.search.test_loop import Failing
 
     def kill(report):
@@ -287,9 +309,9 @@ def test_failures_by_kind_are_resumed(tmp_path, small):
             raise KeyError("killed")
 
     task, path, settings = Failing(), tmp_path / "run", {"evaluations": 8 * 30, "report_every": 3}
-    whole = jedax.run(small, task, **settings)
+    whole = jedax.run(plain, task, **settings)
     with pytest.raises(KeyError, match="killed"):
-        jedax.run(small, task, out=path, checkpoint_seconds=0, callbacks=[kill], **settings)
+        jedax.run(plain, task, out=path, checkpoint_seconds=0, callbacks=[kill], **settings)
     resumed = jedax.resume(path, task=task, draw=None)
     assert resumed.summary["failures"] == whole.summary["failures"]
     assert sum(whole.summary["failures"].values()) == whole.summary["num_failed"]
@@ -305,12 +327,12 @@ def test_changed_settings_are_refused(stopped, arm):
         jedax.resume(stopped, task=arm)
 
 
-def test_a_task_of_an_own_class_must_be_given(tmp_path, small):
+def test_a_task_of_an_own_class_must_be_given(tmp_path, plain, undrawn):
     class Own(PlanarArm):
         name = "own"
 
     path = tmp_path / "run"
-    jedax.run(small, Own(joints=3), evaluations=16, out=path)
+    jedax.run(plain, Own(joints=3), evaluations=16, out=path)
     with pytest.raises(jedax.JedaxError, match="task: expected the task object own, got none; pass it as task="):
         jedax.resume(path)
     assert jedax.load(path, task=Own(joints=3)).task == Own(joints=3)
@@ -339,7 +361,7 @@ def test_a_run_that_goes_on_has_no_outcome_yet(stopped, whole):
     assert_same_run(jedax.resume(stopped), whole)
 
 
-def test_start_genotypes_are_there_after_a_kill(tmp_path, small, arm):
+def test_start_genotypes_are_there_after_a_kill(tmp_path, small, arm, undrawn):
     given, path = np.full((3, 4), 0.25, np.float32), tmp_path / "run"
     jedax.run(small, arm, evaluations=8 * 6, start_genotypes=given, out=path)
     expected = final(path)
@@ -355,6 +377,8 @@ def test_a_full_disk_is_said(tmp_path, small, arm, monkeypatch, name):
             raise OSError(errno.ENOSPC, "No space left on device")
         write(path, data)
 
+    if name != "convergence.png":
+        draw_nothing(monkeypatch)
     write = files.write_atomic
     monkeypatch.setattr(files, "write_atomic", full)
     monkeypatch.setattr("jedax.report.pictures.write_atomic", full)

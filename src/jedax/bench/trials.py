@@ -211,9 +211,13 @@ def run_trial(
         else:
             api.start(config, out=path, overwrite=True, **how)
     finally:
-        # The programs of one trial serve no other; if kept, they would add up.
-        forget_programs()
-        jax.clear_caches()
-        gc.collect()
-        with contextlib.suppress(OSError, AttributeError):  # with other C libraries than glibc
-            ctypes.CDLL("libc.so.6").malloc_trim(0)  # returns freed memory to the system
+        free_programs()
+
+
+def free_programs() -> None:
+    """Free the memory of all compiled programs: those of one trial serve no other, and would add up."""
+    forget_programs()
+    jax.clear_caches()
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # with other C libraries than glibc
+        ctypes.CDLL("libc.so.6").malloc_trim(0)  # returns freed memory to the system
