@@ -22,6 +22,8 @@ _QUICK = "--xla_backend_optimization_level=0"
 if version("jaxlib").startswith("0.10."):
     _QUICK += " --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault("XLA_FLAGS", _QUICK)
+USUAL_EMITTERS = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in os.environ["XLA_FLAGS"] else None
+"""Options of `jax.jit` where a test compares to the last bits: the emitters that XLA takes by itself."""
 
 MOST_MAPS = 10_000  # with so many a process takes about 2 GB
 

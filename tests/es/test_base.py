@@ -172,7 +172,7 @@ def test_sphere(cls, run_search, problems):
 
 
 @pytest.mark.parametrize(
-    ("cls", "problem", "generations"), [(SepCMAES, "ellipsoid", 450), (LMMAES, "mild_ellipsoid", 1800)]
+    ("cls", "problem", "generations"), [(SepCMAES, "ellipsoid", 500), (LMMAES, "mild_ellipsoid", 1800)]
 )
 def test_ill_conditioned(cls, problem, generations, run_search, problems):
     strategy = cls(population=12, step_size=0.5)

@@ -222,7 +222,7 @@ class TestCommand:
         assert f"expected one that {OWN}:Drift has, got --alpha, which belongs to jedi, jedi-uniform" in err
 
 
-@pytest.mark.usefixtures("without_figures")
+@pytest.mark.usefixtures("without_figures", "programs_kept", "without_comparison_figures")
 class TestBench:
     METHODS = (f"{OWN}:Drift,step=0.2", f"{OWN}:Drift,narrow", f"cma-me,es={OWN}:Spherical,population=4,pool=2")
 

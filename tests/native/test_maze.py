@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conftest import assert_same_bits
+from tests.conftest import USUAL_EMITTERS, assert_same_bits
 
 from jedax.errors import JedaxError
 from jedax.native import core
@@ -30,7 +30,7 @@ evaluate_batch = jax.jit(lambda maze, key, genotypes: maze.evaluate_batch(key, g
 rollout_batch = jax.jit(lambda maze, key, genotypes: maze.rollout_batch(key, genotypes), static_argnums=0)
 
 
-@jax.jit(static_argnums=0)
+@jax.jit(static_argnums=0, compiler_options=USUAL_EMITTERS)
 def reference_batch(maze, key, genotypes):
     return maze.evaluate_in_jax(jax.random.split(key, len(genotypes)), genotypes)
 
