@@ -25,7 +25,7 @@ os.environ.setdefault("XLA_FLAGS", _QUICK)
 USUAL_EMITTERS = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in os.environ["XLA_FLAGS"] else None
 """Options of `jax.jit` where a test compares to the last bits: the emitters that XLA takes by itself."""
 
-MOST_MAPS = 10_000  # with so many a process takes about 2 GB
+MOST_MAPS = 6_000  # with so many a process takes more than 1 GB
 
 assert "jax" not in sys.modules
 
@@ -83,6 +83,12 @@ def draw_nothing(patch):
 def without_comparison_figures(monkeypatch):
     """Comparisons draw nothing, which takes most of their time."""
     monkeypatch.setattr("jedax.report.comparisons.write_comparison_figures", lambda *given, **settings: [])
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Runs draw nothing in this test."""
+    draw_nothing(monkeypatch)
 
 
 @pytest.fixture(scope="module")

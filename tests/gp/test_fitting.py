@@ -84,7 +84,7 @@ def test_a_bad_warm_start_does_not_spoil_the_fit(start):
         ({"gp_signal_bounds": (0.05, 0.5), "gp_start": (0.3, 0.1, 1.0)}, True),
         ({"gp_length_scale_bounds": (0.3, 0.5), "gp_start": (1.0, 0.4, 1.0)}, False),
         ({"gp_noise_bounds": (1e-3, 0.2), "gp_start": (1.0, 0.1, 0.1)}, True),
-        ({"gp_signal_bounds": (0.05, 0.5), "gp_length_scale_bounds": (0.01, 0.03), "gp_start": (0.3, 0.02, 1.0)}, False),
+        ({"gp_signal_bounds": (0.05, 0.5), "gp_length_scale_bounds": (0.01, 0.03), "gp_start": (0.3, 0.02, 1)}, False),
     ],
 )
 def test_hyperparameters_stay_inside_the_bounds(bounds, weighted):

@@ -17,7 +17,7 @@ from jedax.tasks.motion import every
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, without_figures):
     config = jedax.JediConfig(population=4, pool=2, generations=5, cells=64, gp_max_steps=5)
     maze = Maze(walls=[(0, 0.5, 0.7, 0.5)], steps=60)
     out = tmp_path_factory.mktemp("replay") / "run"

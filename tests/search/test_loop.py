@@ -22,6 +22,7 @@ from jedax.search.programs import programs_for
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 
+
 def parts_of(method):
     """Return the steps of a method, each one program."""
     names = ("init", "start_loop", "ask", "tell", "fit_model", "choose_targets")
@@ -295,6 +296,7 @@ def test_failures_are_counted_and_never_stored(plain):
 
 def test_all_evaluations_failing_ends_well(small):
     """Also where a Gaussian process is to be learnt from them."""
+
     class AllFail(Failing):
         name = "all-fail"
 

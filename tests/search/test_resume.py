@@ -180,12 +180,6 @@ def stopped(stopped_once, tmp_path, undrawn):
     return shutil.copytree(stopped_once, tmp_path / "run")
 
 
-@pytest.fixture
-def undrawn(monkeypatch):
-    """Runs draw nothing in this test."""
-    draw_nothing(monkeypatch)
-
-
 @pytest.fixture(scope="module")
 def whole(small, arm):
     return jedax.run(small, arm, evaluations=8 * 60, seed=2, report_every=3)

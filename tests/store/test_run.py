@@ -179,21 +179,21 @@ def test_damaged_repertoire(run, path, tmp_path):
         (PlanarArm(joints=3), "arm"),
     ],
 )
-def test_tasks_made_in_python_are_recorded(tmp_path, small, task, name):
+def test_tasks_made_in_python_are_recorded(tmp_path, plain, undrawn, task, name):
     path = tmp_path / "run"
-    jedax.run(small, task, evaluations=16, out=path)
+    jedax.run(plain, task, evaluations=16, out=path)
     run = jedax.load(path)
     assert run.config.task == name
     assert run.task == task
     assert run.best().genotype.shape == (task.num_params,)
 
 
-def test_a_partial_run_of_a_task_that_is_not_there(tmp_path, small):
+def test_a_partial_run_of_a_task_that_is_not_there(tmp_path, small, undrawn):
     class Own(PlanarArm):
         name = "own"
 
     path = tmp_path / "run"
-    whole = jedax.run(small, Own(joints=3), evaluations=8 * 6, out=path)
+    whole = jedax.run(small, Own(joints=4), evaluations=8 * 6, out=path)
     found = jedax.load(path, partial=True)
     assert found.task is None
     assert found.missing == (
