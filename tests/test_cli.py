@@ -17,7 +17,9 @@ from tests.conftest import draw_nothing
 from jedax import _version
 from jedax.store import files
 
-TINY = ["--evaluations", "64", "--population", "4", "--pool", "2", "--cells", "16"]
+SIZES = ["--population", "4", "--pool", "2", "--cells", "16"]
+TINY = ["--evaluations", "64", *SIZES]
+BEGUN = ["--evaluations", "8", *SIZES]  # the initial batch alone, where only the settings of a run are looked at
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +56,7 @@ def read_config(folder):
 def test_flags_reach_the_settings(here, capsys):
     words = ("--method jedi --hidden 4 3 --alpha=0.3 --no-border --activation tanh --es evosax:SNES "
              "--limits -0.5 -0.5 1.5 1.5 --replicas 2 --out r")  # fmt: skip
-    code, _, err = call(capsys, "run", "--seed", "7", "maze-b", *TINY, *words.split())
+    code, _, err = call(capsys, "run", "--seed", "7", "maze-b", *BEGUN, *words.split())
     assert code == 0, err
     config = read_config(here / "r")
     assert config["task_config"]["hidden"] == [4, 3]
@@ -77,7 +79,7 @@ def test_flags_reach_the_settings(here, capsys):
     ],
 )
 def test_methods_and_presets(here, capsys, arguments, targets, alpha):
-    assert call(capsys, "run", "maze-a", *arguments, *TINY, "--out", "r")[0] == 0
+    assert call(capsys, "run", "maze-a", *arguments, *BEGUN, "--out", "r")[0] == 0
     method = read_config(here / "r")["method_config"]
     assert (method["targets"], method["alpha"]) == (targets, alpha)
 
@@ -94,7 +96,7 @@ def test_the_first_line_says_which_method_searches(here, capsys):
 
 def test_maze_file(here, capsys):
     (here / "mine.yaml").write_text("walls: [[0, 0.5, 0.7, 0.5]]\ntarget: [0.2, 0.8]\nevaluations: 64\n")
-    code, _, err = call(capsys, "run", "mine.yaml", *TINY[2:], "--out", "r")
+    code, _, err = call(capsys, "run", "mine.yaml", *SIZES, "--out", "r")
     assert code == 0, err
     (here / "mine.yaml").unlink()  # all that is needed is in the run's directory by now
     assert read_config(here / "r")["task_config"]["walls"] == [[0, 0.5, 0.7, 0.5]]
@@ -105,7 +107,7 @@ def test_maze_file(here, capsys):
 def test_config_file(here, capsys):
     (here / "c.yaml").write_text("task: arm\ntask_config: {joints: 3}\nmethod: jedi\n"
                                  "method_config: {alpha: 0.2, population: 4, pool: 2, cells: 16}\n"
-                                 "run: {evaluations: 64, seed: 8}\n")  # fmt: skip
+                                 "run: {evaluations: 8, seed: 8}\n")  # fmt: skip
     code, _, err = call(capsys, "run", "--config", "c.yaml", "--seed", "9", "--out", "r")
     assert code == 0, err
     config = read_config(here / "r")
@@ -142,7 +144,7 @@ def test_a_run_without_a_solution_says_so(here, capsys):
 
 
 def test_a_run_whose_time_was_over_goes_on(here, capsys):
-    long = ["--evaluations", "200000", *TINY[2:]]
+    long = ["--evaluations", "200000", *SIZES]
     code, out, err = call(capsys, "run", "arm", *long, "--out", "r", "--max-seconds", "1e-6")
     assert code == 0, err
     assert "Continue for as long again with: jedax run --resume r, or add another --max-seconds" in out
@@ -213,12 +215,12 @@ def test_a_flags_value_is_not_taken_for_the_task(here, capsys):
 
 def test_config_of_another_task_keeps_the_method(here, capsys):
     settings = "task: arm\nmethod: jedi\nmethod_config: {alpha: 0.2, population: 4, pool: 2, cells: 16}\n"
-    (here / "c.yaml").write_text(settings + "run: {evaluations: 64, seed: 8}\n")
+    (here / "c.yaml").write_text(settings + "run: {evaluations: 8, seed: 8}\n")
     assert call(capsys, "run", "sphere", "--config", "c.yaml", "--dimensions", "4", "--out", "r")[0] == 0
     config = read_config(here / "r")
     assert (config["task"], config["task_config"]["dimensions"]) == ("sphere", 4)
     assert (config["method_config"]["alpha"], config["method_config"]["population"]) == (0.2, 4)
-    assert (config["run"]["evaluations"], config["run"]["seed"]) == (64, 8)
+    assert (config["run"]["evaluations"], config["run"]["seed"]) == (8, 8)
 
 
 def test_overwrite_spares_what_no_run_wrote(here, capsys):

@@ -525,7 +525,7 @@ def check(first, number, wholes):
 
 
 def test_damage_changes_no_number(wholes):
-    check(0, 300, wholes)
+    check(0, 150, wholes)
 
 
 @pytest.mark.nightly

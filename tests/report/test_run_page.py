@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import yaml
-from tests.conftest import draw_nothing, forget_checksums
+from tests.conftest import forget_checksums
 from tests.failing import Failing
 from tests.report.pages import opened, saved
 from tests.report.test_numbers import CASES
@@ -166,11 +166,9 @@ def test_the_slider_plays_the_search_back(page, maze_run, run):
     assert page.is_hidden("#loop-table")
 
 
-def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm):
+def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm, undrawn):
     config = MapElitesConfig(offspring=8, cells=16)
-    with pytest.MonkeyPatch.context() as patch:
-        draw_nothing(patch)
-        run = jedax.run(config, arm, evaluations=80, out=tmp_path / "run", report_every=3)
+    run = jedax.run(config, arm, evaluations=80, out=tmp_path / "run", report_every=3)
     with opened(browser, write_report(run.path).as_uri()) as page:
         assert page.get_attribute("#loop", "max") == "4"
         page.locator("#loop").fill("0")
@@ -184,11 +182,9 @@ def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm):
         np.testing.assert_allclose(points[-1], run.best().descriptor, atol=1e-4)
 
 
-def test_who_searched_adds_up_to_the_generations(browser, tmp_path, arm):
+def test_who_searched_adds_up_to_the_generations(browser, tmp_path, arm, undrawn):
     config = jedax.JediXConfig(population=4, patience=3, cells=16, samples_per_evaluation=2)
-    with pytest.MonkeyPatch.context() as patch:
-        draw_nothing(patch)
-        run = jedax.run(config, arm, evaluations=16 * 100, replicas=2, out=tmp_path / "run", report_every=7)
+    run = jedax.run(config, arm, evaluations=16 * 100, replicas=2, out=tmp_path / "run", report_every=7)
     with opened(browser, write_report(run.path).as_uri() + "#seed=1") as page:
         page.wait_for_selector("#chart-kinds .main-svg")
         lines = page.evaluate(
@@ -366,7 +362,7 @@ def test_a_missing_extra_is_said(maze_run, monkeypatch):
     pages.plotly_source.cache_clear()
 
 
-def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path):
+def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path, undrawn):
     import jax
     import jax.numpy as jnp
 
@@ -383,8 +379,7 @@ def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path):
         def evaluate(self, key, genotype):
             return jedax.Evaluation(-jnp.sum(genotype**2), genotype[:3])
 
-    config = jedax.JediConfig(population=4, pool=2, generations=5, cells=27, gp_max_steps=2)
-    run = jedax.run(config, Plain(), evaluations=8 * 12, out=tmp_path / "run")
+    run = jedax.run(MapElitesConfig(offspring=8, cells=27), Plain(), evaluations=8 * 12, out=tmp_path / "run")
     with opened(browser, write_report(run.path, task=Plain()).as_uri()) as page:
         page.select_option("#axis-y", "2")
         cell = page.evaluate("jedax.explorer.cell")
@@ -451,11 +446,9 @@ def test_very_bad_solutions_flatten_neither_map_nor_curve(browser, copy):
         assert "cut off" not in page.text_content("#chart-coverage")
 
 
-def test_a_run_without_a_solution_shows_none(browser, tmp_path):
+def test_a_run_without_a_solution_shows_none(browser, tmp_path, undrawn):
     config = jedax.JediConfig(population=4, pool=2, generations=5, cells=16, gp_max_steps=2)
-    with pytest.MonkeyPatch.context() as patch:
-        draw_nothing(patch)
-        jedax.run(config, Failing(), evaluations=8 * 40, out=tmp_path / "run")
+    jedax.run(config, Failing(), evaluations=8 * 40, out=tmp_path / "run")
     with opened(browser, write_report(tmp_path / "run", task=Failing()).as_uri()) as page:
         assert page.inner_text(".badge") == "no solution"
         assert "All evaluations failed" in page.inner_text(".lead")

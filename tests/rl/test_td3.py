@@ -1,5 +1,6 @@
 """TD3 against NumPy, against closed forms, and on problems whose answer is known."""
 
+import functools
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -56,6 +57,7 @@ improve = jax.jit(
 )
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def started(td3, seed=0):
     keys = jax.random.split(jax.random.key(seed))
     return td3.init(keys[0], policy.init(keys[1], td3.policy.sizes) + 0.05)
@@ -228,7 +230,8 @@ class TestImprove:
     def value(self, genotypes):
         """Mean value of what each policy does, over all that was seen."""
         seen = self.buffer.rows[:, :3]
-        return np.asarray([-self.td3.actor_loss(one, self.state.critic, seen) for one in genotypes])
+        loss = jax.jit(jax.vmap(lambda genotype: self.td3.actor_loss(genotype, self.state.critic, seen)))
+        return -np.asarray(loss(genotypes))
 
     def test_value_rises_for_every_parent(self):
         key = jax.random.key(3)

@@ -115,7 +115,7 @@ class TestGP:
         predictions = {}
         for samples in (1, 5):
             method = JEDi(small.replace(samples_per_evaluation=samples), task)
-            state = method.init(jax.random.key(2), genotypes, evaluation)
+            state = jax.jit(method.init)(jax.random.key(2), genotypes, evaluation)
             data = method.gp_data(state.repertoire)
             assert int(data.counts[data.mask].sum()) == 8 * samples == int(method.evaluations(state))
             start = method.config.initial_hyperparameters()
@@ -130,10 +130,11 @@ class TestGP:
     def test_the_gp_is_fitted_anew_only_where_something_is_new(self, small):
         method = JEDi(small.replace(samples_per_evaluation=5, targets="pareto"), Noisy())
         genotypes = jax.random.normal(jax.random.key(0), (8, 2))
-        state = method.init(jax.random.key(2), genotypes, Noisy().evaluate_batch(jax.random.key(1), genotypes))
-        once, _ = jax.jit(method.fit_model)(state)
+        evaluation = Noisy().evaluate_batch(jax.random.key(1), genotypes)
+        state, fit = jax.jit(method.init)(jax.random.key(2), genotypes, evaluation), jax.jit(method.fit_model)
+        once, _ = fit(state)
         assert int(once.gp_fitted_at) == 40 == int(once.repertoire.improved_at.max())
-        again, _ = jax.jit(method.fit_model)(once)
+        again, _ = fit(once)
         assert_same_bits(once.gp, again.gp)
 
 

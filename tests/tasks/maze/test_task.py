@@ -73,13 +73,13 @@ def reference(request):
     layers = ("hidden_kernel", "hidden_bias", "output_kernel", "output_bias")
     genotypes = np.concatenate([data[name].reshape(256, -1) for name in layers], axis=1)
     evaluation = evaluate_batch(maze, KEY, genotypes)
-    trajectories = rollouts(maze, jax.random.split(KEY, 16), genotypes[:16])
+    trajectories = rollouts(maze, jax.random.split(KEY, 256), genotypes)
     return SimpleNamespace(
         maze=maze,
         data=data,
         genotypes=genotypes,
         evaluation=jax.tree.map(np.asarray, evaluation),
-        trajectories=jax.tree.map(np.asarray, trajectories),
+        trajectories=jax.tree.map(lambda leaf: np.asarray(leaf)[:16], trajectories),
     )
 
 
