@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.conftest import draw_nothing
 
 import jedax
 from jedax import cli
@@ -36,14 +35,13 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
-def test_examples(path, here, monkeypatch, capsys):
+def test_examples(path, here, capsys, undrawn, without_comparison_figures, programs_kept):
     """Each stands on its own, is short, and says what came of it."""
     if path.stem == "cartpole":
         pytest.importorskip("gymnasium", reason="needs the extra [gym]")
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 60
     assert f"python examples/{path.name}" in text
-    draw_nothing(monkeypatch)
     shutil.copy(path, here)  # worker processes import functions from where the command was given
     runpy.run_path(path.name)["main"](evaluations=640, out=str(here / "out"))
     assert capsys.readouterr().out.strip()
@@ -62,14 +60,14 @@ def test_the_example_of_a_task(here, capsys):
     assert (here / "run" / "figures" / "best.png").exists()
 
 
-def test_the_example_by_the_command(here, capsys):
+def test_the_example_by_the_command(here, capsys, undrawn):
     (here / "throw.py").write_text((ROOT / "examples" / "throw.py").read_text())
     cli.main(["run", "throw:Throw", "--method", "map-elites", "--evaluations", "128", "--cells", "16"])
     assert "results are in runs/throw-Throw-map-elites-seed0" in capsys.readouterr().out
     assert jedax.load("runs/throw-Throw-map-elites-seed0").task.name == "throw"
 
 
-def test_the_page_of_a_method(here, capsys):
+def test_the_page_of_a_method(here, capsys, undrawn, without_comparison_figures, programs_kept):
     """From a folder outside the package, on a smaller task."""
     shutil.copy(ROOT / "examples" / "own_method.py", here)
     page = (ROOT / "docs" / "guides" / "own-method.md").read_text(encoding="utf-8")
@@ -120,8 +118,7 @@ def test_links(page):
             assert anchor in slugs, f"{path}#{anchor}"
 
 
-def test_the_strategy_of_the_page_on_methods(monkeypatch):
-    draw_nothing(monkeypatch)
+def test_the_strategy_of_the_page_on_methods(undrawn):
     page = (ROOT / "docs" / "guides" / "own-method.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     names = {}

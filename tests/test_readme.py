@@ -14,7 +14,7 @@ YAML = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=[block.strip().splitlines()[-1][:40] for block in PYTHON])
-def test_python_examples(block, tmp_path, monkeypatch, capsys):
+def test_python_examples(block, tmp_path, monkeypatch, capsys, undrawn):
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(re.sub(r"evaluations=[\d_]+", "evaluations=640", block), names)
