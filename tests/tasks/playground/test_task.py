@@ -9,6 +9,9 @@ import pytest
 
 import jedax
 from jedax.errors import JedaxError
+from jedax.search.engines import LocalEngine
+from jedax.search.programs import settled
+from jedax.store.config import FullConfig
 from jedax.tasks import drawing, make
 from jedax.tasks.playground import task as playground
 from jedax.tasks.playground.settings import PlaygroundConfig
@@ -85,9 +88,11 @@ def test_what_it_is(mass):
 def test_bounds_are_measured(mass):
     unmeasured = make("playground:PointMass", **MASS | {"descriptor_lows": (), "descriptor_highs": ()})
     descriptors = np.array([[0, 1], [2, 5], [np.nan, 0]], np.float32)
-    settled = unmeasured.settled(lambda genotypes: (np.zeros(3), descriptors))
-    np.testing.assert_allclose(settled.descriptor_bounds, ((-0.2, 0.6), (2.2, 5.4)))
+    found = unmeasured.settled(lambda genotypes: (np.zeros(3), descriptors))
+    np.testing.assert_allclose(found.descriptor_bounds, ((-0.2, 0.6), (2.2, 5.4)))
     assert mass.settled(lambda genotypes: pytest.fail("nothing to measure")) is mass
+    config = FullConfig(task=mass.name, task_config=mass.config)
+    assert settled(config, mass, LocalEngine()) == (config, mass)  # as a search does it
 
 
 @pytest.mark.slow
