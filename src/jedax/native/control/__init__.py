@@ -17,11 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.native.control.system import Unsupported, model
+from jedax.native.control.system import Unsupported as Unsupported
+from jedax.native.control.system import model as model
 from jedax.native.core import Kernel
 from jedax.types import Array, Bool, Float, Int
-
-__all__ = ["KERNEL", "Episode", "Unsupported", "evaluate", "model", "record"]
 
 Numbers = np.ndarray | Sequence[float]
 KERNEL = Kernel("control", "evaluate", "record")
