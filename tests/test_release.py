@@ -32,7 +32,8 @@ NAMES = {
     ],
     "jedax.search.engines": ["Engine", "Failure", "Job", "LocalEngine", "NAMES", "make"],
     "jedax.es": [
-        "CMAES", "EvosaxStrategy", "LMMAES", "SepCMAES", "Strategy", "check_strategy", "make_strategy", "strategy_names",
+        "CMAES", "EvosaxStrategy", "LMMAES", "SepCMAES", "Strategy", "check_strategy", "make_strategy",
+        "strategy_names",
     ],
     "jedax.gp": [
         "FittedGP", "GPData", "GPSettings", "Hyperparameters", "Posterior", "Prediction", "condition", "fit",
