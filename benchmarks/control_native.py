@@ -26,7 +26,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parent / "src" / "jedax" / "native"
-WIDTHS, BATCHES = (32, 64, 128, 256, 512, 1024), (16, 64, 256, 1024, 4096)
+WIDTHS, BATCHES = (32, 128, 256, 512, 1024), (16, 64, 256, 1024, 4096)
 
 
 def draw(task, batch: int):
