@@ -40,7 +40,6 @@ class Reader {
   }
   template <class T>
   void number(const char* name, T& to) { to = T(given_.at(name).floats[0]); }
-  void flag(const char* name, int& to) { to = given_.at(name).ints[0]; }
   int choice(const char* name, const char* const*, int) { return given_.at(name).ints[0]; }
   int array(const char* name, const float*& to, int width, int) {
     to = given_.at(name).floats.data();

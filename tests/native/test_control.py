@@ -684,7 +684,7 @@ class TestMistakes:
 
     def test_names(self):
         model, episode = robot()
-        settings = {name: native._numbers(name, value) for name, value in (vars(episode) | model).items()}
+        settings = native._settings(model, episode)
         outputs = [jax.ShapeDtypeStruct(shape, kind)
                    for shape, kind in (((2,), jnp.float32), ((2, 2), jnp.float32), ((2,), jnp.int32))]  # fmt: skip
         arrays = jnp.zeros((2, params(episode))), jnp.asarray(starts_of(episode))

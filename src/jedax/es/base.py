@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -118,3 +118,57 @@ def recombination_weights(num_elites: int) -> tuple[Float[np.ndarray, " elites"]
     weights = np.log(num_elites + 0.5) - np.log(np.arange(1, num_elites + 1))
     weights /= weights.sum()
     return weights, float(1 / np.sum(weights**2))
+
+
+class PathRates(NamedTuple):
+    """The learning rates of CMA-ES that do not depend on how much of the covariance is learned.
+
+    Source: Hansen, The CMA Evolution Strategy: A Tutorial (arXiv:1604.00772), Table 1.
+    """
+
+    c_sigma: float  # Eq. (55)
+    d_sigma: float  # Eq. (55)
+    c_c: float  # Eq. (56)
+    c_1: float  # Eq. (57)
+
+
+def path_rates(num_params: int, mu_eff: float) -> PathRates:
+    """Return the published rates for `num_params` parameters and an effective number of elites `mu_eff`."""
+    n = num_params
+    c_sigma = (mu_eff + 2) / (n + mu_eff + 5)
+    d_sigma = 1 + 2 * max(0.0, math.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma
+    c_c = (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)
+    return PathRates(c_sigma, d_sigma, c_c, 2 / ((n + 1.3) ** 2 + mu_eff))
+
+
+class Paths(NamedTuple):
+    """The evolution paths of CMA-ES and the step size after a generation."""
+
+    p_sigma: Float[Array, " params"]
+    p_c: Float[Array, " params"]
+    sigma: Float[Array, ""]
+    h_sigma: Float[Array, ""]  # 0 while the path of the step size is so long that the other one stands still, else 1
+
+
+def follow_paths(
+    rates: Any, mu_eff: float, state: Any, whitened: Float[Array, " params"], y_w: Float[Array, " params"]
+) -> Paths:
+    """Return the paths after a generation (Hansen's tutorial, Eq. (43) to (45); Eq. (44) capped as in arXiv:1110.4181).
+
+    Args:
+        rates: `c_sigma`, `d_sigma` and `c_c`.
+        mu_eff: Effective number of elites.
+        state: `sigma`, `p_sigma`, `p_c`, and `generation`, the number of generations before this one.
+        whitened: What the generation adds to `p_sigma`: the mean step of the elites, of unit covariance and scale.
+        y_w: The mean step of the elites, in units of sigma.
+    """
+    n, c_sigma, c_c = len(y_w), rates.c_sigma, rates.c_c
+    p_sigma = (1 - c_sigma) * state.p_sigma + whitened  # Eq. (43)
+    length = jnp.linalg.norm(p_sigma)
+    chi_n = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))
+    exponent = c_sigma / rates.d_sigma * (length / chi_n - 1)
+    sigma = state.sigma * jnp.exp(jnp.minimum(1.0, exponent))  # Eq. (44)
+    unbiased = length / jnp.sqrt(1 - (1 - c_sigma) ** (2.0 * (state.generation + 1)))
+    h_sigma = (unbiased < (1.4 + 2 / (n + 1)) * chi_n).astype(y_w.dtype)  # below Eq. (58)
+    p_c = (1 - c_c) * state.p_c + h_sigma * math.sqrt(c_c * (2 - c_c) * mu_eff) * y_w  # Eq. (45)
+    return Paths(p_sigma, p_c, sigma, h_sigma)

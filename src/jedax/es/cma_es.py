@@ -18,7 +18,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.es.base import STEP_SIZE_LIMITS, Strategy, precise_dot, rank_best_first, recombination_weights
+from jedax.es.base import (
+    STEP_SIZE_LIMITS,
+    Strategy,
+    follow_paths,
+    path_rates,
+    precise_dot,
+    rank_best_first,
+    recombination_weights,
+)
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 
@@ -64,10 +72,7 @@ class CMAES(Strategy):
         n, number = num_params, self.population
         positive, mu_eff = recombination_weights(self.num_elites)
         raw = math.log(self.num_elites + 0.5) - np.log(np.arange(1, number + 1))  # Eq. (49)
-        c_sigma = (mu_eff + 2) / (n + mu_eff + 5)  # Eq. (55)
-        d_sigma = 1 + 2 * max(0.0, math.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma  # Eq. (55)
-        c_c = (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)  # Eq. (56)
-        c_1 = 2 / ((n + 1.3) ** 2 + mu_eff)  # Eq. (57)
+        c_sigma, d_sigma, c_c, c_1 = path_rates(n, mu_eff)
         c_mu = min(1 - c_1, 2 * (0.25 + mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))  # Eq. (58)
         negative = np.minimum(raw[self.num_elites :], 0)
         total = -negative.sum()
@@ -113,23 +118,16 @@ class CMAES(Strategy):
     ) -> _CMAState:
         """Return the state updated with one generation; `key` is not used."""
         n, kind = state.mean.shape[0], state.mean.dtype
-        numbers, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu = self.learning_rates(n)
+        rates = self.learning_rates(n)
+        numbers, mu_eff, c_sigma, _, c_c, c_1, c_mu = rates
         weights = jnp.asarray(numbers, kind)
 
         y = (genotypes[rank_best_first(scores)] - state.mean) / state.sigma
         y_w = precise_dot(jnp.maximum(weights, 0), y)  # Eq. (41)
         mean = state.mean + state.sigma * y_w  # Eq. (42), c_m = 1
 
-        pull = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff)
-        p_sigma = (1 - c_sigma) * state.p_sigma + pull * precise_dot(y_w, state.inverse_root)  # Eq. (43)
-        length = jnp.linalg.norm(p_sigma)
-        chi_n = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))
-        sigma = state.sigma * jnp.exp(jnp.minimum(1.0, c_sigma / d_sigma * (length / chi_n - 1)))  # Eq. (44), as in [3]
-
-        generation = state.generation + 1
-        unbiased = length / jnp.sqrt(1 - (1 - c_sigma) ** (2.0 * generation))
-        h_sigma = (unbiased < (1.4 + 2 / (n + 1)) * chi_n).astype(kind)  # below Eq. (58)
-        p_c = (1 - c_c) * state.p_c + h_sigma * math.sqrt(c_c * (2 - c_c) * mu_eff) * y_w  # Eq. (45)
+        whitened = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff) * precise_dot(y_w, state.inverse_root)
+        p_sigma, p_c, sigma, h_sigma = follow_paths(rates, mu_eff, state, whitened, y_w)
         # Steps that were bad count as if they had the expected length. Eq. (46)
         lengths = jnp.sum(precise_dot(y, state.inverse_root) ** 2, axis=1)
         shares = jnp.where(weights >= 0, weights, weights * n / (lengths + 1e-30))
@@ -137,6 +135,7 @@ class CMAES(Strategy):
         rank_mu = precise_dot((shares[:, None] * y).T, y)
         covariance = kept * state.covariance + c_1 * jnp.outer(p_c, p_c) + c_mu * rank_mu  # Eq. (47)
 
+        generation = state.generation + 1
         interval = max(1, math.floor(1 / (10 * n * (c_1 + c_mu))))  # appendix B.2
         due = (generation % interval == 0) & jnp.isfinite(covariance).all()
         root, inverse_root = _decompose(due, covariance, state.root, state.inverse_root)

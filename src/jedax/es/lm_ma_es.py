@@ -147,12 +147,17 @@ class LMMAES(Strategy):
         weights = jnp.asarray(numbers, jnp.float32)
 
         elites = rank_best_first(scores)[: self.num_elites]
+
+        def in_jax(genotypes: Array, mean: Array, elites: Array) -> Array:
+            return precise_dot(weights, genotypes[elites] - mean)
+
+        def natively(genotypes: Array, mean: Array, elites: Array) -> Array:
+            return native.recombine(jnp.zeros(self.population).at[elites].set(weights), genotypes, mean)
+
         # sigma sum_i w_i d_i
-        if native.KERNEL.available:
-            members = jnp.zeros(self.population).at[elites].set(weights)
-            step = choose(members, genotypes, state.mean, on_cpu=native.recombine, elsewhere=_recombine)
-        else:
-            step = precise_dot(weights, genotypes[elites] - state.mean)
+        arguments = (genotypes, state.mean, elites)
+        has_kernel = native.KERNEL.available
+        step = choose(*arguments, on_cpu=natively, elsewhere=in_jax) if has_kernel else in_jax(*arguments)
         # The sum of w_i z_i, since d_i = of_z z_i + sum_j mixture_ji m_j
         of_m, of_z = precise_dot(state.mixture[:, elites], weights), jnp.prod(1 - self._used(state))
         z_w = (step / state.sigma - precise_dot(of_m, state.directions)) / of_z
@@ -175,10 +180,6 @@ class LMMAES(Strategy):
     def mean(self, state: _LMMAState) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""
         return state.mean
-
-
-def _recombine(weights, genotypes, mean):
-    return precise_dot(weights, genotypes - mean)
 
 
 def _normals(key: PRNGKeyArray, population: int, num_params: int) -> Float[Array, "population params"]:

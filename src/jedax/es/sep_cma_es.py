@@ -19,7 +19,15 @@ import jax
 import jax.numpy as jnp
 
 from jedax.errors import fail
-from jedax.es.base import STEP_SIZE_LIMITS, Strategy, precise_dot, rank_best_first, recombination_weights
+from jedax.es.base import (
+    STEP_SIZE_LIMITS,
+    Strategy,
+    follow_paths,
+    path_rates,
+    precise_dot,
+    rank_best_first,
+    recombination_weights,
+)
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 VARIANCE_LIMITS = (1e-12, 1e12)
@@ -93,10 +101,7 @@ class SepCMAES(Strategy):
         """
         n = num_params
         _, mu_eff = recombination_weights(self.num_elites)
-        c_sigma = (mu_eff + 2) / (n + mu_eff + 5)  # Eq. (55)
-        d_sigma = 1 + 2 * max(0.0, math.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma  # Eq. (55)
-        c_c = (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)  # Eq. (56)
-        c_1 = 2 / ((n + 1.3) ** 2 + mu_eff)  # Eq. (57)
+        c_sigma, d_sigma, c_c, c_1 = path_rates(n, mu_eff)
         c_mu = min(1 - c_1, 2 * (mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))  # Eq. (58)
         faster = (n + 2) / 3  # [1]
         c_1 = min(1.0, faster * c_1)
@@ -140,17 +145,8 @@ class SepCMAES(Strategy):
         y_w = precise_dot(weights, y)  # Eq. (41)
         mean = state.mean + state.sigma * y_w  # Eq. (42), c_m = 1
 
-        step = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff) * y_w / jnp.sqrt(state.variances)
-        p_sigma = (1 - c_sigma) * state.p_sigma + step  # Eq. (43)
-        length = jnp.linalg.norm(p_sigma)
-        chi_n = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n**2))
-        exponent = c_sigma / rates.d_sigma * (length / chi_n - 1)
-        sigma = state.sigma * jnp.exp(jnp.minimum(1.0, exponent))  # Eq. (44), capped as in [3]
-
-        generation = state.generation + 1
-        unbiased = length / jnp.sqrt(1 - (1 - c_sigma) ** (2.0 * generation))
-        h_sigma = (unbiased < (1.4 + 2 / (n + 1)) * chi_n).astype(y.dtype)  # [2], below Eq. (58)
-        p_c = (1 - c_c) * state.p_c + h_sigma * math.sqrt(c_c * (2 - c_c) * mu_eff) * y_w  # Eq. (45)
+        whitened = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff) * y_w / jnp.sqrt(state.variances)
+        p_sigma, p_c, sigma, h_sigma = follow_paths(rates, mu_eff, state, whitened, y_w)
         kept = 1 - c_1 - c_mu + (1 - h_sigma) * c_1 * c_c * (2 - c_c)
         rank_mu = precise_dot(weights, y**2)
         variances = kept * state.variances + c_1 * p_c**2 + c_mu * rank_mu  # Eq. (47), diagonal
@@ -165,7 +161,7 @@ class SepCMAES(Strategy):
             variances=jnp.clip(jnp.ldexp(variances, -2 * exponent), *VARIANCE_LIMITS),
             p_sigma=p_sigma,
             p_c=jnp.ldexp(p_c, -exponent),
-            generation=generation,
+            generation=state.generation + 1,
         )
 
     def mean(self, state: _SepCMAState) -> Float[Array, " params"]:

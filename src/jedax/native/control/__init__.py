@@ -24,6 +24,7 @@ from jedax.types import Array, Bool, Float, Int
 
 Numbers = np.ndarray | Sequence[float]
 KERNEL = Kernel("control", "evaluate", "record")
+_WHOLE = ("observed", "bounded", "foot_links")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,20 +117,10 @@ def _call(function: str, rows: Any, model: dict[str, Any], episode: Episode, gen
     descriptors = len(episode.foot_links) or 2
     outputs = [((), jnp.float32), ((descriptors,), jnp.float32), ((), jnp.int32), *rows]
     shapes = [jax.ShapeDtypeStruct((batch, *shape), kind) for shape, kind in outputs]
-    settings = {name: _numbers(name, value) for name, value in (vars(episode) | model).items()}
-    return KERNEL.call(
-        function, shapes, genotypes.astype(jnp.float32), starts.astype(jnp.float32), group=group,
-        **settings
-    )  # fmt: skip
+    arrays = genotypes.astype(jnp.float32), starts.astype(jnp.float32)
+    return KERNEL.call(function, shapes, *arrays, group=group, **_settings(model, episode))
 
 
-_WHOLE = ("observed", "bounded", "foot_links")
-
-
-def _numbers(name: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return value
-    numbers = np.asarray(value)
-    return (numbers.astype(np.int32) if name in _WHOLE or numbers.dtype.kind in "bi" else numbers).ravel()[
-        () if numbers.ndim else 0
-    ]
+def _settings(model: dict[str, Any], episode: Episode) -> dict[str, Any]:
+    whole = {name: np.asarray(getattr(episode, name), np.int32) for name in _WHOLE}  # also where there are none
+    return vars(episode) | whole | model

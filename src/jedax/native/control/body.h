@@ -208,12 +208,12 @@ inline void coordinates(const Model& m, const Link* links, Real* q, Real* qd) {
     const Link& child = links[i];
     Joint j;
     look_at_joint(m, i, from, child, j);
-    const Matrix3 parent_axes = matrix(from.rotation * splat4(m.parent_frame + 4 * i));
-    const Quaternion own = child.rotation * splat4(m.frame + 4 * i);
+    const Quaternion joint = from.rotation * splat4(m.parent_frame + 4 * i), own = child.rotation * splat4(m.frame + 4 * i);
+    const Matrix3 joint_axes = matrix(joint), own_axes = matrix(own);
     if (count == 0) {
-      const Quaternion turned = conjugate(from.rotation * splat4(m.parent_frame + 4 * i)) * own;
-      const Vec3 place = transposed_times(parent_axes, j.offset), speed = transposed_times(parent_axes, j.drift);
-      const Vec3 spin = transposed_times(matrix(own), j.spin);
+      const Quaternion turned = conjugate(joint) * own;
+      const Vec3 place = transposed_times(joint_axes, j.offset), speed = transposed_times(joint_axes, j.drift);
+      const Vec3 spin = transposed_times(own_axes, j.spin);
       const Real values[] = {place.x, place.y, place.z, turned.w, turned.x, turned.y, turned.z};
       const Real speeds[] = {speed.x, speed.y, speed.z, spin.x, spin.y, spin.z};
       for (Real value : values) *q++ = value;
@@ -224,12 +224,12 @@ inline void coordinates(const Model& m, const Link* links, Real* q, Real* qd) {
     Real angles[3];
     angles_of(j, m.parity[i], count, angles);
     // Brax takes the spin of a link without a parent in the joint's own frame, but the axes in the parent's.
-    const Vec3 root_spin = transposed_times(matrix(own), j.spin);
+    const Vec3 root_spin = transposed_times(own_axes, j.spin);
     for (int k = 0; k < count; ++k, ++first) {
       if (m.turns[first]) {
         const Real sign(k == 2 ? m.parity[i] : 1.0f);
         *q++ = angles[k];
-        *qd++ = (parent < 0 ? dot(transposed_times(parent_axes, j.axis[k]), root_spin) : dot(j.axis[k], j.spin)) * sign;
+        *qd++ = (parent < 0 ? dot(transposed_times(joint_axes, j.axis[k]), root_spin) : dot(j.axis[k], j.spin)) * sign;
       } else {
         const Vec3 along = times(from.matrix, m.slides + 3 * first);
         *q++ = dot(along, j.offset);

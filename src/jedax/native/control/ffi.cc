@@ -21,12 +21,6 @@ class Reader {
     attributes_.read(name, to);
   }
 
-  void flag(const char* name, int& to) {
-    int32_t value = 0;
-    attributes_.read(name, value);
-    to = value;
-  }
-
   template <class T>
   int array(const char* name, const T*& to, int width, int rows = -1) {
     ffi::Span<const T> found;
@@ -54,16 +48,9 @@ class Reader {
   const char* wrong_ = nullptr;
 };
 
-// The outputs of a record
-struct Record {
-  float *observations, *actions, *rewards;
-  bool* ends;
-  float *q, *positions, *rotations;
-};
-
-// Runs the episodes of a call. Dimensions before the last two come from `jax.vmap`: they are groups of episodes.
-ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genotypes, Floats starts, float* fitness,
-               float* descriptor, int32_t* length, const Record& record) {
+// Runs the episodes of a call; `work` has its outputs. Dimensions before the last two come from `jax.vmap`: they are
+// groups of episodes.
+ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genotypes, Floats starts, Work work) {
   Model model{};
   Episode episode{};
   Reader reader(given);
@@ -82,7 +69,6 @@ ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genot
   if (count == 0) return ffi::Error::Success();
   if (begins == 0 || count % begins != 0) return ffi::Error::InvalidArgument("starts: they do not fit the genotypes");
   const int lanes = JEDAX_CHOSEN(control::lanes)();
-  Work work{};
   work.model = &model;
   work.episode = &episode;
   work.genotypes = genotypes.typed_data();
@@ -90,16 +76,6 @@ ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genot
   work.starts_row = row;
   work.sharing = count / begins;
   work.group = group > 0 ? std::min<int>(group, lanes) : lanes;
-  work.fitness = fitness;
-  work.descriptor = descriptor;
-  work.length = length;
-  work.observations = record.observations;
-  work.actions = record.actions;
-  work.rewards = record.rewards;
-  work.ends = record.ends;
-  work.q = record.q;
-  work.positions = record.positions;
-  work.rotations = record.rotations;
   const auto simulate = JEDAX_CHOSEN(control::run_episodes);
   run_on_threads(pool, count, 1, [&](Queue& queue) {
     Work here = work;
@@ -109,14 +85,22 @@ ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genot
   return ffi::Error::Success();
 }
 
-ffi::Error evaluate(ffi::ThreadPool pool, ffi::Dictionary settings, Floats genotypes, Floats starts,
-                    ffi::Result<Floats> fitness, ffi::Result<Floats> descriptor, ffi::Result<Ints> length) {
-  return run(pool, settings, genotypes, starts, fitness->typed_data(), descriptor->typed_data(), length->typed_data(), {});
-}
-
 template <class T>
 auto wanted(ffi::Result<T>& output) {
   return output->element_count() ? output->typed_data() : nullptr;
+}
+
+Work outcome(ffi::Result<Floats>& fitness, ffi::Result<Floats>& descriptor, ffi::Result<Ints>& length) {
+  Work work{};
+  work.fitness = fitness->typed_data();
+  work.descriptor = descriptor->typed_data();
+  work.length = length->typed_data();
+  return work;
+}
+
+ffi::Error evaluate(ffi::ThreadPool pool, ffi::Dictionary settings, Floats genotypes, Floats starts,
+                    ffi::Result<Floats> fitness, ffi::Result<Floats> descriptor, ffi::Result<Ints> length) {
+  return run(pool, settings, genotypes, starts, outcome(fitness, descriptor, length));
 }
 
 // As `evaluate`, with a row for each step; outputs without elements are not wanted.
@@ -125,9 +109,15 @@ ffi::Error record(ffi::ThreadPool pool, ffi::Dictionary settings, Floats genotyp
                   ffi::Result<Floats> observations, ffi::Result<Floats> actions, ffi::Result<Floats> rewards,
                   ffi::Result<Bools> ends, ffi::Result<Floats> q, ffi::Result<Floats> positions,
                   ffi::Result<Floats> rotations) {
-  const Record rows{wanted(observations), wanted(actions), wanted(rewards), wanted(ends),
-                    wanted(q), wanted(positions), wanted(rotations)};
-  return run(pool, settings, genotypes, starts, fitness->typed_data(), descriptor->typed_data(), length->typed_data(), rows);
+  Work work = outcome(fitness, descriptor, length);
+  work.observations = wanted(observations);
+  work.actions = wanted(actions);
+  work.rewards = wanted(rewards);
+  work.ends = wanted(ends);
+  work.q = wanted(q);
+  work.positions = wanted(positions);
+  work.rotations = wanted(rotations);
+  return run(pool, settings, genotypes, starts, work);
 }
 
 auto inputs() { return ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attrs().Arg<Floats>().Arg<Floats>(); }

@@ -9,8 +9,8 @@
 namespace jedax {
 namespace control {
 
-// A reader has `number(name, to)`, `flag(name, to)`, `choice(name, names, count)`, the number of the name given, `count` if
-// it is unknown, and `array(name, to, width, rows)`, which returns the number of rows; it must be `rows` unless that is -1.
+// A reader has `number(name, to)`; `choice(name, names, count)`, the number of the name given, `count` if it is unknown; and
+// `array(name, to, width, rows)`, which returns the number of rows; it must be `rows` unless that is -1.
 
 template <class Reader>
 void read_model(Reader& r, Model& m) {
@@ -45,11 +45,11 @@ void read_episode(Reader& r, const Model& m, Episode& s) {
   s.activation = r.choice("activation", kActivationNames, kNumActivations);
   s.params = 0;
   for (int i = 0; i + 1 < s.num_layers; ++i) s.params += (s.layers[i] + 1) * s.layers[i + 1];
-  r.flag("steps", s.steps), r.flag("half_weights", s.half_weights), r.flag("sees_inertia", s.sees_inertia), r.flag("whole_body", s.whole_body);
-  r.flag("has_target", s.has_target), r.flag("charges_death", s.charges_death), r.flag("nan_ends", s.nan_ends);
 #define NUMBER(name) r.number(#name, s.name)
 #undef ROWS
 #define ROWS(name, width, rows) r.array(#name, s.name, width, rows)
+  NUMBER(steps), NUMBER(half_weights), NUMBER(sees_inertia), NUMBER(whole_body), NUMBER(has_target);
+  NUMBER(charges_death), NUMBER(nan_ends);
   NUMBER(speed_reward), NUMBER(step_reward), NUMBER(input_cost), NUMBER(target_x), NUMBER(target_y), NUMBER(foot_margin);
   const int observation = ROWS(observed, 1, -1);
   ROWS(observed_least, 1, observation), ROWS(observed_most, 1, observation), ROWS(observed_from, 1, observation);

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-_PLANE, _SPHERE, _CAPSULE, _BOX = 0, 2, 3, 6  # MuJoCo's numbers
-_SHAPES = {_PLANE: 0, _SPHERE: 1, _CAPSULE: 2, _BOX: 3}  # `control::Shape`
-_NAMES = {_PLANE: "plane", _SPHERE: "sphere", _CAPSULE: "capsule", 4: "ellipsoid", 5: "cylinder", _BOX: "box"}
+_SHAPES = ("plane", "sphere", "capsule", "box")  # `control::Shape`
 _FREEDOM = {"f": 0, "1": 1, "2": 2, "3": 3}
-_NO_PARENT_FILTER = 1 << 10  # mjDSBL_FILTERPARENT
 
 
 class Unsupported(ValueError):
@@ -36,24 +33,29 @@ def model(system: Any, substeps: int) -> dict[str, Any]:
     }
     if system.enable_fluid:
         missing.append("a fluid")
-    found |= _links(system) | _freedom(system) | _motors(system, missing) | _shapes(system, missing)
+    turn, joint_turn = _array(system.link.transform.rot), _array(system.link.joint.rot)
+    frames = np.array([_product(a, b) for a, b in zip(turn, joint_turn, strict=True)])
+    widths = [_FREEDOM[kind] or 6 for kind in system.link_types]  # degrees of freedom of each link
+    found |= _links(system, frames, widths) | _freedom(system, np.repeat(_matrices(frames), widths, axis=0))
+    found |= _motors(system, missing) | _shapes(system, missing)
     if missing:
         raise Unsupported(", ".join(missing))
     return found
 
 
-def _links(system: Any) -> dict[str, Any]:
+def _links(system: Any, frames: np.ndarray, widths: list[int]) -> dict[str, Any]:
+    """Return the links and their joints; `frames` are the rotations from joints to parents, as quaternions."""
     link, parents = system.link, np.array(system.link_parents)
     inertia = link.inertia
     center = _array(inertia.transform.pos)
     turned = _matrices(_array(inertia.transform.rot))
     diagonal = np.diagonal(_array(inertia.i), axis1=1, axis2=2) ** (1 - float(system.spring_inertia_scale))
     parent_center = np.where(parents[:, None] < 0, 0, center[parents])
-    place, turn = _array(link.transform.pos), _array(link.transform.rot)
     joint, joint_turn = _array(link.joint.pos), _array(link.joint.rot)
-    reach = place + np.einsum("lij,lj->li", _matrices(turn), joint)
-    frame = np.array([_product(a, b) for a, b in zip(turn, joint_turn, strict=True)])
-    axes, parity = map(np.array, zip(*(_axes(*motion) for motion in _motions(system)), strict=True))
+    reach = _array(link.transform.pos) + np.einsum("lij,lj->li", _matrices(_array(link.transform.rot)), joint)
+    starts = np.cumsum(widths)[:-1]
+    turns, slides = (np.split(_array(axes), starts) for axes in (system.dof.motion.ang, system.dof.motion.vel))
+    axes, parity = map(np.array, zip(*map(_axes, turns, slides), strict=True))
     return {
         "parents": parents.astype(np.int32),
         "freedom": np.array([_FREEDOM[kind] for kind in system.link_types], np.int32),
@@ -65,9 +67,9 @@ def _links(system: Any) -> dict[str, Any]:
         "axes": np.einsum("lij,lkj->lki", _matrices(joint_turn), axes),
         "parent_anchor": reach - parent_center,
         "parent_reach": reach,
-        "parent_axes": np.einsum("lij,lkj->lki", _matrices(frame), axes),
+        "parent_axes": np.einsum("lij,lkj->lki", _matrices(frames), axes),
         "frame": joint_turn,
-        "parent_frame": frame,
+        "parent_frame": frames,
         "parity": parity,
         "stiffness": _array(link.constraint_stiffness),
         "damping": _array(link.constraint_vel_damping),
@@ -76,9 +78,9 @@ def _links(system: Any) -> dict[str, Any]:
     }
 
 
-def _freedom(system: Any) -> dict[str, Any]:
+def _freedom(system: Any, frames: np.ndarray) -> dict[str, Any]:
+    """Return the degrees of freedom; `frames` are the matrices from their joints to the parents."""
     turns, slides = _array(system.dof.motion.ang), _array(system.dof.motion.vel)
-    frames = _links_frames(system)
     endless = np.full(len(turns), np.inf)
     lowest, highest = system.dof.limit or (-endless, endless)
     return {
@@ -87,13 +89,6 @@ def _freedom(system: Any) -> dict[str, Any]:
         "lowest": _array(lowest),
         "highest": _array(highest),
     }
-
-
-def _links_frames(system: Any) -> np.ndarray:
-    """Return for each degree of freedom the rotation from its joint to the parent of its link."""
-    turn, joint_turn = _array(system.link.transform.rot), _array(system.link.joint.rot)
-    frames = _matrices(np.array([_product(a, b) for a, b in zip(turn, joint_turn, strict=True)]))
-    return np.repeat(frames, [_FREEDOM[kind] or 6 for kind in system.link_types], axis=0)
 
 
 def _motors(system: Any, missing: list[str]) -> dict[str, Any]:
@@ -111,14 +106,19 @@ def _motors(system: Any, missing: list[str]) -> dict[str, Any]:
 
 def _shapes(system: Any, missing: list[str]) -> dict[str, Any]:
     """Return the shapes that may touch others, and the pairs of them, as MuJoCo pairs them."""
+    import mujoco as _mujoco  # which Brax needs; the numbers of its enumerations change from version to version
+
+    mujoco: Any = _mujoco  # its stubs lack most of it
     scene = system.mj_model
     if scene.npair:
         missing.append("contacts named one by one")
     if any(scene.numeric(i).name in ("max_contact_points", "max_geom_pairs") for i in range(scene.nnumeric)):
         missing.append("a limit of the number of contacts")
-    kinds, links = np.asarray(system.geom_type).tolist(), np.asarray(system.geom_bodyid) - 1
+    names = [mujoco.mjtGeom(kind).name for kind in np.asarray(system.geom_type).tolist()]
+    kinds = [name.removeprefix("mjGEOM_").lower() for name in names]
+    links = np.asarray(system.geom_bodyid) - 1
     excluded = {tuple(sorted((int(s) >> 16, int(s) & 0xFFFF))) for s in scene.exclude_signature}
-    keep_parents = bool(scene.opt.disableflags & _NO_PARENT_FILTER)
+    keep_parents = bool(scene.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
 
     def may_touch(a: int, b: int) -> bool:
         bits = (scene.geom_contype[a] & scene.geom_conaffinity[b]) | (scene.geom_contype[b] & scene.geom_conaffinity[a])
@@ -128,12 +128,11 @@ def _shapes(system: Any, missing: list[str]) -> dict[str, Any]:
         return bool(bits) and one != other and not (related and not keep_parents) and not named
 
     # In the order of their kinds: planes, spheres, capsules, boxes
-    order = np.argsort(kinds, kind="stable")
+    order = np.argsort(np.asarray(system.geom_type), kind="stable")
     pairs = [(a, b) for a, b in itertools.combinations(order.tolist(), 2) if may_touch(a, b)]
     for a, b in pairs:
-        if not {kinds[a], kinds[b]} <= set(_SHAPES) or kinds[a] == _BOX or kinds[b] == _PLANE:
-            names = [_NAMES.get(kinds[shape], "shape of another kind") for shape in (a, b)]
-            missing.append("contacts of a " + " and a ".join(names))
+        if not {kinds[a], kinds[b]} <= set(_SHAPES) or kinds[a] == "box" or kinds[b] == "plane":
+            missing.append(f"contacts of a {kinds[a]} and a {kinds[b]}")
     used = sorted({shape for pair in pairs for shape in pair})
     number = {shape: i for i, shape in enumerate(used)}
     friction, priority = _array(system.geom_friction)[:, 0], scene.geom_priority
@@ -148,7 +147,7 @@ def _shapes(system: Any, missing: list[str]) -> dict[str, Any]:
     sizes = _array(system.geom_size)[used].reshape(-1, 3)
     elasticity = _array(system.elasticity)
     return {
-        "shape_kinds": np.array([_SHAPES.get(kinds[shape], 0) for shape in used], np.int32),
+        "shape_kinds": np.array([_SHAPES.index(kinds[shape]) for shape in used if kinds[shape] in _SHAPES], np.int32),
         "shape_links": links[used].astype(np.int32),
         "shape_places": _array(system.geom_pos)[used].reshape(-1, 3) - center[links[used]].reshape(-1, 3),
         "shape_axes": turned[used].reshape(-1, 3, 3).transpose(0, 2, 1),
@@ -157,14 +156,6 @@ def _shapes(system: Any, missing: list[str]) -> dict[str, Any]:
         "pair_friction": np.array([mixed(a, b) for a, b in pairs]),
         "pair_bounce": np.array([(elasticity[a] + elasticity[b]) / 2 for a, b in pairs]),
     }
-
-
-def _motions(system: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the axes of hinges and of slides of each link's joint, `(freedom, 3)` each; zero where it is the other."""
-    turns, slides = _array(system.dof.motion.ang), _array(system.dof.motion.vel)
-    counts = [_FREEDOM[kind] or 6 for kind in system.link_types]
-    ends = np.cumsum(counts)
-    return [(turns[end - n : end], slides[end - n : end]) for n, end in zip(counts, ends, strict=True)]
 
 
 def _axes(turns: np.ndarray, slides: np.ndarray) -> tuple[np.ndarray, float]:

@@ -98,7 +98,7 @@ class Kernel:
     ) -> Any:  # fmt: skip
         """Call a function of an available kernel, on a CPU; arguments as of `jax.ffi.ffi_call`.
 
-        C++ reads the settings by their names: strings, numbers, or sequences of numbers, as 32 bits.
+        C++ reads the settings by their names: strings, numbers, or arrays of numbers row by row, as 32 bits.
         """
         call = jax.ffi.ffi_call(self._symbol(function), outputs, vmap_method=vmap_method, input_output_aliases=aliases)
         return call(*arrays, **{name: _attribute(value) for name, value in settings.items()})
@@ -111,7 +111,8 @@ def _attribute(value: str | float | Sequence[float] | np.ndarray) -> Any:
     if isinstance(value, str):
         return value
     numbers = np.asarray(value)
-    return numbers.astype(np.int32 if numbers.dtype.kind == "i" else np.float32)[()]
+    kind = np.int32 if numbers.dtype.kind in "bi" else np.float32
+    return numbers.ravel().astype(kind) if numbers.ndim else numbers.astype(kind)[()]
 
 
 def choose(*args: Any, on_cpu: Callable, elsewhere: Callable) -> Any:

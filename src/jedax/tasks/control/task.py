@@ -149,34 +149,29 @@ class ControlTask(PolicyTask):
         self._check_batch(genotypes)
 
         def natively(*arguments: Any) -> Evaluation:
-            outcome, steps = native.record(*arguments, postures=False)
-            evaluation = Evaluation(outcome.fitness, outcome.descriptor)
-            counts = jnp.arange(self.config.steps) < outcome.length[:, None]
-            transitions = Transitions(
-                observations=steps.observations[:, :-1],
-                actions=steps.actions,
-                rewards=steps.rewards,
-                next_observations=steps.observations[:, 1:],
-                terminal=steps.ends,
-                valid=counts & evaluation.valid[:, None],
+            outcome, record = native.record(*arguments, postures=False)
+            return jax.vmap(self._with_transitions)(
+                Evaluation(outcome.fitness, outcome.descriptor), _trajectory(outcome, record)
             )
-            return replace(evaluation, transitions=transitions)
 
         def evaluate(key: PRNGKeyArray | None, genotype: Float[Array, " params"]) -> Evaluation:
             state, steps = self._record(key, genotype)
-            evaluation = self._evaluation(state, jnp.isfinite(genotype).all())
-            counts = jnp.arange(self.config.steps) < steps.length
-            transitions = Transitions(
-                observations=steps.observations,
-                actions=steps.actions,
-                rewards=steps.rewards,
-                next_observations=steps.next_observations,
-                terminal=steps.done & counts,
-                valid=counts & evaluation.valid,
-            )
-            return replace(evaluation, transitions=transitions)
+            return self._with_transitions(self._evaluation(state, jnp.isfinite(genotype).all()), steps)
 
         return self._natively(natively, partial(self._in_parts, evaluate), key, genotypes)
+
+    def _with_transitions(self, evaluation: Evaluation, steps: Trajectory) -> Evaluation:
+        """Return the evaluation of one genotype with the steps of its episode."""
+        counts = jnp.arange(self.config.steps) < steps.length
+        transitions = Transitions(
+            observations=steps.observations,
+            actions=steps.actions,
+            rewards=steps.rewards,
+            next_observations=steps.next_observations,
+            terminal=steps.done & counts,
+            valid=counts & evaluation.valid,
+        )
+        return replace(evaluation, transitions=transitions)
 
     def rollout_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Trajectory:
         """Return every step of one episode of each genotype, batch first; those after its end mean nothing.
@@ -187,12 +182,7 @@ class ControlTask(PolicyTask):
         self._check_batch(genotypes)
 
         def natively(*arguments: Any) -> Trajectory:
-            outcome, steps = native.record(*arguments)
-            return Trajectory(
-                observations=steps.observations[:, :-1], actions=steps.actions, positions=steps.positions,
-                length=outcome.length, rewards=steps.rewards, next_observations=steps.observations[:, 1:],
-                done=steps.ends, q=steps.q, rotations=steps.rotations
-            )  # fmt: skip
+            return _trajectory(*native.record(*arguments))
 
         in_jax = jax.vmap(lambda key, genotype: self._record(key, genotype)[1])
         return self._natively(natively, in_jax, key, genotypes)
@@ -291,6 +281,15 @@ class ControlTask(PolicyTask):
             return jax.lax.map(lambda member: evaluate(*member), (keys, genotypes), batch_size=self.part)
 
         return choose(keys, genotypes, on_cpu=parts, elsewhere=whole)
+
+
+def _trajectory(outcome: native.Outcome, record: native.Record) -> Trajectory:
+    """Return the steps of a batch that native code has recorded."""
+    return Trajectory(
+        observations=record.observations[:, :-1], actions=record.actions, positions=record.positions,
+        length=outcome.length, rewards=record.rewards, next_observations=record.observations[:, 1:],
+        done=record.ends, q=record.q, rotations=record.rotations
+    )  # fmt: skip
 
 
 @functools.cache
