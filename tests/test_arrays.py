@@ -1,4 +1,4 @@
-"""What a user's code returns becomes float32, or one sentence says why it does not."""
+"""What a user's code returns becomes float64, or one sentence says why it does not."""
 
 import datetime
 import decimal
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jedax.arrays import as_float32
+from jedax.arrays import as_floats
 from jedax.errors import JedaxError
 
 DAYS = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
@@ -26,13 +26,13 @@ DAYS = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
     ],
 )
 def test_real_numbers(values):
-    found = as_float32("fitness", values, (3,), "change it")
+    found = as_floats("fitness", values, (3,), "change it")
     np.testing.assert_array_equal(found, np.array([1.5, 2, -3.25], np.float32))
-    assert found.dtype == np.float32
+    assert found.dtype == np.float64
 
 
 def test_none_and_what_is_not_finite_count_as_failed():
-    found = as_float32("fitness", [None, np.nan, -np.inf], (3,), "change it")
+    found = as_floats("fitness", [None, np.nan, -np.inf], (3,), "change it")
     np.testing.assert_array_equal(found, np.array([np.nan, np.nan, -np.inf], np.float32))
 
 
@@ -59,11 +59,11 @@ def test_none_and_what_is_not_finite_count_as_failed():
 )
 def test_others_are_refused(values, received):
     with pytest.raises(JedaxError) as caught:
-        as_float32("fitness", values, (3,), "change it")
+        as_floats("fitness", values, (3,), "change it")
     assert str(caught.value) == f"fitness: expected numbers of shape (3,), got {received}; change it."
 
 
 def test_masked_rows():
     rows = [np.ma.array([1.0, 2.0], mask=[False, True]), np.array([3.0, 4.0])]
     with pytest.raises(JedaxError, match="masked values"):
-        as_float32("descriptors", rows, (2, 2), "change it")
+        as_floats("descriptors", rows, (2, 2), "change it")

@@ -9,11 +9,11 @@ import numpy as np
 from jedax.errors import fail
 
 _NO_NUMBERS = {"c": "complex numbers", "M": "dates", "m": "durations", "S": "bytes", "U": "text"}
-"""Kinds of arrays that NumPy turns into float32 without an error, and what they hold."""
+"""Kinds of arrays that NumPy turns into floats without an error, and what they hold."""
 
 
-def as_float32(name: str, values: Any, shape: tuple[int | None, ...], remedy: str) -> np.ndarray:
-    """Return `values` as a float32 array of the given shape, in which None stands for any size of at least 1.
+def as_floats(name: str, values: Any, shape: tuple[int | None, ...], remedy: str) -> np.ndarray:
+    """Return `values` as a float64 array of the given shape, in which None stands for any size of at least 1.
 
     Complex numbers, dates, text and masked values are refused; None becomes NaN, a failed evaluation.
     """
@@ -21,7 +21,7 @@ def as_float32(name: str, values: Any, shape: tuple[int | None, ...], remedy: st
     try:
         received = _strange(values)
         if received is None:
-            array = np.asarray(values, np.float32)
+            array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         received = type(values).__name__
     except OverflowError:

@@ -76,7 +76,7 @@ def two_stage_improvement(outcome: Outcome) -> Float[Array, " population"]:
     """
     insertion = outcome.insertion
     order = jnp.lexsort((insertion.improvement, insertion.status))
-    places = jnp.zeros_like(insertion.improvement).at[order].set(jnp.arange(order.shape[0], dtype=jnp.float32))
+    places = jnp.zeros_like(insertion.improvement).at[order].set(jnp.arange(order.shape[0], dtype=float))
     return jnp.where(outcome.evaluation.valid, places, -jnp.inf)
 
 

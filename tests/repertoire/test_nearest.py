@@ -42,8 +42,16 @@ def test_as_among_all(name, margin):
         cells._tiles.shape
     )
     points = jnp.asarray(np.concatenate([points, midway, corners, edges, cells.centroids]), jnp.float32)
-    expected = jax.jit(lambda d: nearest_of_all(cells.centroids, cells.within_reach(d)))(points)
-    np.testing.assert_array_equal(jax.jit(cells.assign)(points), expected)
+    got = np.asarray(jax.jit(cells.assign)(points))
+    unit = cells.to_unit_box(cells.within_reach(points))
+    np.testing.assert_array_equal(got, jax.jit(lambda d: nearest_of_all(cells._unit_centroids, d))(unit))
+    # The distances are those in the unit box, up to rounding.
+    scaled = (cells.centroids.astype(float) - lows) / (highs - lows)
+    exact = (np.clip(np.asarray(points, float), lows - 10 * (highs - lows), highs + 10 * (highs - lows)) - lows) / (
+        highs - lows
+    )
+    least = KDTree(scaled).query(exact)[0]
+    np.testing.assert_allclose(np.linalg.norm(scaled[got] - exact, axis=1), least, rtol=1e-4, atol=1e-4)
 
 
 def test_candidates_hold_the_nearest_of_every_point():
@@ -67,14 +75,33 @@ def test_replicas_search_for_themselves():
 
 
 @pytest.mark.parametrize(
-    ("centroids", "lows", "highs"),
+    "centroids",
     [
-        (np.random.default_rng(4).uniform(size=(500, 4)), [0.0] * 4, [1.0] * 4),
-        (np.random.default_rng(4).uniform(size=(8, 2)), [0.0] * 2, [1.0] * 2),
-        (1e6 + np.random.default_rng(4).uniform(size=(500, 2)), [1e6] * 2, [1e6 + 1] * 2),
-        (np.full((500, 2), 0.5), [0.0] * 2, [1.0] * 2),
+        np.random.default_rng(4).uniform(size=(500, 4)),
+        np.random.default_rng(4).uniform(size=(8, 2)),
+        np.full((500, 2), 0.5),
     ],
-    ids=["many dimensions", "few cells", "far from the origin", "all alike"],
+    ids=["many dimensions", "few cells", "all alike"],
 )
-def test_no_tiles_where_they_do_not_pay(centroids, lows, highs):
-    assert make_tiles(centroids, np.array(lows), np.array(highs)) is None
+def test_no_tiles_where_they_do_not_pay(centroids):
+    assert make_tiles(centroids) is None
+
+
+def test_descriptors_with_other_units_count_as_much():
+    """Milliseconds beside newtons: cells are divided along both."""
+    cells = make_cells(((0.0, 0.0), (5000.0, 2.0)), 100)
+    points = np.random.default_rng(0).uniform(size=(2000, 2))
+    found = [
+        np.asarray(cells.assign(jnp.asarray(points * [5000, 2]))),
+        np.asarray(make_cells(UNIT, 100).assign(points)),
+    ]
+    assert (found[0] == found[1]).mean() > 0.999
+
+
+def test_far_from_the_origin():
+    lows, highs = (1e6, -1e6), (1e6 + 1, -1e6 + 8)
+    cells = make_cells((lows, highs), 64)
+    with jax.enable_x64(True):
+        points = np.random.default_rng(0).uniform(lows, highs, (2000, 2))
+        got = np.asarray(cells.assign(jnp.asarray(points)))
+    assert len(np.unique(got)) > 50

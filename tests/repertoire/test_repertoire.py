@@ -54,7 +54,8 @@ class Loop:
                 self.num_failed += 1
                 continue
             self.num_outside += bool(((descriptor < self.bounds[0]) | (descriptor > self.bounds[1])).any())
-            cell = int(np.argmin(((self.centroids - descriptor) ** 2).sum(axis=1)))
+            steps = (self.centroids - descriptor) / np.ptp(self.bounds, axis=0)
+            cell = int(np.argmin((steps**2).sum(axis=1)))
             self.counts[cell] += 1
             if cell not in self.elites or value > self.elites[cell][1]:
                 self.elites[cell] = (genotype, value, descriptor, when)

@@ -88,7 +88,7 @@ class CMAES(Strategy):
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _CMAState:
         """Return the initial state, an isotropic distribution centred on `mean`; `key` is not used."""
-        mean = jnp.asarray(mean)
+        mean = jnp.asarray(mean, float)
         n, kind = mean.shape[0], mean.dtype
         return _CMAState(
             mean=mean,

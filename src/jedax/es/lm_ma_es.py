@@ -79,23 +79,23 @@ class LMMAES(Strategy):
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _LMMAState:
         """Return the initial state, an isotropic distribution centred on `mean`; `key` is not used."""
-        mean = jnp.asarray(mean, jnp.float32)
+        mean = jnp.asarray(mean, float)
         num_params = mean.shape[0]
         num_directions = len(self.learning_rates(num_params).c_d)
         return _LMMAState(
             mean=mean,
-            sigma=jnp.asarray(self.step_size, jnp.float32),
+            sigma=jnp.asarray(self.step_size, float),
             p_sigma=jnp.zeros_like(mean),
-            directions=jnp.zeros((num_directions, num_params), jnp.float32),
+            directions=jnp.zeros((num_directions, num_params)),
             generation=jnp.asarray(0, jnp.int32),
-            mixture=jnp.zeros((num_directions, self.population), jnp.float32),
+            mixture=jnp.zeros((num_directions, self.population)),
         )
 
     def ask(self, key: PRNGKeyArray, state: _LMMAState) -> tuple[Float[Array, "population params"], _LMMAState]:
         """Sample one generation."""
         used, gram = self._used(state), precise_dot(state.directions, state.directions.T)
         arguments = (key, state.mean, state.sigma, state.directions, gram, used)
-        if native.fits(key):
+        if native.fits(key, state.mean):
             genotypes, mixture = choose(
                 *arguments, on_cpu=partial(native.sample, population=self.population), elsewhere=self._sample
             )  # fmt: skip
@@ -105,7 +105,7 @@ class LMMAES(Strategy):
 
     def _sample(self, key: PRNGKeyArray, mean, sigma, m, gram, used) -> list[Array]:
         """Sample as `jedax.native.es.sample` does."""
-        z = _normals(key, self.population, len(mean))  # z ~ N(0, I)
+        z = _normals(key, self.population, mean)  # z ~ N(0, I)
         # After each step d is a linear combination of z and the directions. The loop computes only its coefficients, so
         # that the long arrays are read once and not once per direction.
 
@@ -129,7 +129,7 @@ class LMMAES(Strategy):
         """
         if state.mean.shape[0] == 1:  # the first c_d is 1, and a sample would be nothing but the direction
             return jnp.zeros(len(state.directions))
-        c_d = jnp.asarray(self.learning_rates(state.mean.shape[0]).c_d, jnp.float32)
+        c_d = jnp.asarray(self.learning_rates(state.mean.shape[0]).c_d, float)
         return jnp.where(jnp.arange(len(c_d)) < state.generation, c_d, 0.0)
 
     def tell(
@@ -144,7 +144,7 @@ class LMMAES(Strategy):
         rates = self.learning_rates(n)
         c_sigma, c_c = rates.c_sigma, np.asarray(rates.c_c)
         numbers, mu_eff = recombination_weights(self.num_elites)
-        weights = jnp.asarray(numbers, jnp.float32)
+        weights = jnp.asarray(numbers, float)
 
         elites = rank_best_first(scores)[: self.num_elites]
 
@@ -156,15 +156,15 @@ class LMMAES(Strategy):
 
         # sigma sum_i w_i d_i
         arguments = (genotypes, state.mean, elites)
-        has_kernel = native.KERNEL.available
+        has_kernel = native.KERNEL.available and genotypes.dtype == jnp.float32
         step = choose(*arguments, on_cpu=natively, elsewhere=in_jax) if has_kernel else in_jax(*arguments)
         # The sum of w_i z_i, since d_i = of_z z_i + sum_j mixture_ji m_j
         of_m, of_z = precise_dot(state.mixture[:, elites], weights), jnp.prod(1 - self._used(state))
         z_w = (step / state.sigma - precise_dot(of_m, state.directions)) / of_z
         pull = math.sqrt(mu_eff * c_sigma * (2 - c_sigma))
         p_sigma = (1 - c_sigma) * state.p_sigma + pull * z_w
-        keep = jnp.asarray(1 - c_c, jnp.float32)
-        pulls = jnp.asarray(np.sqrt(mu_eff * c_c * (2 - c_c)), jnp.float32)
+        keep = jnp.asarray(1 - c_c, float)
+        pulls = jnp.asarray(np.sqrt(mu_eff * c_c * (2 - c_c)), float)
         directions = keep[:, None] * state.directions + pulls[:, None] * z_w
         sigma = state.sigma * jnp.exp(c_sigma / 2 * (jnp.sum(p_sigma**2) / n - 1))
 
@@ -182,10 +182,10 @@ class LMMAES(Strategy):
         return state.mean
 
 
-def _normals(key: PRNGKeyArray, population: int, num_params: int) -> Float[Array, "population params"]:
+def _normals(key: PRNGKeyArray, population: int, like: Float[Array, " params"]) -> Float[Array, "population params"]:
     """Draw standard normals for each member of a generation, each from its own key."""
 
     def draw(member):
-        return jax.random.normal(jax.random.fold_in(key, member), (num_params,), jnp.float32)
+        return jax.random.normal(jax.random.fold_in(key, member), like.shape, like.dtype)
 
     return jax.vmap(draw)(jnp.arange(population))

@@ -109,10 +109,10 @@ class SepCMAES(Strategy):
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _SepCMAState:
         """Return the initial state, an isotropic distribution centred on `mean`; `key` is not used."""
-        mean = jnp.asarray(mean, jnp.float32)
+        mean = jnp.asarray(mean, float)
         return _SepCMAState(
             mean=mean,
-            sigma=jnp.asarray(self.step_size, jnp.float32),
+            sigma=jnp.asarray(self.step_size, float),
             variances=jnp.ones_like(mean),
             p_sigma=jnp.zeros_like(mean),
             p_c=jnp.zeros_like(mean),
@@ -138,7 +138,7 @@ class SepCMAES(Strategy):
         rates = self.rates or self.learning_rates(n)
         c_sigma, c_c, c_1, c_mu = rates.c_sigma, rates.c_c, rates.c_1, rates.c_mu
         numbers, mu_eff = recombination_weights(self.num_elites)
-        weights = jnp.asarray(numbers, jnp.float32)
+        weights = jnp.asarray(numbers, state.mean.dtype)
 
         elites = genotypes[rank_best_first(scores)[: self.num_elites]]
         y = (elites - state.mean) / state.sigma

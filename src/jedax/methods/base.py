@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import abc
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import jax.numpy as jnp
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from jedax.errors import fail
 from jedax.es import Strategy, check_strategy, make_strategy
@@ -31,6 +32,10 @@ class MethodConfig(Config):
     cell_layout: Literal["auto", "cvt", "grid"] = Field(
         default="auto", description="Voronoi cells (cvt) or a grid; auto: a grid above 10000 cells, else cvt."
     )
+    dims: tuple[Annotated[int, Field(ge=1, le=100_000_000)], ...] | None = Field(
+        default=None,
+        description="Cells of a grid along each descriptor, instead of cells and cell_layout.",
+    )
     cvt_samples: int | None = Field(
         default=None,
         ge=1,
@@ -39,7 +44,8 @@ class MethodConfig(Config):
     )
     cvt_iterations: int = Field(default=20, ge=0, le=1_000, description="Iterations of the k-means of the CVT.")
     repertoire_dtype: Literal["float32", "bfloat16"] = Field(
-        default="float32", description="Type of stored genotypes; bfloat16 halves the memory and rounds them."
+        default="float32",
+        description="Type of stored genotypes: float32 (outside JAX float64), or bfloat16, which rounds them.",
     )
     acceptance: Reference = Field(
         default=None, description="Rule by which a cell accepts solutions, as module:object; default: the method's."
@@ -51,9 +57,17 @@ class MethodConfig(Config):
         default="mean", description="How the samples of a solution are combined, for fitness and each descriptor."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _count_cells(cls, values: Any) -> Any:
+        dims = values.get("dims")
+        if not (isinstance(dims, list | tuple) and all(type(side) is int for side in dims)):
+            return values  # None, or refused for its type
+        return {**values, "cells": math.prod(dims)}
+
     def make_cells(self, bounds: Bounds) -> Cells:
         """Return the cells of a repertoire; an error where the bounds are no box, or the number does not fit a grid."""
-        return make_cells(bounds, self.cells, self.cell_layout, self.cvt_samples, self.cvt_iterations)
+        return make_cells(bounds, self.cells, self.cell_layout, self.cvt_samples, self.cvt_iterations, self.dims)
 
 
 class WithES(MethodConfig):
@@ -249,7 +263,8 @@ class Method(abc.ABC):
 
     def begin_repertoire(self, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Repertoire:
         """Return a repertoire that holds the evaluated initial batch."""
-        empty = Repertoire.empty(self.cells, genotypes[0], self.acceptance, dtype=self.config.repertoire_dtype)
+        dtype = "bfloat16" if self.config.repertoire_dtype == "bfloat16" else None
+        empty = Repertoire.empty(self.cells, genotypes[0], self.acceptance, dtype)
         when = jnp.int32(self.initial_evaluations)
         return empty.add(self.cells, genotypes, evaluation, when, self.acceptance, self.samples)[0]
 

@@ -249,7 +249,7 @@ class JEDiX(PoolMethod):
                 pool=pool,
                 best=jnp.where(stuck, -jnp.inf, best),
                 waited=jnp.where(stuck, 0, waited),
-                num_restarts=state.num_restarts + stuck.sum(),
+                num_restarts=state.num_restarts + stuck.sum(dtype=jnp.int32),
             )
 
         def update_scouts() -> JEDiXState:

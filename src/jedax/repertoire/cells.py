@@ -1,8 +1,9 @@
 """The cells of the descriptor space: a centroidal Voronoi tessellation (CVT) or a grid.
 
-In a CVT the nearest centroid is searched among a few candidates. The descriptor box is divided into small tiles; for
-each tile the centroids that can be nearest to one of its points are listed once, on the host. The distances to these
-candidates are computed with the same arithmetic as those to all centroids.
+Distances are those in the unit box, to which the descriptor box is scaled: descriptors may have different units. In a
+CVT the nearest centroid is searched among a few candidates. The unit box is divided into small tiles; for each tile the
+centroids that can be nearest to one of its points are listed once, on the host. The distances to these candidates are
+computed with the same arithmetic as those to all centroids.
 
 References:
     Vassiliades, Chatzilygeroudis & Mouret 2018, "Using centroidal Voronoi tessellations to scale up the
@@ -12,6 +13,8 @@ References:
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -82,42 +85,48 @@ class Cells:
         In a CVT it is the cell of the nearest centroid, and the lowest index of several equally near ones. For a
         descriptor that is not finite the index is arbitrary.
         """
-        descriptors = self.within_reach(descriptors)
+        unit = self.to_unit_box(self.within_reach(descriptors))
         if self.shape is not None:
-            return _flat_index(self.to_unit_box(jnp.where(jnp.isfinite(descriptors), descriptors, 0.0)), self.shape)
-        tiles = self._tiles
+            return _flat_index(jnp.where(jnp.isfinite(unit), unit, 0.0), self.shape)
+        unit, centroids, tiles = unit.astype(jnp.float32), self._unit_centroids, self._tiles
         if tiles is None:
-            return nearest_of_all(self.centroids, descriptors)
+            return nearest_of_all(centroids, unit)
         # On an accelerator, comparing with all centroids is faster than a check whether a descriptor is outside.
         on_cpu = self._assign_natively if native.KERNEL.available else self._assign_by_tiles
         return choose(
-            descriptors, on_cpu=functools.partial(on_cpu, tiles), elsewhere=lambda d: nearest_of_all(self.centroids, d)
+            unit, on_cpu=functools.partial(on_cpu, tiles), elsewhere=functools.partial(nearest_of_all, centroids)
         )
 
     def _assign_natively(self, tiles: Tiles, points: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
-        return native.nearest(points, self.centroids, tiles.candidates, tiles.shape, self.bounds)
+        return native.nearest(points, self._unit_centroids, tiles.candidates, tiles.shape)
 
     def _assign_by_tiles(self, tiles: Tiles, points: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         """Return what `nearest_of_all` does; if any point is outside the box, those outside are compared with all."""
-        candidates = jnp.asarray(tiles.candidates)[_flat_index(self.to_unit_box(points), tiles.shape)]
+        centroids = self._unit_centroids
+        candidates = jnp.asarray(tiles.candidates)[_flat_index(points, tiles.shape)]
         nearest, least = candidates[..., 0], jnp.full(points.shape[:-1], jnp.inf)
         for slot in range(candidates.shape[-1]):
             index = candidates[..., slot]
-            terms = ((points[..., i] - jnp.asarray(axis)[index]) ** 2 for i, axis in enumerate(self.centroids.T))
+            terms = ((points[..., i] - jnp.asarray(axis)[index]) ** 2 for i, axis in enumerate(centroids.T))
             squared = jnp.asarray(sum(terms))
             nearest = jnp.where(squared < least, index, nearest)
             least = jnp.minimum(squared, least)
-        outside = self.is_outside(points)
+        outside = ((points < 0) | (points > 1)).any(axis=-1)
         # A loop of at most one turn, because a cond under vmap computes both branches.
         return jax.lax.while_loop(
             lambda state: state[0],
-            lambda state: (jnp.bool_(False), jnp.where(outside, nearest_of_all(self.centroids, points), state[1])),
+            lambda state: (jnp.bool_(False), jnp.where(outside, nearest_of_all(centroids, points), state[1])),
             (outside.any(), nearest),
         )[1]
 
     @functools.cached_property
+    def _unit_centroids(self) -> Float[np.ndarray, "cells d"]:
+        lows, highs = (np.asarray(bound) for bound in self.bounds)
+        return ((self.centroids - lows) / (highs - lows)).astype(np.float32)
+
+    @functools.cached_property
     def _tiles(self) -> Tiles | None:
-        return make_tiles(self.centroids.astype(float), np.asarray(self.bounds[0]), np.asarray(self.bounds[1]))
+        return make_tiles(self._unit_centroids.astype(float))
 
     def within_reach(self, descriptors: Float[Array, "*batch descriptor"]) -> Float[Array, "*batch descriptor"]:
         """Return the descriptors clipped to ten box widths around the bounds.
@@ -140,8 +149,9 @@ class Cells:
 
 
 def make_cells(
-    bounds: Bounds, num_cells: int, layout: str = "auto", samples: int | None = None, iterations: int = 20
-) -> Cells:
+    bounds: Bounds, num_cells: int, layout: str = "auto", samples: int | None = None, iterations: int = 20,
+    dims: Sequence[int] | None = None,
+) -> Cells:  # fmt: skip
     """Divide a descriptor box into cells.
 
     Args:
@@ -150,6 +160,7 @@ def make_cells(
         layout: "cvt", "grid", or "auto": a CVT up to 10,000 cells, else a grid.
         samples: Points of the k-means of a CVT; None: 5,000, or 10 per cell if that is more.
         iterations: Iterations of the k-means of a CVT.
+        dims: Cells along each dimension of a grid, in place of `num_cells` and `layout`; None: not given.
 
     Raises:
         JedaxError: The bounds are not a box, or the number of cells does not fit a grid.
@@ -172,15 +183,19 @@ def make_cells(
             remedy="change them",
         ) from None
     bounds = (tuple(lows.tolist()), tuple(highs.tolist()))
+    if dims is not None:
+        if len(dims) != len(bounds[0]):
+            expected = f"{len(bounds[0])} numbers, one per descriptor"
+            raise fail("dims", expected=expected, received=list(dims), remedy="change them")
+        return _grid(bounds, tuple(dims))
     if layout == "auto":
         layout = "cvt" if num_cells <= _LARGEST_CVT else "grid"
     if layout == "grid":
-        return _grid(bounds, num_cells)
+        return _grid(bounds, _equal_sides(num_cells, len(bounds[0])))
     return _cvt(bounds, num_cells, samples or max(5_000, 10 * num_cells), iterations)
 
 
-def _grid(bounds: Bounds, num_cells: int) -> Cells:
-    dimensions = len(bounds[0])
+def _equal_sides(num_cells: int, dimensions: int) -> tuple[int, ...]:
     side = round(num_cells ** (1 / dimensions))
     if side**dimensions != num_cells:
         below = side - (side**dimensions > num_cells)
@@ -188,10 +203,15 @@ def _grid(bounds: Bounds, num_cells: int) -> Cells:
             "cells",
             expected=f"a whole number to the power of {dimensions} for a grid",
             received=num_cells,
-            remedy=f"use {below**dimensions} or {(below + 1) ** dimensions}",
+            remedy=f"use {below**dimensions} or {(below + 1) ** dimensions}, or give dims",
         )
-    centroids = _mesh([low + (np.arange(side) + 0.5) * (high - low) / side for low, high in zip(*bounds, strict=True)])
-    return Cells(centroids.astype(np.float32), bounds, (side,) * dimensions)
+    return (side,) * dimensions
+
+
+def _grid(bounds: Bounds, shape: tuple[int, ...]) -> Cells:
+    sides = zip(*bounds, shape, strict=True)
+    centroids = _mesh([low + (np.arange(side) + 0.5) * (high - low) / side for low, high, side in sides])
+    return Cells(centroids.astype(np.float32), bounds, shape)
 
 
 @functools.lru_cache(maxsize=16)
@@ -201,7 +221,7 @@ def _cvt(bounds: Bounds, num_cells: int, samples: int, iterations: int) -> Cells
 
     lows, highs = (np.asarray(b) for b in bounds)
     random = np.random.default_rng(_CVT_SEED)
-    points = random.uniform(lows, highs, (max(samples, num_cells), len(lows)))
+    points = random.uniform(size=(max(samples, num_cells), len(lows)))
     centroids = _initial_centroids(random, points, num_cells)
     for _ in range(iterations):
         owner = KDTree(centroids).query(points)[1]
@@ -209,7 +229,7 @@ def _cvt(bounds: Bounds, num_cells: int, samples: int, iterations: int) -> Cells
         sums = [np.bincount(owner, weights=axis, minlength=num_cells) for axis in points.T]
         # A cell without points keeps its centroid.
         centroids = np.where(size[:, None] > 0, np.stack(sums, axis=1) / np.maximum(size, 1)[:, None], centroids)
-    return Cells(centroids.astype(np.float32), bounds)
+    return Cells((lows + centroids * (highs - lows)).astype(np.float32), bounds)
 
 
 def _initial_centroids(random: np.random.Generator, points: np.ndarray, num_cells: int) -> np.ndarray:
@@ -229,34 +249,26 @@ def _initial_centroids(random: np.random.Generator, points: np.ndarray, num_cell
     return np.stack(chosen)
 
 
-def make_tiles(
-    centroids: Float[np.ndarray, "cells d"], lows: Float[np.ndarray, " d"], highs: Float[np.ndarray, " d"]
-) -> Tiles | None:
-    """Return the tiles of a box; None if comparing with all centroids is as fast, or float32 is too coarse."""
+def make_tiles(centroids: Float[np.ndarray, "cells d"]) -> Tiles | None:
+    """Return the tiles of the unit box; None if comparing with all centroids is as fast."""
     from scipy.spatial import KDTree
 
     num_cells, dimensions = centroids.shape
-    widths = highs - lows
     if dimensions > _MOST_DIMENSIONS or num_cells < _FEWEST_CENTROIDS:
         return None
     most = _TILES_PER_CENTROID * num_cells
-    edge = (np.prod(widths) / most) ** (1 / dimensions)
-    shape = np.clip(np.ceil(widths / edge), 1, most).astype(int)
-    size = widths / shape
-    # Far from the origin float32 cannot distinguish the tiles.
-    if np.any(np.maximum(abs(lows), abs(highs)) * np.finfo(np.float32).eps > _MARGIN / 10 * size):
-        return None
-    middles = _mesh([low + (np.arange(n) + 0.5) * step for low, n, step in zip(lows, shape, size, strict=True)])
+    side = math.ceil(most ** (1 / dimensions))
+    middles = _mesh([(np.arange(side) + 0.5) / side] * dimensions)
     tree = KDTree(centroids)
     # A point is at most half a diagonal away from the middle of its tile. So its nearest centroid is at most a whole
     # diagonal farther from the middle than the centroid nearest to the middle.
-    reach = tree.query(middles)[0] + (1 + _MARGIN) * np.linalg.norm(size)
+    reach = tree.query(middles)[0] + (1 + _MARGIN) * math.sqrt(dimensions) / side
     found = tree.query_ball_point(middles, reach, return_sorted=True)
     slots = max(map(len, found))
     if 4 * slots > num_cells:
         return None
     rows = [near + near[-1:] * (slots - len(near)) for near in found]
-    return Tiles(tuple(shape.tolist()), np.array(rows, np.int32))
+    return Tiles((side,) * dimensions, np.array(rows, np.int32))
 
 
 def nearest_of_all(centroids: Float[np.ndarray, "cells d"], points: Float[Array, "*batch d"]) -> Int[Array, "*batch"]:

@@ -143,7 +143,7 @@ class Repertoire:
             counts=jnp.zeros(num_cells, jnp.int32),
             improved_at=jnp.full(num_cells, -1, jnp.int32),
             best_genotype=genotype,
-            best_fitness=jnp.float32(-jnp.inf),
+            best_fitness=jnp.array(-jnp.inf, float),
             best_descriptor=jnp.zeros(num_descriptors),
             num_failed=jnp.int32(0),
             num_outside=jnp.int32(0),
@@ -234,8 +234,8 @@ class Repertoire:
             best_genotype=jnp.where(is_best, genotypes[best], self.best_genotype),
             best_fitness=jnp.where(is_best, fitness[best], self.best_fitness),
             best_descriptor=jnp.where(is_best, evaluation.descriptor[best], self.best_descriptor),
-            num_failed=self.num_failed + (~valid).sum(),
-            num_outside=self.num_outside + (valid & cells.is_outside(evaluation.descriptor)).sum(),
+            num_failed=self.num_failed + (~valid).sum(dtype=jnp.int32),
+            num_outside=self.num_outside + (valid & cells.is_outside(evaluation.descriptor)).sum(dtype=jnp.int32),
         )
         return new, insertion
 
@@ -271,7 +271,7 @@ class Repertoire:
         if acceptance.is_hard:
             return self.thresholds.at[place].set(fitness, mode="drop")
         num_cells = self.fitness.shape[0]
-        number = jax.ops.segment_sum(accepted.astype(jnp.float32), cell, num_cells)
+        number = jax.ops.segment_sum(accepted.astype(fitness.dtype), cell, num_cells)
         total = jax.ops.segment_sum(jnp.where(accepted, fitness, 0), cell, num_cells)
         best = jax.ops.segment_max(jnp.where(accepted, fitness, -jnp.inf), cell, num_cells)
         return jnp.where(number > 0, acceptance.move(self.thresholds, number, total, best), self.thresholds)

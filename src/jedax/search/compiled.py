@@ -32,6 +32,8 @@ from jedax.store.config import RunConfig
 from jedax.store.environment import processor
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
+Genotypes = Float[Array | np.ndarray, "*replicas batch params"]
+
 # The purposes of random numbers; each has its own stream.
 _INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION, _REEVALUATION = range(6)
 
@@ -65,14 +67,14 @@ class Programs:
         """Return a context manager for calls of programs; a generation is abandoned when `should_stop` returns True."""
         return contextlib.nullcontext()
 
-    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Noted]:
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> tuple[Any, Noted]:
         """Return the state after the initial batch, which begins with `start_genotypes`, and what was noted of it."""
-        return self._call("begin", self._jitted_begin, (roots, start_genotypes), shared=(1,))
+        return self._call("begin", self._jitted_begin, (roots, jnp.asarray(start_genotypes)), shared=(1,))
 
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state without computing anything; settings that do not fit are refused."""
         begin = devices.spread(self._jitted_begin, self.mesh, 2, shared=(1,))
-        return jax.eval_shape(begin, roots, start_genotypes)[0]
+        return jax.eval_shape(begin, roots, jnp.asarray(start_genotypes))[0]
 
     def fit_model(self, state: Any) -> tuple[Any, Any]:
         """Fit the method's model: see `Method.fit_model`."""
@@ -134,7 +136,7 @@ class Programs:
         failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
         return state, jax.vmap(self.method.loop_results)(state, last), Noted(failed, arrived)
 
-    def _begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Noted]:
+    def _begin(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> tuple[Any, Noted]:
         def begin(root: PRNGKeyArray) -> tuple[Any, Noted]:
             genotypes = self._draw(root, start_genotypes)
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
@@ -144,10 +146,11 @@ class Programs:
 
         return jax.vmap(begin)(roots)
 
-    def _draw(self, root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Float[Array, "batch params"]:
+    def _draw(self, root: PRNGKeyArray, start_genotypes: Genotypes) -> Float[Array, "batch params"]:
         batch = self.method.num_initial
         keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
-        return jnp.concatenate([start_genotypes, jax.vmap(self.task.init)(native_random.jax_keys(keys))])[:batch]
+        drawn = jax.vmap(self.task.init)(native_random.jax_keys(keys))
+        return jnp.concatenate([start_genotypes.astype(float), drawn])[:batch]
 
     def _init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         return self.method.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
@@ -189,7 +192,7 @@ class Programs:
 
 
 class StepPrograms(Programs):
-    """Programs for evaluations outside JAX: asking and telling are compiled apart.
+    """Programs for evaluations outside JAX: asking and telling are compiled apart, and compute in float64.
 
     Nothing is donated, so that a generation that is abandoned leaves the state as it was.
     """
@@ -197,11 +200,15 @@ class StepPrograms(Programs):
     first_chunk = 1
     donates = False
 
-    def draw(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Float[Array, "replicas b p"]:
+    def _call(self, *args: Any, **keywords: Any) -> Any:
+        with jax.enable_x64(True):
+            return super()._call(*args, **keywords)
+
+    def draw(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> Float[Array, "replicas b p"]:
         """Return the initial batches; their first members are `start_genotypes`."""
         return self._call("draw", jax.vmap(self._draw, in_axes=(0, None)), (roots, start_genotypes))
 
-    def init(self, roots: PRNGKeyArray, genotypes: Float[Array, "replicas b p"], evaluation: Evaluation) -> Any:
+    def init(self, roots: PRNGKeyArray, genotypes: Genotypes, evaluation: Evaluation) -> Any:
         """Return the state after the evaluated initial batches."""
         return self._call("init", jax.vmap(self._init), (roots, genotypes, evaluation))
 
@@ -209,17 +216,23 @@ class StepPrograms(Programs):
         """Return a generation of every replica, and the state that `tell` expects."""
 
         def ask(root: PRNGKeyArray, state: Any) -> Any:
-            return self.method.ask(self._generation_keys(root, state)[0], state)
+            genotypes, asked = self.method.ask(self._generation_keys(root, state)[0], state)
+            return genotypes, _alike(asked, state)
 
         return self._call("ask", jax.vmap(ask), (roots, state))
 
     def tell(
-        self, roots: PRNGKeyArray, state: Any, genotypes: Float[Array, "replicas b p"], evaluation: Evaluation
+        self,
+        roots: PRNGKeyArray,
+        state: Any,
+        genotypes: Float[Array | np.ndarray, "replicas b p"],
+        evaluation: Evaluation,
     ) -> Any:
         """Return the state after an evaluated generation."""
 
         def tell(root: PRNGKeyArray, state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
-            return self.method.tell(self._generation_keys(root, state)[2], state, genotypes, evaluation)[0]
+            told = self.method.tell(self._generation_keys(root, state)[2], state, genotypes, evaluation)[0]
+            return _alike(told, state)
 
         return self._call("tell", jax.vmap(tell), (roots, state, genotypes, evaluation))
 
@@ -231,19 +244,25 @@ class StepPrograms(Programs):
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state; errors as for all programs."""
 
-        def begin(root: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> Any:
+        def begin(root: PRNGKeyArray, start_genotypes: Genotypes) -> Any:
             genotypes = self._draw(root, start_genotypes)
             if self.method.needs_transitions:
                 self.task.evaluate_with_transitions(root, genotypes)
             evaluation = Evaluation(jnp.zeros(len(genotypes)), jnp.zeros((len(genotypes), self.task.num_descriptors)))
             return self._init(root, genotypes, evaluation)
 
-        return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
+        with jax.enable_x64(True):
+            return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
+
+
+def _alike(new: Any, old: Any) -> Any:
+    """Return a state with the types of another: with float64, JAX also counts in 64 bits."""
+    return jax.tree.map(lambda new, old: new if new.dtype == old.dtype else new.astype(old.dtype), new, old)
 
 
 def checked_genotypes(argument: str, genotypes: Any, most: int, size: int) -> Float[np.ndarray, "given params"]:
     """Return a user's genotypes for the initial batch of `most` genotypes of `size` numbers; None: no genotypes."""
-    array = np.atleast_2d(np.zeros((0, size), np.float32) if genotypes is None else np.asarray(genotypes))
+    array = np.atleast_2d(np.zeros((0, size)) if genotypes is None else np.asarray(genotypes))
     if array.dtype.kind not in "fiu" or array.ndim != 2 or array.shape[1] != size or len(array) > most:
         raise fail(
             argument,
@@ -251,11 +270,11 @@ def checked_genotypes(argument: str, genotypes: Any, most: int, size: int) -> Fl
             received=f"{array.dtype} of shape {array.shape}",
             remedy="give genotypes of this task, no more than the initial batch has",
         )
-    with np.errstate(over="ignore"):
-        found = array.astype(np.float32)
-    if not np.isfinite(found).all():
+    found = array.astype(np.float64)
+    in_range = np.abs(found) <= np.finfo(np.float32).max
+    if not in_range.all():
         expected, remedy = "finite numbers that float32 holds", "change or remove those rows"
-        raise fail(argument, expected=expected, received=array[~np.isfinite(found)][0], remedy=remedy)
+        raise fail(argument, expected=expected, received=array[~in_range][0], remedy=remedy)
     return found
 
 

@@ -185,13 +185,13 @@ class Search:
         if self.directory is not None:
             self.directory.cut(-1)
         with self.phase("simulate+es"):
-            self.state, noted = self.programs.begin(self.roots, jax.numpy.asarray(self.start_genotypes))
+            self.state, noted = self.programs.begin(self.roots, self.start_genotypes)
             jax.block_until_ready(self.state)
         self._add(noted, 0)
 
     def _restore(self) -> bool:
         """Restore the newest whole checkpoint; return whether there is one."""
-        like = self.programs.shapes(self.roots, jax.numpy.asarray(self.start_genotypes))
+        like = self.programs.shapes(self.roots, self.start_genotypes)
         found = None if self._source is None else self._source.load_checkpoint(like)
         if found is None or self._source is None:
             return False
@@ -209,6 +209,13 @@ class Search:
                 expected="a checkpoint whose state and manifest agree",
                 received=f"a manifest that says {facts['evaluations']} evaluations",
                 remedy="remove it, or start anew with --overwrite",
+            )
+        if not self._elites_are_at_home():
+            raise fail(
+                str(self._source.path),
+                expected="elites in the cells of their descriptors",
+                received="elites elsewhere, from a version of jedax with other cells",
+                remedy="start anew with --overwrite",
             )
         for warning in facts["warnings"]:
             self.note(f"{warning} Went back to the checkpoint at {facts['evaluations']:,} evaluations.")
@@ -242,6 +249,13 @@ class Search:
             and bool((first + generations * self.batch == evaluations).all())
             and all(count == run.replicas for count in counts)
         )
+
+    def _elites_are_at_home(self) -> bool:
+        """Return whether the cells that were restored hold elites of their own; rounding may move one in a hundred."""
+        filled = np.asarray(self.state.repertoire.fitness) > -np.inf
+        own = np.asarray(self.method.cells.assign(self.state.repertoire.descriptors))
+        moved = filled & (own != np.arange(filled.shape[-1]))
+        return moved.sum() <= 0.01 * filled.sum()
 
     def _run_chunk(self) -> None:
         """Begin a loop of the method if one is due, then run a chunk of generations."""

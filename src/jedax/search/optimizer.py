@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.arrays import as_float32
+from jedax.arrays import as_floats
 from jedax.errors import JedaxError, fail, memory_in_words
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
@@ -178,7 +178,7 @@ class Optimizer:
         """Return genotypes to evaluate, `(batch, num_params)`; the same ones until they are told."""
         if self._pending is None:
             if self._state is None:
-                self._pending = np.asarray(self._programs.draw(self._roots, jnp.asarray(self._given))[0])
+                self._pending = np.asarray(self._programs.draw(self._roots, self._given)[0])
             else:
                 if self._method.is_loop_start(int(self._state.generation[0])):
                     with one_blas_thread():
@@ -206,13 +206,13 @@ class Optimizer:
         samples = self._method.samples
         shape = (len(self._pending),) if samples == 1 else (len(self._pending), samples)
         remedy = "give one entry per genotype, in the order of the batch"
-        fitness = as_float32("fitness", fitness, shape, remedy)
-        descriptors = as_float32("descriptors", descriptors, (*shape, self._task.num_descriptors), remedy)
-        evaluation = Evaluation(jnp.asarray(-fitness if self.minimise else fitness), jnp.asarray(descriptors))
+        fitness = as_floats("fitness", fitness, shape, remedy)
+        descriptors = as_floats("descriptors", descriptors, (*shape, self._task.num_descriptors), remedy)
+        evaluation = Evaluation(-fitness if self.minimise else fitness, descriptors)
         if samples > 1:
             evaluation = self._programs.aggregate(jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), evaluation))
         evaluation = jax.tree.map(lambda part: part[None], evaluation)
-        genotypes = jnp.asarray(self._pending)[None]
+        genotypes = self._pending[None]
         if self._state is None:
             self._state = self._programs.init(self._roots, genotypes, evaluation)
         else:
@@ -282,7 +282,7 @@ class Optimizer:
         if pending is not None and (pending.ndim != 2 or pending.shape[1] != num_params):
             raise files.CorruptError(f"{path}: expected genotypes that fit the settings, got others; restore it.")
         optimizer._pending = pending
-        like = optimizer._programs.shapes(optimizer._roots, jnp.asarray(optimizer._given))
+        like = optimizer._programs.shapes(optimizer._roots, optimizer._given)
         for part in ("state", "asked"):
             if any(key.startswith(f"['{part}']") for key in arrays):
                 setattr(optimizer, f"_{part}", files.unflatten(arrays, like, path, prefix=f"['{part}']"))

@@ -8,13 +8,12 @@ from contextlib import closing, contextmanager
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
 from jedax.methods.base import Method
 from jedax.search import failures
-from jedax.search.compiled import Programs, StepPrograms
+from jedax.search.compiled import Genotypes, Programs, StepPrograms
 from jedax.search.devices import mesh_for
 from jedax.search.engines.base import Engine
 from jedax.search.failures import Noted
@@ -67,8 +66,8 @@ def evaluate_samples(
 def checked(task: HostTask, fitness: np.ndarray, descriptors: np.ndarray) -> Evaluation:
     """Return what workers found as an evaluation, with as many descriptors as the task has."""
     if descriptors.shape[1] != task.num_descriptors:  # nothing but failures
-        descriptors = np.full((len(fitness), task.num_descriptors), np.nan, np.float32)
-    return Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors))
+        descriptors = np.full((len(fitness), task.num_descriptors), np.nan)
+    return Evaluation(fitness, descriptors)  # type: ignore[arg-type]  # as NumPy arrays, which keep float64
 
 
 def settled(
@@ -113,7 +112,7 @@ class HostPrograms(StepPrograms):
             self._pool.close()
             self._pool = None
 
-    def begin(self, roots: PRNGKeyArray, start_genotypes: Float[Array, "given params"]) -> tuple[Any, Any]:
+    def begin(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> tuple[Any, Any]:
         """Return the state after the initial batch, which begins with `start_genotypes`, and what was noted of it."""
         genotypes = self.draw(roots, start_genotypes)
         evaluation, noted = self._evaluate_all(genotypes)

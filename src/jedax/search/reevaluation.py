@@ -134,7 +134,7 @@ def _rows(run: Run, replica: int, every: bool) -> tuple[np.ndarray, int, np.ndar
     """Return the cells of the solutions to evaluate, the index of the best one, and the genotypes."""
     best = run.best(replica)
     fitness = np.asarray(run.repertoire.fitness[replica])
-    stored = np.asarray(run.repertoire.genotypes[replica], np.float32)
+    stored = np.asarray(run.repertoire.genotypes[replica])
     filled = np.flatnonzero(fitness > -np.inf)
     equal = filled[(fitness[filled] == best.fitness) & (stored[filled] == best.genotype).all(axis=1)]
     home = int(equal[0]) if len(equal) else -1
@@ -215,8 +215,8 @@ def _sample(
     rows = -(-len(genotypes) // -(-len(genotypes) // _ROWS))  # chunks of one size
     # Without noise one sample at a time, so that all of them round alike.
     at_once = min(samples, max(1, _ROWS // rows)) if task.is_noisy else 1
-    fitness = np.zeros((samples, len(genotypes)), np.float32)
-    descriptor = np.zeros((samples, len(genotypes), task.num_descriptors), np.float32)
+    fitness = np.zeros((samples, len(genotypes)))
+    descriptor = np.zeros((samples, len(genotypes), task.num_descriptors))
     done = 0
     with _evaluator(run, samples, seed) as evaluate:
         for first in range(0, len(genotypes), rows):

@@ -109,6 +109,11 @@ def unflatten(arrays: Mapping[str, np.ndarray], like: Any, where: str | Path, pr
 
     `where` is the file or folder that they come from, for errors.
     """
+    with jax.enable_x64(True):  # else float64 would become float32
+        return _unflatten(arrays, like, where, prefix)
+
+
+def _unflatten(arrays: Mapping[str, np.ndarray], like: Any, where: str | Path, prefix: str) -> Any:
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     leaves = []
     for path, leaf in paths:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jedax.arrays import as_float32
+from jedax.arrays import as_floats
 
 
 @dataclass(frozen=True)
@@ -25,5 +25,5 @@ class Work:
 
 
 def checked(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return a result of a function of the user's as float32 of this shape; errors as in `jedax.arrays.as_float32`."""
-    return as_float32(name, values, shape, "return one row per genotype, in the order of the batch")
+    """Return a result of a function of the user's as float64 of this shape; errors as in `jedax.arrays.as_floats`."""
+    return as_floats(name, values, shape, "return one row per genotype, in the order of the batch")

@@ -15,9 +15,9 @@ from jedax.types import Array, Float, PRNGKeyArray
 KERNEL = Kernel("es", "sample", "recombine")
 
 
-def fits(key: PRNGKeyArray) -> bool:
-    """Return whether the kernel is available and draws the numbers of this key."""
-    return KERNEL.available and random.draws(key)
+def fits(key: PRNGKeyArray, mean: Float[Array, " n"]) -> bool:
+    """Return whether the kernel is available, draws the numbers of this key, and computes in the type of `mean`."""
+    return KERNEL.available and random.draws(key) and mean.dtype == jnp.float32
 
 
 def sample(

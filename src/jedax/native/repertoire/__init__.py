@@ -26,13 +26,12 @@ def nearest(
     centroids: Float[np.ndarray, "cells d"],
     candidates: Int[np.ndarray, "tiles slots"],
     shape: tuple[int, ...],
-    bounds: Bounds,
 ) -> Int[Array, "*batch"]:
-    """Return the index of the nearest centroid of each point, see `jedax.repertoire.Cells.assign`."""
+    """Return the index of the nearest centroid of each point, in the unit box, see `jedax.repertoire.Cells.assign`."""
     return KERNEL.call(
         "nearest", jax.ShapeDtypeStruct(points.shape[:-1], jnp.int32),
-        points.astype(jnp.float32), jnp.asarray(centroids), jnp.asarray(candidates),
-        vmap_method="expand_dims", shape=shape, **_box(bounds),
+        points, jnp.asarray(centroids), jnp.asarray(candidates),
+        vmap_method="expand_dims", shape=shape, lows=np.zeros(len(shape)), highs=np.ones(len(shape)),
     )  # fmt: skip
 
 

@@ -131,8 +131,8 @@ class WorkerPool:
             raise
         for reason, number in self._reasons.items():
             self.note(f"{number} evaluation{'s' * (number > 1)} failed {_ATTEMPTS} times: {reason}.")
-        fitness = np.full(len(rows), np.nan, np.float32)
-        descriptors = np.full((len(rows), np.shape(self._results[0][2])[1] if self._results else 1), np.nan, np.float32)
+        fitness = np.full(len(rows), np.nan)
+        descriptors = np.full((len(rows), np.shape(self._results[0][2])[1] if self._results else 1), np.nan)
         for some, its_fitness, its_descriptors in self._results:
             fitness[some], descriptors[some] = its_fitness, its_descriptors
         return fitness, descriptors
