@@ -116,7 +116,7 @@ class TestMappings:
         space = Space(a=Choice(1, 2), x=Real(0, 1), b=Choice("p", "q", "r"))
         genotypes = np.array([[0.1, 0.2, 0.3, 0.9, 0.1, 0.2], [0.9, 0.2, 0.7, 0.1, 0.2, 0.95]])
         assert space.values(genotypes).tolist() == [[1, 0.3, 0], [0, 0.7, 2]]
-        np.testing.assert_allclose(space.values(jnp.array(genotypes, float)), space.values(genotypes), rtol=1e-6)
+        np.testing.assert_allclose(jax.jit(space.values)(genotypes), space.values(genotypes), rtol=1e-6)
         assert space.dicts(genotypes) == [{"a": 2, "x": 0.3, "b": "p"}, {"a": 1, "x": 0.7, "b": "r"}]
 
     def test_dicts_hold_numbers_and_options_of_python(self):
@@ -137,11 +137,11 @@ class TestMappings:
         assert MIXED.values(np.zeros(16, np.float32)).dtype == np.float32
         assert MIXED.values([0] * 16).dtype == np.float64
         assert MIXED.fold(np.zeros(16, np.float16)).dtype == np.float32
-        assert isinstance(MIXED.values(jnp.zeros(16)), jax.Array)
+        assert isinstance(values_in_jax(np.zeros(16)), jax.Array)
 
     def test_vmap(self):
         genotypes = jax.random.normal(jax.random.key(0), (5, 16))
-        np.testing.assert_allclose(jax.vmap(MIXED.values)(genotypes), MIXED.values(genotypes), rtol=1e-6)
+        np.testing.assert_allclose(jax.jit(jax.vmap(MIXED.values))(genotypes), MIXED.values(genotypes), rtol=1e-6)
 
 
 class TestFold:
@@ -149,6 +149,7 @@ class TestFold:
         found = Space.box(0, 1, num_params=1).fold(column(-0.25, 1.25, 2.25, -2.25, 3.5, -1, 2, 100.75))
         assert found[:, 0].tolist() == [0.25, 0.75, 0.25, 0.25, 0.5, 1, 0, 0.75]
 
+    @settings(deadline=None)
     @given(rows_of(MIXED, 64))
     def test_stays_within_float64_ranges(self, row):
         folded = MIXED.fold(np.array(row))
@@ -157,6 +158,7 @@ class TestFold:
         assert (folded <= upper).all()
         np.testing.assert_array_equal(MIXED.fold(folded), folded)
 
+    @settings(deadline=None)
     @given(rows_of(MIXED, 32))
     def test_stays_within_float32_ranges_in_jax(self, row):
         folded = np.asarray(fold_in_jax(jnp.array(row, jnp.float32)))
@@ -165,6 +167,7 @@ class TestFold:
         assert (folded <= upper).all()
         np.testing.assert_array_equal(fold_in_jax(folded), folded)
 
+    @settings(deadline=None)
     @given(st.lists(st.floats(0, 1, width=32, allow_subnormal=False), min_size=16, max_size=16))
     def test_coordinates_within_their_ranges_keep_their_bits(self, row):
         inside = np.array(row, np.float32) + np.float32(0)
@@ -172,6 +175,7 @@ class TestFold:
         for found in (MIXED.fold(inside), np.asarray(fold_in_jax(inside))):
             assert np.abs(found).tobytes() == np.abs(inside).tobytes()  # a zero may lose its sign
 
+    @settings(deadline=None)
     @given(st.floats(-1e6, 1e6), st.integers(-1000, 1000))
     def test_has_period_two_and_is_even(self, x, periods):
         fold = Space.box(0, 1, num_params=1).fold
@@ -194,10 +198,12 @@ class TestBounds:
         whole = values[[1, 2, 4, 9]]
         np.testing.assert_array_equal(whole, np.floor(whole))
 
+    @settings(deadline=None)
     @given(rows_of(MIXED, 64))
     def test_float64(self, row):
         self.check(MIXED.values(np.array(row)))
 
+    @settings(deadline=None)
     @given(rows_of(MIXED, 32))
     def test_float32(self, row):
         genotype = np.array(row, np.float32)
@@ -246,6 +252,7 @@ def values_of(space):
 
 
 class TestRoundTrip:
+    @settings(deadline=None)
     @given(values_of(MIXED))
     def test_dicts(self, values):
         genotype = MIXED.genotypes(values)
@@ -291,6 +298,7 @@ class TestRoundTrip:
         assert float(np.float32(400.1)) > 400.1
         assert space.genotypes(np.float32([400.1])).tolist() == [1]
         assert space.genotypes(jnp.float32([400.1])).tolist() == [1]
+        assert space.genotypes(jnp.float32([400.1])).dtype == np.float64
         with pytest.raises(JedaxError, match=r"x: expected a finite number of at least 0.1 and of at most 400.1"):
             space.genotypes([float(np.float32(400.1))])
 
@@ -503,6 +511,7 @@ class TestContents:
         )
         assert eval(repr(space)) == space
         assert repr(Space({"a b": (0, 1)})) == "Space({'a b': Real(low=0.0, high=1.0)})"
+        assert repr(Space({"lambda": Integer(1, 2)})) == "Space({'lambda': Integer(low=1, high=2)})"
         assert repr(Space.box(-5, 5, num_params=3)) == "Space.box(lows=-5.0, highs=5.0, num_params=3)"
         assert len(repr(Space.around(np.arange(1000.0), 1))) < 200
 
@@ -533,8 +542,11 @@ class TestErrors:
             (Real(start=math.inf), "gain: expected a finite number for start, got inf"),
             (Real(0, 1, scale=0), "gain: expected a scale above 0, got 0.0"),
             (Real(0, 1, scale=math.nan), "gain: expected a finite number for scale, got nan"),
-            (Real(-1e308, 1e308), "gain: expected bounds whose distance is a float"),
-            (Real(1e300, math.nextafter(1e300, math.inf), log=True), "gain: expected bounds whose distance is a float"),
+            (Real(-1e308, 1e308), "gain: expected a range that float64 numbers resolve"),
+            (
+                Real(1e300, math.nextafter(1e300, math.inf), log=True),
+                "gain: expected a range that float64 numbers resolve",
+            ),
             (Integer(3, 3), "gain: expected low below high, got low=3, high=3"),
             (Integer(0, 2.5), "gain: expected a whole number from -2147483647 to 2147483647 for high, got 2.5"),
             (Integer(0, 2**31), "gain: expected a whole number from -2147483647 to 2147483647 for high"),

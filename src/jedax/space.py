@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import keyword
 import math
 import reprlib
 from collections.abc import Mapping
@@ -99,23 +100,18 @@ class Real:
             raise fail(name, expected="low above 0 for log=True", received=f"low={low}", remedy="raise low or drop log")
         if scale is not None and not scale > 0:
             raise fail(name, expected="a scale above 0", received=scale, remedy="give a standard deviation")
-        checked = Real(low, high, log=log, start=start, scale=scale)
-        bounded = math.isfinite(low) and math.isfinite(high)
-        if bounded and not 0 < _on_scale(log, high) - _on_scale(log, low) < math.inf:
-            given = f"low={low}, high={high}"
-            raise fail(name, expected="bounds whose distance is a float", received=given, remedy="change the bounds")
-        return checked
+        return Real(low, high, log=log, start=start, scale=scale)
 
     def _axes(self) -> list[_Axis]:
         low, high = _on_scale(self.log, self.low), _on_scale(self.log, self.high)
         start = None if self.start is None else _on_scale(self.log, self.start)
         axis = _Axis(self.low, self.high, log=self.log)
         if math.isfinite(low) and math.isfinite(high):
-            axis = axis._replace(offset=low, factor=high - low)
-            if self.scale is None:
-                return [axis]
-            centre = 0.5 if start is None else (start - low) / (high - low)
-            return [axis._replace(uniform=False, centre=centre, spread=self.scale / (high - low))]
+            width = high - low or math.nan  # `Space` refuses NaN
+            centre = 0.5 if start is None else (start - low) / width
+            spread = 1.0 if self.scale is None else self.scale / width
+            axis = axis._replace(offset=low, factor=width, uniform=self.scale is None, centre=centre, spread=spread)
+            return [axis]
         origin = start if start is not None else next(filter(math.isfinite, (low, high)), 0.0)
         scale = 1.0 if self.scale is None else self.scale
         lower, upper = (low - origin) / scale, (high - origin) / scale
@@ -130,6 +126,8 @@ class Integer:
     """A whole number from `low` to `high`, both included; random genotypes are uniform over the shares of the values.
 
     Float64 genotypes reach every value; float32 genotypes do so for up to 2^22 values, or up to `high` = 10^5 if `log`.
+    NumPy and JAX decode the same float32 genotype to the same value; if `log`, they may differ by one at the end of a
+    share, because their exponentials round differently.
 
     Attributes:
         low: Smallest value, at least -(2^31 - 1), and at least 1 if `log`.
@@ -266,6 +264,7 @@ class Space:
         object.__setattr__(self, "names", tuple(given))
         object.__setattr__(self, "parameters", tuple(_parameter(name, one) for name, one in given.items()))
         object.__setattr__(self, "is_named", is_named)
+        self._table(np.dtype(np.float64))
 
     @classmethod
     def box(
@@ -369,7 +368,7 @@ class Space:
         if not self.is_named:
             return _call("Space.box", self.spec())
         pairs = list(zip(self.names, self.parameters, strict=True))
-        if all(name.isidentifier() for name in self.names):
+        if all(name.isidentifier() and not keyword.iskeyword(name) for name in self.names):
             return f"Space({', '.join(f'{name}={one}' for name, one in pairs)})"
         return f"Space({{{', '.join(f'{name!r}: {one}' for name, one in pairs)}}})"
 
@@ -417,8 +416,8 @@ class Space:
             genotypes: `(..., num_params)`; coordinates outside their ranges are reflected first, as `fold` does.
 
         Returns:
-            `(..., num_values)`; whole numbers for an `Integer`, and the index of the option for a `Choice`. NaN stays
-            NaN, but a `Choice` with NaN has some option.
+            `(..., num_values)`; whole numbers for an `Integer`, and the index of the option for a `Choice`. Values
+            without a bound are clipped to the largest float. NaN stays NaN, but a `Choice` with NaN has some option.
 
         Raises:
             JedaxError: The last axis is not `num_params` long.
@@ -491,9 +490,9 @@ class Space:
             return self._encoded(np.array(self._row(values)))
         if isinstance(values, list | tuple) and all(isinstance(one, Mapping) for one in values):
             return self._encoded(np.array([self._row(one) for one in values]).reshape(-1, self.num_values))
-        return self._encoded(_array("values", values, self.num_values))
+        return self._encoded(np.asarray(_array("values", values, self.num_values)))
 
-    @cached_property
+    @property
     def start_genotype(self) -> np.ndarray | None:
         """Return the genotype `(num_params,)`, float64, of the parameters' `start`; None unless all have one."""
         starts = [getattr(one, "start", None) for one in self.parameters]
@@ -554,19 +553,20 @@ class Space:
             with np.errstate(over="ignore", under="ignore"):
                 cast = _Axis(*(c if c.dtype == bool else c.astype(dtype) for c in exact))
                 table = cast._replace(low=_inwards(exact.low, dtype, 1), high=_inwards(exact.high, dtype, -1))
-            fits = (table.low < table.high) & np.isfinite(table.factor) & (table.factor > 0)
+            fits = (table.low < table.high) & np.isfinite(table.offset) & np.isfinite(table.factor) & (table.factor > 0)
             if not fits.all():
-                bad = int(np.argmin(fits))
-                one = int(np.searchsorted(self._columns[0], bad, side="right")) - 1
-                expected, remedy = f"a range that {dtype} numbers resolve", "use float64 genotypes or change the bounds"
+                one = np.searchsorted(self._columns[0], np.argmin(fits), side="right") - 1
+                remedy = "change the bounds" + " or use float64 genotypes" * (dtype == np.float32)
+                expected = f"a range that {dtype} numbers resolve"
                 raise fail(self.names[one], expected=expected, received=self.parameters[one], remedy=remedy)
             self._tables[dtype] = table
         return self._tables[dtype]
 
     def _row(self, values: Mapping[str, Any]) -> list[float]:
         """Return the values of one mapping as numbers, in the order of the parameters."""
+        known = set(self.names)
         for name in values:
-            if name not in self.names:
+            if name not in known:
                 raise unknown("parameter", str(name), self.names)
         for name in self.names:
             if name not in values:
@@ -595,7 +595,9 @@ class Space:
         genotypes = np.empty((*values.shape[:-1], self.num_params))
         x = np.where(axis.integer & ~axis.log, values[..., numeric] + 0.5, values[..., numeric])
         x = np.where(axis.log, np.log(np.where(axis.log, x, 1)), x)
-        genotypes[..., first[numeric]] = np.clip((x - axis.offset) / axis.factor, axis.lower, axis.upper)
+        with np.errstate(over="ignore"):
+            coordinates = np.clip((x - axis.offset) / axis.factor, axis.lower, axis.upper)
+        genotypes[..., first[numeric]] = np.nan_to_num(coordinates)  # finite
         for column in np.flatnonzero(~numeric):
             width = _width(self.parameters[column])
             chosen = np.arange(width) == values[..., column, None]
