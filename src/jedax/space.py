@@ -41,9 +41,10 @@ _MOST = 2**31 - 1  # what 32-bit integers hold
 
 
 class _Axis(NamedTuple):
-    """One coordinate of a genotype, or columns of them; the defaults are those of an option of a `Choice`.
+    """One coordinate of a genotype, or columns of them.
 
-    The value in the user's units is `offset + factor * coordinate`, on the logarithmic scale if `log`.
+    The value in the user's units is `offset + factor * coordinate`, on the logarithmic scale if `log`; that of a
+    `Choice` is the index of an option.
     """
 
     low: Any = 0.0  # of the value
@@ -203,7 +204,7 @@ class Choice:
         return self
 
     def _axes(self) -> list[_Axis]:
-        return [_Axis()] * len(self.options)
+        return [_Axis(high=len(self.options) - 1.0, integer=True)] * len(self.options)
 
     def _decoded(self, value: float) -> Option:
         return self.options[int(value)]
@@ -533,15 +534,6 @@ class Space:
         return np.where(options < widths[:, None], first[~numeric][:, None] + options, -1)
 
     @cached_property
-    def _limits(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the least and the largest value of each parameter, and whether it is whole: `(num_values,)` each."""
-        ends = [
-            (0, len(one.options) - 1) if isinstance(one, Choice) else (one.low, one.high) for one in self.parameters
-        ]
-        lows, highs = np.array(ends, np.float64).T
-        return lows, highs, np.array([not isinstance(one, Real) for one in self.parameters])
-
-    @cached_property
     def _tables(self) -> dict[np.dtype, _Axis]:
         return {}
 
@@ -579,19 +571,20 @@ class Space:
 
     def _encoded(self, values: np.ndarray) -> np.ndarray:
         """Return the genotypes of an array of values, which it checks."""
-        lows, highs, whole = self._limits
+        first, numeric = self._columns
+        axis = _Axis(*(column[first] for column in self._table(np.dtype(np.float64))))
         dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
         with np.errstate(over="ignore"):
-            least, largest = lows.astype(dtype), highs.astype(dtype)
-        fits = (values >= least) & (values <= largest) & np.isfinite(values) & (~whole | (values == np.floor(values)))
+            lows, highs = axis.low.astype(dtype), axis.high.astype(dtype)
+        whole = ~axis.integer | (values == np.floor(values))
+        fits = (values >= lows) & (values <= highs) & np.isfinite(values) & whole
         if not fits.all():
             *row, column = np.argwhere(~fits)[0].tolist()
             name = self.names[column] + "".join(f"[{i}]" for i in row)
-            received, remedy = values[(*row, column)], "change the value"
-            raise fail(name, expected=_expected(self.parameters[column]), received=received, remedy=remedy)
-        values = np.clip(values.astype(np.float64), lows, highs)
-        first, numeric = self._columns
-        axis = _Axis(*(column[first[numeric]] for column in self._table(np.dtype(np.float64))))
+            expected, received = _expected(self.parameters[column]), values[(*row, column)]
+            raise fail(name, expected=expected, received=received, remedy="change the value")
+        values = np.clip(values.astype(np.float64), axis.low, axis.high)
+        axis = _Axis(*(column[numeric] for column in axis))
         genotypes = np.empty((*values.shape[:-1], self.num_params))
         x = np.where(axis.integer & ~axis.log, values[..., numeric] + 0.5, values[..., numeric])
         x = np.where(axis.log, np.log(np.where(axis.log, x, 1)), x)
@@ -616,9 +609,8 @@ def _expected(parameter: Parameter) -> str:
     """Return the valid values of a parameter in an array, worded to follow "expected"."""
     if isinstance(parameter, Choice):
         return f"the index of an option, a whole number from 0 to {len(parameter.options) - 1}"
-    ends = [f"of at least {parameter.low}"] * (parameter.low > -math.inf)
-    ends += [f"of at most {parameter.high}"] * (parameter.high < math.inf)
-    return " ".join(["a whole number" if isinstance(parameter, Integer) else "a finite number", " and ".join(ends)])
+    kind = "whole" if isinstance(parameter, Integer) else "finite"
+    return f"a {kind} number from {parameter.low} to {parameter.high}"
 
 
 def _array(argument: str, given: Any, width: int) -> Any:
