@@ -14,7 +14,7 @@ from jedax.methods.base import Method
 
 SRC = Path(__file__).parents[1] / "src"
 FLOORS = (
-    ("types", "errors", "arrays", "imports", "settings", "yaml_text", "networks", "_version"),
+    ("types", "errors", "arrays", "imports", "settings", "yaml_text", "networks", "space", "_version"),
     ("native",),
     ("repertoire", "es", "gp", "rl", "targets", "rankers", "variation", "sampling"),
     ("tasks", "methods"),

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from jedax.search.interrupts import Interrupted
     from jedax.search.loop import Report
     from jedax.search.optimizer import Optimizer
+    from jedax.space import Choice, Integer, Real, Space
     from jedax.store.run import Run, Solution, load
     from jedax.types import Evaluation
 
 __all__ = [
-    "Evaluation", "Interrupted", "JEDi", "JEDiX", "JedaxError", "JediConfig", "JediXConfig", "Method", "MethodConfig",
-    "Optimizer", "Repertoire", "Report", "Run", "Solution", "__version__", "compare", "load", "reevaluate", "resume",
-    "run", "tasks", "write_report",
+    "Choice", "Evaluation", "Integer", "Interrupted", "JEDi", "JEDiX", "JedaxError", "JediConfig", "JediXConfig",
+    "Method", "MethodConfig", "Optimizer", "Real", "Repertoire", "Report", "Run", "Solution", "Space", "__version__",
+    "compare", "load", "reevaluate", "resume", "run", "tasks", "write_report",
 ]  # fmt: skip
 
 _HOMES = {
@@ -47,6 +48,7 @@ _HOMES = {
     "jedax.search.interrupts": ("Interrupted",),
     "jedax.search.loop": ("Report",),
     "jedax.search.optimizer": ("Optimizer",),
+    "jedax.space": ("Choice", "Integer", "Real", "Space"),
     "jedax.store.run": ("Run", "Solution", "load"),
     "jedax.types": ("Evaluation",),
 }

@@ -71,11 +71,13 @@ class Evaluation:
         fitness: `(*batch)`, maximised.
         descriptor: `(*batch, d)`, the behaviour, in the units of the task's `descriptor_bounds`.
         transitions: The steps of the episodes, from `Task.evaluate_with_transitions`; None from other functions.
+        score: `(*batch)`, what evolution strategies maximise where it is not the fitness; None: it is.
     """
 
     fitness: Float[Array, "*batch"]
     descriptor: Float[Array, "*batch descriptor"]
     transitions: Transitions | None = None
+    score: Float[Array, "*batch"] | None = None
 
     @property
     def valid(self) -> Bool[Array, "*batch"]:
@@ -84,8 +86,9 @@ class Evaluation:
 
     @property
     def fitness_or_worst(self) -> Float[Array, "*batch"]:
-        """`(*batch)`, the fitness; -inf where the evaluation failed."""
-        return jax.numpy.where(self.valid, self.fitness, -jax.numpy.inf)
+        """`(*batch)`, what evolution strategies maximise; -inf where the evaluation failed."""
+        score = self.fitness if self.score is None else self.score
+        return jax.numpy.where(self.valid, score, -jax.numpy.inf)
 
 
 @jax.tree_util.register_dataclass

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jedax.es.base import Strategy
 from jedax.types import Array, Bool, Float, PRNGKeyArray
+
+
+class _Placed(NamedTuple):
+    """States of ES whose parameters are distances from `origin` in units of `unit`."""
+
+    inner: Any
+    origin: Float[Array, "size params"]
+    unit: Float[Array, " size"]
 
 
 @dataclass(frozen=True)
@@ -26,13 +34,28 @@ class ESPool:
     strategy: Strategy
     size: int
 
-    def start(self, key: PRNGKeyArray, means: Float[Array, "size params"]) -> Any:
-        """Return the initial states, one ES per mean."""
-        return jax.vmap(self.strategy.init)(jax.random.split(key, self.size), means)
+    def start(
+        self, key: PRNGKeyArray, means: Float[Array, "size params"], units: Float[Array, " size"] | None = None
+    ) -> Any:
+        """Return the initial states, one ES per mean.
+
+        With `units`, the parameters of each ES are the distances from its mean in its unit, so that the step size of
+        the strategy is in this unit, too.
+        """
+        keys = jax.random.split(key, self.size)
+        if units is None:
+            return jax.vmap(self.strategy.init)(keys, means)
+        return _Placed(jax.vmap(self.strategy.init)(keys, jnp.zeros_like(means)), means, units)
 
     def ask(self, key: PRNGKeyArray, states: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Sample one generation of every ES; return the batch and the states for `tell`."""
-        genotypes, states = jax.vmap(self.strategy.ask)(jax.random.split(key, self.size), states)
+        keys = jax.random.split(key, self.size)
+        if isinstance(states, _Placed):
+            steps, inner = jax.vmap(self.strategy.ask)(keys, states.inner)
+            genotypes = states.origin[:, None] + states.unit[:, None, None] * steps
+            states = states._replace(inner=inner)
+        else:
+            genotypes, states = jax.vmap(self.strategy.ask)(keys, states)
         return genotypes.reshape(self.size * self.strategy.population, -1), states
 
     def tell(
@@ -43,18 +66,26 @@ class ESPool:
         scores: Float[Array, "size population"],
     ) -> Any:
         """Return the states updated with the scores of each population."""
-        keys = jax.random.split(key, self.size)
-        return jax.vmap(self.strategy.tell)(keys, states, self.split(genotypes), scores)
+        keys, each = jax.random.split(key, self.size), self.split(genotypes)
+        if not isinstance(states, _Placed):
+            return jax.vmap(self.strategy.tell)(keys, states, each, scores)
+        steps = (each - states.origin[:, None]) / states.unit[:, None, None]
+        return states._replace(inner=jax.vmap(self.strategy.tell)(keys, states.inner, steps, scores))
 
     def split(self, batch: Any) -> Any:
         """Return a tree with its leaves `(batch, ...)` reshaped to `(size, population, ...)`."""
         return jax.tree.map(lambda leaf: leaf.reshape(self.size, self.strategy.population, *leaf.shape[1:]), batch)
 
     def restart(
-        self, key: PRNGKeyArray, states: Any, which: Bool[Array, " size"], means: Float[Array, "size params"]
+        self,
+        key: PRNGKeyArray,
+        states: Any,
+        which: Bool[Array, " size"],
+        means: Float[Array, "size params"],
+        units: Float[Array, " size"] | None = None,
     ) -> Any:
-        """Return the states with the ES in `which` restarted at their means."""
-        fresh = self.start(key, means)
+        """Return the states with the ES in `which` restarted at their means; `units` as for `start`."""
+        fresh = self.start(key, means, units)
 
         def choose(new: Array, old: Array) -> Array:
             return jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)

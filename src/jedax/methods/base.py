@@ -81,10 +81,11 @@ class WithES(MethodConfig):
     step_size: Positive = Field(default=0.05, description="Initial step size of an ES (standard deviation).")
     elite_ratio: float = Field(default=0.5, gt=0, le=1, description="Share of the population used in recombination.")
 
-    def make_strategy(self, population: int | None = None) -> Strategy:
-        """Return the evolution strategy, with another population where one is given."""
+    def make_strategy(self, population: int | None = None, step_size: float | None = None) -> Strategy:
+        """Return the evolution strategy, with another population or step size where one is given."""
         population = self.population if population is None else population
-        return make_strategy(self.es, population=population, step_size=self.step_size, elite_ratio=self.elite_ratio)
+        step_size = self.step_size if step_size is None else step_size
+        return make_strategy(self.es, population=population, step_size=step_size, elite_ratio=self.elite_ratio)
 
 
 class WithPool(WithES):
@@ -249,6 +250,21 @@ class Method(abc.ABC):
         return None
 
     @property
+    def follows_budget(self) -> bool:
+        """Whether settings change over the budget of a run, so that one must be given."""
+        return False
+
+    @classmethod
+    def few_evaluations(cls, num_params: int, batch: int | None) -> Mapping[str, Any]:
+        """Return the settings that differ where evaluations are done elsewhere, and so are few.
+
+        Args:
+            num_params: Length of a genotype.
+            batch: Solutions that are evaluated at once; None: any number.
+        """
+        return {}
+
+    @property
     def model_guides(self) -> bool:
         """Whether `fit_model` is called before each `start_loop`."""
         return False
@@ -274,6 +290,19 @@ class Method(abc.ABC):
         """Return the repertoire with a generation added, and the outcome for each of its solutions."""
         when = self.evaluations(state) + self.evaluations_per_generation
         return state.repertoire.add(self.cells, genotypes, evaluation, when, self.acceptance, self.samples)
+
+    def insert(self, state: Any, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
+        """Return the state with solutions in its repertoire that no generation asked for."""
+        before, when = state.repertoire, self.evaluations(state)
+        after = before.add(self.cells, genotypes, evaluation, when, self.acceptance, self.samples)[0]
+        return replace(state, repertoire=replace(after, num_failed=before.num_failed))
+
+    def again(self, key: PRNGKeyArray, asked: Any) -> Float[Array, "batch params"]:
+        """Return further solutions for the places of the generation that `ask` returned with the state `asked`.
+
+        They stand in for solutions that failed or whose results are late. By default they are those of another `ask`.
+        """
+        return self.ask(key, asked)[0]
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:

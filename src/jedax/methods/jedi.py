@@ -141,6 +141,11 @@ class JEDi(PoolMethod):
         return self.config.generations
 
     @property
+    def follows_budget(self) -> bool:
+        """Whether alpha falls over the budget."""
+        return self.config.alpha == "decay"
+
+    @property
     def model_guides(self) -> bool:
         """Whether the choice of targets uses the Gaussian process."""
         return self.config.targets != "uniform"

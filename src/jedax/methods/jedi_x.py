@@ -16,6 +16,7 @@ alternatives that were tried.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -34,12 +35,22 @@ from jedax.variation import iso_line, log_uniform
 POOL, SCOUTS, VARIATION = range(3)
 """The kinds of generations, as in `JEDiXState.kind`."""
 
+_MOST_OF_FULL_COVARIANCE = 300  # parameters
 _SPREAD_SAMPLES = 64  # random genotypes from which their spread is estimated
 
 
 class JediXConfig(WithPool):
     """Settings of JEDi-X."""
 
+    step_size: Positive | None = Field(
+        default=None, description="Initial step size of every ES; default: drawn from steps at each start."
+    )
+    first_step: Positive = Field(default=0.5, description="x")
+    steps: Range = Field(
+        default=(0.01, 1.0),
+        description="Range of the initial step size of an ES, drawn log-uniformly at each start, in units of the "
+        "spread of random genotypes.",
+    )
     population: int = Field(default=64, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
     patience: Count = Field(
@@ -142,7 +153,26 @@ class JEDiX(PoolMethod):
     def scouts(self) -> ESPool:
         """The scouts: together they sample as many solutions as the pool."""
         config = self.config
-        return ESPool(config.make_strategy(config.batch // config.scouts), config.scouts)
+        return ESPool(config.make_strategy(config.batch // config.scouts, step_size=1.0), config.scouts)
+
+    @functools.cached_property
+    def pool(self) -> ESPool:
+        """The evolution strategies."""
+        return ESPool(self.config.make_strategy(step_size=1.0), self.config.pool)
+
+    def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
+        """Return initial step sizes for a number of ES."""
+        if self.config.step_size is not None:
+            return jnp.full(number, self.config.step_size)
+        return spread * log_uniform(key, jnp.zeros(number), self.config.steps)
+
+    @classmethod
+    def few_evaluations(cls, num_params: int, batch: int | None) -> dict[str, Any]:
+        """Return one ES with the population of CMA-ES, and its full covariance up to some hundreds of parameters."""
+        default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
+        population = max(default, 4 * math.ceil((batch or 1) / 4))
+        es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "sep-cma-es"
+        return {"population": population, "pool": 1, "es": es}
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
         """Return the state after the evaluated initial batch, with all ES started."""
@@ -151,15 +181,19 @@ class JEDiX(PoolMethod):
         size, scouts = self.config.pool, self.config.scouts
         spread_keys = jax.random.split(spread_key, _SPREAD_SAMPLES)
         spread = jnp.sqrt(jax.vmap(self.problem.init)(spread_keys).var(axis=0).mean())
+        spread = jnp.where(spread > 0, spread, 1.0)
+        unit_key, scout_unit_key = jax.random.split(jax.random.fold_in(key, 1))
+        scout_units = self.units(scout_unit_key, scouts, spread)
+        first = self.units(unit_key, size, spread).at[0].set(self.config.first_step * spread)
         return JEDiXState(
             repertoire=repertoire,
-            pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire)),
+            pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire), first),
             best=jnp.full(size, -jnp.inf),
             waited=jnp.zeros(size, jnp.int32),
-            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts)),
+            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts), scout_units),
             idle=jnp.zeros(scouts, jnp.int32),
             kind=jnp.int32(POOL),
-            spread=jnp.where(spread > 0, spread, 1.0),
+            spread=spread,
             generation=jnp.int32(0),
             num_restarts=jnp.int32(0),
             num_scouted=jnp.int32(0),
@@ -197,8 +231,15 @@ class JEDiX(PoolMethod):
     def ask(self, key: PRNGKeyArray, state: JEDiXState) -> tuple[Float[Array, "batch params"], JEDiXState]:
         """Choose the kind of a generation and sample it."""
         kind_key, sample_key = jax.random.split(key)
-        kind = self.choose_kind(kind_key, state)
+        return self._sample(sample_key, self.choose_kind(kind_key, state), state)
 
+    def again(self, key: PRNGKeyArray, asked: JEDiXState) -> Float[Array, "batch params"]:
+        """Return further solutions of the same kind and of the same ES."""
+        return self._sample(key, asked.kind, asked)[0]
+
+    def _sample(
+        self, sample_key: PRNGKeyArray, kind: Int[Array, ""], state: JEDiXState
+    ) -> tuple[Float[Array, "batch params"], JEDiXState]:
         def of_pool() -> tuple[Array, Any, Any]:
             genotypes, pool = self.pool.ask(sample_key, state.pool)
             return genotypes, pool, state.scouts
@@ -233,6 +274,7 @@ class JEDiX(PoolMethod):
         """Add the generation to the repertoire; update the ES that sampled it and restart those that stagnate."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
         learn_key, elite_key, restart_key = jax.random.split(key, 3)
+        unit_key = jax.random.fold_in(key, 1)
         config, scores = self.config, evaluation.fitness_or_worst
 
         def update_pool() -> JEDiXState:
@@ -242,8 +284,9 @@ class JEDiX(PoolMethod):
             best = jnp.maximum(by_es.max(axis=1), to_beat)
             waited = jnp.where(best > to_beat, 0, state.waited + 1)
             stuck = waited >= config.patience
+            units = self.units(unit_key, config.pool, state.spread)
             pool = self.pool.tell(learn_key, state.pool, genotypes, by_es)
-            pool = self.pool.restart(restart_key, pool, stuck, self.choose_elites(elite_key, repertoire))
+            pool = self.pool.restart(restart_key, pool, stuck, self.choose_elites(elite_key, repertoire), units)
             return replace(
                 state,
                 pool=pool,
@@ -256,8 +299,12 @@ class JEDiX(PoolMethod):
             gains = self.scouts.split(insertion.status != NOT_ADDED).any(axis=1)
             idle = jnp.where(gains, 0, state.idle + 1)
             stuck = idle >= config.scout_patience
+            means, units = (
+                repertoire.sample(elite_key, config.scouts),
+                self.units(unit_key, config.scouts, state.spread),
+            )
             scouts = self.scouts.tell(learn_key, state.scouts, genotypes, self.scouts.split(scores))
-            scouts = self.scouts.restart(restart_key, scouts, stuck, repertoire.sample(elite_key, config.scouts))
+            scouts = self.scouts.restart(restart_key, scouts, stuck, means, units)
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
         state = jax.lax.switch(state.kind, (update_pool, update_scouts, lambda: state))

@@ -35,7 +35,7 @@ from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 Genotypes = Float[Array | np.ndarray, "*replicas batch params"]
 
 # The purposes of random numbers; each has its own stream.
-_INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION, _REEVALUATION = range(6)
+_INITIAL_GENOTYPES, _INITIAL_EVALUATION, _INITIAL_STATE, _LOOP, _GENERATION, _REEVALUATION, _AGAIN = range(7)
 
 
 def _stream(root: PRNGKeyArray, purpose: int, count: int | Int[Array, ""] = 0) -> PRNGKeyArray:
@@ -106,7 +106,8 @@ class Programs:
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             ask_key, evaluate_key, tell_key = self._generation_keys(root, state)
             # The barriers keep XLA from fusing across the steps, so that other devices do not round otherwise.
-            genotypes, state = jax.lax.optimization_barrier(self.method.ask(ask_key, state))
+            genotypes, state = self.method.ask(ask_key, state)
+            genotypes, state = jax.lax.optimization_barrier((self._fold(genotypes), state))
             evaluation = jax.lax.optimization_barrier(self._evaluate(evaluate_key, genotypes))
             state = self.method.tell(tell_key, state, genotypes, evaluation)[0]
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
@@ -148,9 +149,16 @@ class Programs:
 
     def _draw(self, root: PRNGKeyArray, start_genotypes: Genotypes) -> Float[Array, "batch params"]:
         batch = self.method.num_initial
-        keys = jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch)
-        drawn = jax.vmap(self.task.init)(native_random.jax_keys(keys))
+        drawn = self._random(jax.random.split(_stream(root, _INITIAL_GENOTYPES), batch))
         return jnp.concatenate([start_genotypes.astype(float), drawn])[:batch]
+
+    def _random(self, keys: PRNGKeyArray) -> Float[Array, "batch params"]:
+        """Return random genotypes, one per key."""
+        return jax.vmap(self.task.init)(native_random.jax_keys(keys))
+
+    def _fold(self, genotypes: Float[Array, "batch params"]) -> Float[Array, "batch params"]:
+        """Return genotypes within the bounds of the task's parameters."""
+        return genotypes if self.task.space is None else self.task.space.fold(genotypes)
 
     def _init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         return self.method.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
@@ -217,7 +225,7 @@ class StepPrograms(Programs):
 
         def ask(root: PRNGKeyArray, state: Any) -> Any:
             genotypes, asked = self.method.ask(self._generation_keys(root, state)[0], state)
-            return genotypes, _alike(asked, state)
+            return self._fold(genotypes), _alike(asked, state)
 
         return self._call("ask", jax.vmap(ask), (roots, state))
 
@@ -235,6 +243,32 @@ class StepPrograms(Programs):
             return _alike(told, state)
 
         return self._call("tell", jax.vmap(tell), (roots, state, genotypes, evaluation))
+
+    def draw_again(self, roots: PRNGKeyArray, trial: int) -> Float[Array, "replicas b p"]:
+        """Return further initial batches; `trial` is 1, 2, ..."""
+
+        def draw(root: PRNGKeyArray, trial: Int[Array, ""]) -> Any:
+            keys = jax.random.split(jax.random.fold_in(_stream(root, _AGAIN), trial), self.method.num_initial)
+            return self._random(keys)
+
+        return self._call("draw_again", jax.vmap(draw, in_axes=(0, None)), (roots, np.int32(trial)))
+
+    def again(self, roots: PRNGKeyArray, asked: Any, trial: int) -> Float[Array, "replicas b p"]:
+        """Return further solutions for a generation that was asked for; `trial` is 1, 2, ..."""
+
+        def again(root: PRNGKeyArray, asked: Any, trial: Int[Array, ""]) -> Any:
+            key = jax.random.fold_in(_stream(root, _AGAIN, asked.generation + 1), trial)
+            return self._fold(self.method.again(key, asked))
+
+        return self._call("again", jax.vmap(again, in_axes=(0, 0, None)), (roots, asked, np.int32(trial)))
+
+    def insert(self, state: Any, genotypes: Genotypes, evaluation: Evaluation) -> Any:
+        """Return the state with further solutions in its repertoire."""
+
+        def insert(state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
+            return _alike(self.method.insert(state, genotypes, evaluation), state)
+
+        return self._call("insert", jax.vmap(insert), (state, genotypes, evaluation))
 
     def aggregate(self, samples: Evaluation) -> Evaluation:
         """Return one evaluation per solution from its samples, a leading axis."""

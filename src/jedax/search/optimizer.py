@@ -1,20 +1,20 @@
 """`Optimizer`: the search with `ask` and `tell`, for evaluations that are done elsewhere.
 
 It runs the programs of the loop (`jedax.search.compiled.StepPrograms`) with one replica: a search that is told what a
-task in worker processes gives finds the same solutions, bit for bit, as `jedax.run` with that task.
+task in worker processes gives finds the same solutions, bit for bit, as `jedax.run` with that task, unless evaluations
+fail: `Optimizer` then asks for other solutions.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jedax.arrays import as_floats
@@ -25,15 +25,23 @@ from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, meth
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.search.compiled import StepPrograms, checked_genotypes, replica_roots
+from jedax.search.constraints import first_level, level_at, stored, violation_of
+from jedax.search.generation import Generation
 from jedax.search.programs import step_programs_for
+from jedax.space import Real, Space
 from jedax.store import files
 from jedax.store.run import Solution
 from jedax.store.trust import SIGNATURES, check, is_own, sign
 from jedax.types import Bounds, Evaluation
 
 _KIND = "jedax optimizer "
-_FORMAT = f"{_KIND}2"
-_FACTS = {"num_params", "descriptor_bounds", "evaluations", "seed", "minimise", "initial_std"}
+_FORMAT = f"{_KIND}3"
+_FACTS = {
+    "num_params", "descriptor_bounds", "space", "evaluations", "seed", "minimise", "noisy", "initial_std",
+}  # fmt: skip
+_REMEMBERED = 10_000  # solutions whose results are known when they are told again
+_MARGIN = 0.1  # of measured bounds of descriptors, on each side, as a share of the measured range
+_SAME = 1e-6  # relative difference up to which a told solution is the one that was asked for
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,8 @@ class OutsideTask:
 
     num_params: int
     descriptor_bounds: Bounds
-    initial_std: float
+    space: Space | None = None
+    initial_std: float = 1.0
 
     @property
     def num_descriptors(self) -> int:
@@ -60,8 +69,30 @@ class OutsideTask:
         )
 
     def init(self, key: Any) -> Any:
-        """Draw a genotype of normal numbers around zero."""
+        """Draw a genotype: as the space of the parameters says, or of normal numbers around zero."""
+        if self.space is not None:
+            return self.space.draw(key)
         return self.initial_std * jax.random.normal(key, (self.num_params,))
+
+
+class _Result(NamedTuple):
+    """The result of one solution, with an axis for samples."""
+
+    genotype: np.ndarray
+    values: np.ndarray
+    fitness: np.ndarray
+    descriptor: np.ndarray
+    violation: float
+    failed: bool
+
+
+class _Candidate(NamedTuple):
+    """A solution that was asked for and not told yet."""
+
+    generation: int
+    place: int
+    genotype: np.ndarray
+    values: np.ndarray
 
 
 class Optimizer:
@@ -72,19 +103,29 @@ class Optimizer:
         optimizer = jedax.Optimizer(num_params=10, descriptor_bounds=([-1, -1], [1, 1]), evaluations=50_000)
         while not optimizer.done:
             genotypes = optimizer.ask()
-            optimizer.tell(*simulate(genotypes))
+            optimizer.tell(genotypes, *simulate(genotypes))
         print(optimizer.best.fitness)
         ```
 
+    Solutions are rows of numbers in your units, or dicts where `space` names the parameters. Evaluations take place in
+    any order and number: `ask(1)` for each idle worker, `tell` for each result.
+
     Args:
-        num_params: Length of a genotype.
-        descriptor_bounds: `(lows, highs)` of the descriptors.
-        evaluations: Budget, for `done` and for settings that change over a run; `ask` still works beyond it.
+        num_params: Number of parameters; None: `space`, `bounds` or `x0` says it.
+        descriptor_bounds: `(lows, highs)` of the descriptors; "measure": from the first generation; None: there are no
+            descriptors, and the search is an evolution strategy with restarts.
+        evaluations: Budget, for `done` and for settings that change over a run; None: it is not known.
+        space: The parameters by name, see `jedax.Space`.
+        bounds: `(lows, highs)` of the parameters: numbers, or one per parameter. No solution leaves them.
+        x0: A solution to start from, the first that is evaluated.
+        sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter.
         method: A name, settings such as a `JediConfig`, or a class derived from `jedax.Method`; default: JEDi-X.
-        initial: `(given, num_params)`, the first members of the initial batch; random ones fill it up.
-        initial_std: Standard deviation of the random ones, drawn around zero.
+        initial: `(given, parameters)`, the first members of the initial batch; random ones fill it up.
+        initial_std: Standard deviation of random solutions around zero, where nothing else describes them.
         seed: Random seed.
         minimise: Whether to minimise: `tell` then expects, and `best` gives, what is minimised.
+        noisy: Whether `tell` takes other results for a solution that was told before, as further evaluations.
+        out: A file to save the search in after every `tell`; `Optimizer.load` continues it.
         **settings: Changes to the method's settings, such as `population=32`.
 
     Raises:
@@ -94,64 +135,110 @@ class Optimizer:
     @memory_in_words()
     def __init__(
         self,
-        num_params: int,
-        descriptor_bounds: tuple[Sequence[float], Sequence[float]],
+        num_params: int | None = None,
+        descriptor_bounds: tuple[Sequence[float], Sequence[float]] | Literal["measure"] | None = None,
         *,
-        evaluations: int,
+        evaluations: int | None = None,
+        space: Space | Mapping[str, Any] | None = None,
+        bounds: tuple[Any, Any] | None = None,
+        x0: Any = None,
+        sigma0: Any = None,
         method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
-        initial: np.ndarray | None = None,
+        initial: Any = None,
         initial_std: float = 1.0,
         seed: int = 0,
         minimise: bool = False,
+        noisy: bool = False,
+        out: str | Path | None = None,
         **settings: Any,
     ):
-        entry = method_named(method)
-        if isinstance(method, MethodConfig):
-            config = method
-        else:
-            config = method_defaults(method)
-            check_settings(entry, settings)
-        self.config: Any = config.replace(**settings)
         for name, value, low in (("num_params", num_params, 1), ("evaluations", evaluations, 1), ("seed", seed, 0)):
-            if not isinstance(value, int | np.integer) or not low <= value < 2**32:
+            if value is not None and not (isinstance(value, int | np.integer) and low <= value < 2**32):
                 expected = f"a whole number of at least {low}"
                 raise fail(name, expected=expected, received=repr(value), remedy="change it")
         if not (isinstance(initial_std, int | float | np.number) and 0 <= initial_std < float("inf")):
             raise fail(
                 "initial_std", expected="a finite number of at least 0", received=repr(initial_std), remedy="change it"
             )
-        try:
-            lows, highs = (tuple(float(b) for b in bound) for bound in descriptor_bounds)
-        except (TypeError, ValueError):
-            raise fail(
-                "descriptor_bounds",
-                expected="(lows, highs), each a list of numbers",
-                received=repr(descriptor_bounds),
-                remedy="change it",
-            ) from None
-        self._name, self._seed, self._budget, self.minimise = entry.name, int(seed), int(evaluations), bool(minimise)
-        self._task = OutsideTask(int(num_params), (lows, highs), float(initial_std))
-        self._method = entry.method(self.config, self._task)
-        _ = self._method.acceptance  # a threshold that is not known is refused here, before anything is evaluated
-        if evaluations < self._method.evaluations_per_generation:
+        entry = method_named(method)
+        if not isinstance(method, MethodConfig):
+            check_settings(entry, settings)
+        self._name, self._entry, self._settings = entry.name, entry, settings
+        self._given_config = method if isinstance(method, MethodConfig) else None
+        self._seed, self._budget = int(seed), None if evaluations is None else int(evaluations)
+        self.minimise, self.noisy = bool(minimise), bool(noisy)
+        self._space = _space(num_params, space, bounds, x0, sigma0)
+        self._num_params = int(num_params) if self._space is None else self._space.num_params  # type: ignore[arg-type]
+        self._initial_std = float(initial_std)
+        self._has_descriptors = descriptor_bounds is not None
+        self._measures = isinstance(descriptor_bounds, str)
+        if self._measures and descriptor_bounds != "measure":
+            expected = "(lows, highs), 'measure' or None"
+            raise fail("descriptor_bounds", expected=expected, received=repr(descriptor_bounds), remedy="change it")
+        self._batch: int | None = None  # solutions that the user evaluates at once
+        self._build(None if self._measures else _box(descriptor_bounds), None)
+        if self._budget is not None and self._budget < self._method.evaluations_per_generation:
             expected = f"at least {self._method.evaluations_per_generation} (one generation)"
             raise fail("evaluations", expected=expected, received=evaluations, remedy="raise it")
-        self._programs: StepPrograms = step_programs_for(self._method, self._task)
         self._roots = replica_roots(self._seed, 1)
-        self._given = checked_genotypes("initial", initial, self._method.num_initial, self._task.num_params)
-        self._state: Any = None
-        self._asked: Any = None  # the state that `tell` expects, with a batch that was asked for
-        self._pending: np.ndarray | None = None
+        first = [self._initial(name, rows) for name, rows in (("x0", x0), ("initial", initial)) if rows is not None]
+        self._given = np.concatenate(first)[: self._method.num_initial] if first else np.zeros((0, self._num_params))
+        self._state: Any = None  # the state that `tell` expects while a generation is open
+        self._generation: Generation | None = None
+        self._number = self._evaluations = self._next_id = self.num_failed = 0
+        self._open: dict[int, _Candidate] = {}
+        self._told: dict[int, int] = {}
+        self._known: list[_Result] = []  # told or added before the first generation is complete
+        self._first_level: float | None = None  # of violations; None: no constraint was told of
+        self._out = None if out is None else Path(out)
+        if self._out is not None and self._out.exists():
+            remedy = "continue it with jedax.Optimizer.load, or choose another"
+            raise fail("out", expected="a path that does not exist", received=str(out), remedy=remedy)
+
+    def _build(self, box: Bounds | None, batch: int | None) -> None:
+        """Make the method, for descriptors in a box, and for a batch of solutions evaluated at once."""
+        box = ((0.0,), (1.0,)) if box is None else box
+        config = self._given_config or method_defaults(self._entry.name)
+        if self._given_config is None:
+            fitting = self._entry.method.few_evaluations(self._num_params, batch)
+            config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
+        if not self._has_descriptors:
+            config = config.replace(cells=1, dims=None)
+        self.config: Any = config.replace(**self._settings)
+        self._task = OutsideTask(self._num_params, box, self._space, self._initial_std)
+        self._method = self._entry.method(self.config, self._task)
+        if self._budget is None and self._method.follows_budget:
+            expected, remedy = f"a budget, which {self._name} with these settings follows", "give one"
+            raise fail("evaluations", expected=expected, received="None", remedy=remedy)
+        _ = self._method.acceptance  # a threshold that is not known is refused here, before anything is evaluated
+        self._programs: StepPrograms = step_programs_for(self._method, self._task)
+
+    def __repr__(self) -> str:
+        """Return the problem, the method and the progress."""
+        of = "" if self._budget is None else f" of {self._budget:,}"
+        best = ""
+        if self._state is not None:
+            found = self.best
+            best = f", best {found.fitness:.6g}" if found.violation == 0 else f", violation {found.violation:.3g}"
+        return f"<Optimizer: {self._num_params} parameters, {self._name}, {self.evaluations:,}{of} evaluations{best}>"
 
     @property
     def evaluations(self) -> int:
-        """Evaluations told so far."""
-        return 0 if self._state is None else int(self._method.evaluations(self._state)[0])
+        """Evaluations told so far; failed ones and added solutions do not count."""
+        return self._evaluations
 
     @property
     def done(self) -> bool:
-        """Whether the budget has no room for another generation."""
-        return self.evaluations + self._method.evaluations_per_generation > self._budget
+        """Whether no generation is open and the budget has no room for another one."""
+        return self.stop_reason != ""
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the search is done, in one sentence; empty while it is not."""
+        next_one = self._method.evaluations_per_generation
+        if self._budget is None or self._generation is not None or self.evaluations + next_one <= self._budget:
+            return ""
+        return f"The budget of {self._budget:,} evaluations has no room for another generation of {next_one}."
 
     @property
     def cells(self) -> Cells:
@@ -160,78 +247,117 @@ class Optimizer:
 
     @property
     def repertoire(self) -> Repertoire:
-        """The solutions found so far, as NumPy arrays; fitness is maximised here, also with `minimise`."""
+        """The solutions found so far, as NumPy arrays; an error before the first generation is complete.
+
+        Fitness is maximised here, also with `minimise`. Genotypes are those of the method: `values` gives them in your
+        units. Infeasible solutions have a fitness of at most -1e30.
+        """
         if self._state is None:
-            raise fail("best", expected="at least one tell()", received="none", remedy="call ask(), then tell()")
+            received = "none" if self._generation is None else f"{self._generation.filled.sum()} of its results"
+            remedy = "call ask(), then tell()"
+            raise fail("best", expected="at least one tell() of a whole generation", received=received, remedy=remedy)
         return jax.tree.map(lambda leaf: leaf[0], jax.device_get(self._state.repertoire))
 
     @property
     def best(self) -> Solution:
-        """The best solution told so far; an error before the first `tell`."""
+        """The best solution of the generations told so far, in your units; an error before the first one.
+
+        Where no solution is feasible, that with the least violation; its fitness is NaN.
+        """
         found = self.repertoire
-        fitness = float(found.best_fitness)
-        return Solution(
-            np.asarray(found.best_genotype), -fitness if self.minimise else fitness, np.asarray(found.best_descriptor)
-        )
+        fitness, genotype = float(found.best_fitness), np.asarray(found.best_genotype)
+        violation = violation_of(fitness)
+        fitness = np.nan if violation else -fitness if self.minimise else fitness
+        named = self._space.dict_of(genotype) if self._space is not None and self._space.is_named else None
+        return Solution(self.values(genotype), fitness, np.asarray(found.best_descriptor), violation, named)
 
-    def ask(self) -> np.ndarray:
-        """Return genotypes to evaluate, `(batch, num_params)`; the same ones until they are told."""
-        if self._pending is None:
-            if self._state is None:
-                self._pending = np.asarray(self._programs.draw(self._roots, self._given)[0])
-            else:
-                if self._method.is_loop_start(int(self._state.generation[0])):
-                    with one_blas_thread():
-                        progress = self.evaluations / self._budget
-                        self._state, _ = self._programs.begin_loop(self._roots, self._state, progress)
-                genotypes, self._asked = self._programs.ask(self._roots, self._state)
-                self._pending = np.asarray(genotypes[0])
-        return self._pending.copy()
+    def values(self, genotypes: Any) -> np.ndarray:
+        """Return genotypes of the repertoire, `(..., genotype)`, in your units, `(..., parameters)`."""
+        return np.asarray(genotypes) if self._space is None else np.asarray(self._space.values(np.asarray(genotypes)))
 
-    def tell(self, fitness: Any, descriptors: Any) -> None:
-        """Take the evaluation of the last batch.
-
-        With several samples per evaluation (`samples_per_evaluation`) both have a second axis for them: `(batch,
-        samples)` and `(batch, samples, d)`.
+    def ask(self, n: int | None = None) -> Any:
+        """Return solutions to evaluate: `(n, parameters)`, or a list of dicts where `space` names the parameters.
 
         Args:
-            fitness: `(batch,)`; values that are not finite count as failed.
-            descriptors: `(batch, d)`, one row per genotype, in the order of the batch.
+            n: Number of solutions, none of which was returned before. None: one for each missing result of the
+                current generation, the same ones until they are told.
+        """
+        if n is not None and not (isinstance(n, int | np.integer) and 1 <= n <= 2**31):
+            raise fail("n", expected="a whole number of at least 1, or None", received=repr(n), remedy="change it")
+        return self._shown([self._open[number] for number in self.ask_ids(n)])
+
+    def ask_ids(self, n: int | None = None) -> list[int]:
+        """Return the numbers of the solutions that `ask` would return; `asked` has the solutions."""
+        if self._state is None and self._generation is None and n is not None and n > self._method.num_initial:
+            self._batch = int(n)
+            self._build(self._task.descriptor_bounds, self._batch)
+        generation = self._open_generation()
+        if n is not None:
+            return [self._give(generation.next_place()) for _ in range(n)]
+        latest = {one.place: number for number, one in self._open.items() if one.generation == self._number}
+        return [latest[place] if place in latest else self._give(place) for place in generation.open_places]
+
+    @property
+    def asked(self) -> dict[int, Any]:
+        """The solutions that were asked for and not told yet, by number."""
+        return dict(zip(self._open, self._shown(self._open.values()), strict=True))
+
+    def tell(
+        self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None, failed: Any = None
+    ) -> None:
+        """Take results, in any order and number, of solutions from `ask` or of others.
+
+        A failed evaluation does not count towards the budget; another solution takes its place, up to three times. It
+        is one whose fitness or descriptor is not finite, or one marked as failed.
+
+        Args:
+            genotypes: `(n, parameters)` or a list of dicts: solutions as `ask` returned them.
+            fitness: `(n,)`; with several samples per evaluation (`samples_per_evaluation`), `(n, samples)`.
+            descriptors: `(n, d)` or `(n, samples, d)`; None where there are none.
+            violations: `(n, constraints)` or `(n,)`, the constraints' values: above 0 where violated, by how much.
+                Give values of similar size: their sum is compared.
+            failed: `(n,)`, whether each evaluation failed, whatever its numbers are.
 
         Raises:
-            JedaxError: Nothing was asked, or a shape does not fit; nothing is changed then.
+            JedaxError: A shape does not fit, a solution is out of its bounds, or was told before with other results.
+                Nothing is changed then.
         """
-        if self._pending is None:
-            raise fail("tell", expected="a batch from ask() first", received="none", remedy="call ask(), then tell()")
-        samples = self._method.samples
-        shape = (len(self._pending),) if samples == 1 else (len(self._pending), samples)
-        remedy = "give one entry per genotype, in the order of the batch"
-        fitness = as_floats("fitness", fitness, shape, remedy)
-        descriptors = as_floats("descriptors", descriptors, (*shape, self._task.num_descriptors), remedy)
-        evaluation = Evaluation(-fitness if self.minimise else fitness, descriptors)
-        if samples > 1:
-            evaluation = self._programs.aggregate(jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), evaluation))
-        evaluation = jax.tree.map(lambda part: part[None], evaluation)
-        genotypes = self._pending[None]
-        if self._state is None:
-            self._state = self._programs.init(self._roots, genotypes, evaluation)
-        else:
-            self._state = self._programs.tell(self._roots, self._asked, genotypes, evaluation)
-        self._pending = self._asked = None
+        results = self._results(genotypes, fitness, descriptors, violations, failed)
+        numbers = self._match(results)
+        extra = [self._take(result, number) for result, number in zip(results, numbers, strict=True)]
+        self._insert([result for result in extra if result is not None])
+        if self._generation is not None and self._generation.is_complete:
+            self._close_generation()
+        if self._out is not None:
+            self.save(self._out)
+
+    def add(self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None) -> None:
+        """Add solutions whose results were known before; they do not count towards the budget.
+
+        Those added before the first `ask` become members of the initial batch. Arguments and errors as for `tell`.
+        """
+        results = self._results(genotypes, fitness, descriptors, violations, None)
+        self._insert([self._with_genotype(result) for result in results if not result.failed])
+        if self._out is not None:
+            self.save(self._out)
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one file, atomically, including a batch that was asked for; `load` reads it."""
-        tree = {"state": self._state, "asked": self._asked, "pending": self._pending, "given": self._given}
-        arrays = files.flatten(tree)
+        """Write everything to one file, atomically, including solutions that were asked for; `load` reads it."""
+        arrays = files.flatten({"state": self._state, "given": self._given, **self._bookkeeping()})
+        box = "measure" if self._measures else self._task.descriptor_bounds
         facts = {
-            "num_params": self._task.num_params,
-            "descriptor_bounds": self.cells.bounds,
+            "num_params": None if self._space is not None else self._num_params,
+            "descriptor_bounds": box if self._has_descriptors else None,
+            "space": None if self._space is None else self._space.spec(),
             "evaluations": self._budget,
             "seed": self._seed,
             "minimise": self.minimise,
-            "initial_std": self._task.initial_std,
+            "noisy": self.noisy,
+            "initial_std": self._initial_std,
             "method": self._name,
             "config": self.config.model_dump(mode="json"),
+            "counts": [self._number, self._evaluations, self._next_id, self.num_failed],
+            "first_level": self._first_level,
             "sha256": _digest(arrays),
         }
         if names := code_of(self._name, facts["config"]):
@@ -254,7 +380,7 @@ class Optimizer:
         """Return the optimizer that `save` wrote; the search continues with the same bits.
 
         Args:
-            path: The file.
+            path: The file. A search that was made with `out` goes on saving itself there.
             method: The class of the method, where it was defined in a script and cannot be imported.
             trust: Import all code that the file names. Without it, code outside jedax must be installed, be given as
                 `method`, or be that of a file that you saved on this machine.
@@ -269,24 +395,381 @@ class Optimizer:
             names = code_of(name, settings)
             if not trust and not is_own([Path(path)], signed, _settings_digest(name, settings), names):
                 check(path, [known for known in names if method is None or known != name])
+            kind = method or method_named(name).method
+            config = kind.Config.build(settings, where=str(path))
+            counts, first_level, space = facts.pop("counts"), facts.pop("first_level"), facts.pop("space")
             if strange := sorted(set(facts) - _FACTS):
                 raise KeyError(strange[0])
-            kind = method or method_named(name).method
-            optimizer = cls(method=kind.Config.build(settings, where=str(path)), initial=arrays["['given']"], **facts)
+            facts["space"] = None if space is None else Space.from_spec(space)
+            optimizer = cls(method=config, **facts)
+            optimizer._name, optimizer._first_level = name, first_level
+            optimizer._number, optimizer._evaluations, optimizer._next_id, optimizer.num_failed = map(int, counts)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, JedaxError):
                 raise
             raise files.CorruptError(f"{path}: expected the settings of a search, got {error!r}; restore it.") from None
-        optimizer._name = name
-        pending, num_params = arrays.get("['pending']"), optimizer._task.num_params
-        if pending is not None and (pending.ndim != 2 or pending.shape[1] != num_params):
-            raise files.CorruptError(f"{path}: expected genotypes that fit the settings, got others; restore it.")
-        optimizer._pending = pending
-        like = optimizer._programs.shapes(optimizer._roots, optimizer._given)
-        for part in ("state", "asked"):
-            if any(key.startswith(f"['{part}']") for key in arrays):
-                setattr(optimizer, f"_{part}", files.unflatten(arrays, like, path, prefix=f"['{part}']"))
+        optimizer._restore(arrays, path)
         return optimizer
+
+    def _bookkeeping(self) -> dict[str, Any]:
+        """Return all that is known of solutions outside the method's state, as arrays."""
+        opened, told = list(self._open.items()), list(self._told.items())
+        rows = {name: [getattr(one, name) for _, one in opened] for name in ("genotype", "values")}
+        return {
+            "open": {
+                "numbers": np.array([[number, one.generation, one.place] for number, one in opened], np.int64),
+                **{name: np.array(row, np.float64) for name, row in rows.items()},
+            },
+            "told": np.array(told, np.int64).reshape(-1, 2),
+            "known": {
+                name: np.array([getattr(one, name) for one in self._known], np.float64) for name in _Result._fields
+            },
+            "generation": None if self._generation is None else vars(self._generation),
+        }
+
+    def _restore(self, arrays: dict[str, np.ndarray], path: str | Path) -> None:
+        """Restore what `save` wrote."""
+        tree: dict[str, Any] = {}
+        for name, array in arrays.items():
+            part, _, entry = name.removeprefix("['").removesuffix("']").partition("']['")
+            if entry and part in ("open", "known", "generation"):
+                tree.setdefault(part, {})[entry] = array
+            else:
+                tree[part] = array
+        try:
+            self._given = checked_genotypes("initial", tree["given"], self._method.num_initial, self._num_params)
+            self._told = dict(tree["told"].astype(np.int64).reshape(-1, 2).tolist())
+            opened = zip(*(tree["open"][key] for key in ("numbers", "genotype", "values")), strict=True)
+            for (number, generation, place), genotype, values in opened:
+                if (genotype.shape, values.shape) != ((self._num_params,), (self._num_values,)):
+                    raise ValueError(number)
+                self._open[int(number)] = _Candidate(int(generation), int(place), genotype, values)
+            self._known = [_Result(*row) for row in zip(*(tree["known"][key] for key in _Result._fields), strict=True)]
+            self._generation = None if "generation" not in tree else Generation(**tree["generation"])
+            if self._generation is not None:
+                self._generation.check(self._method.samples, self._num_params, self._task.num_descriptors)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, JedaxError):
+                raise
+            raise files.CorruptError(
+                f"{path}: expected solutions that fit the settings, got others; restore it."
+            ) from None
+        if any(name.startswith("['state']") for name in arrays):
+            like = self._programs.shapes(self._roots, self._given)
+            self._state = files.unflatten(arrays, like, path, prefix="['state']")
+
+    @property
+    def _num_values(self) -> int:
+        return self._num_params if self._space is None else self._space.num_values
+
+    @property
+    def _progress(self) -> float:
+        """Share of the budget that is spent; without a budget, of a thousand evaluations per parameter."""
+        return min(1.0, self.evaluations / (self._budget or 1_000 * self._num_params))
+
+    def _shown(self, candidates: Iterable[_Candidate]) -> Any:
+        """Return solutions as the user gets them."""
+        candidates = list(candidates)
+        if self._space is not None and self._space.is_named:
+            return self._space.dicts(np.array([one.genotype for one in candidates]).reshape(-1, self._num_params))
+        return np.array([one.values for one in candidates]).reshape(-1, self._num_values)
+
+    def _initial(self, argument: str, given: Any) -> np.ndarray:
+        """Return the genotypes of solutions to begin with."""
+        if self._space is None:
+            return checked_genotypes(argument, given, self._method.num_initial, self._num_params)
+        given = given if isinstance(given, Mapping) or np.ndim(given) != 1 or isinstance(given[0], Mapping) else [given]
+        rows = self._genotypes(self._rows(argument, given))
+        return checked_genotypes(argument, rows, self._method.num_initial, self._num_params)
+
+    def _rows(self, argument: str, genotypes: Any) -> np.ndarray:
+        """Return solutions as the user gives them as rows of values."""
+        dicts = [genotypes] if isinstance(genotypes, Mapping) else genotypes
+        if self._space is not None and isinstance(dicts, list | tuple) and any(isinstance(d, Mapping) for d in dicts):
+            return self.values(self._space.genotypes(list(dicts)))
+        return as_floats(argument, genotypes, (None, self._num_values), "give one solution per row, as ask() does")
+
+    def _genotypes(self, values: Any) -> np.ndarray:
+        """Return the genotypes of rows of values; an error where one is out of its bounds."""
+        return np.asarray(values, np.float64) if self._space is None else self._space.genotypes(values)
+
+    def _draw(self, trial: int) -> np.ndarray:
+        """Return further solutions for the places of the generation."""
+        if self._state is None:
+            return np.asarray(self._programs.draw_again(self._roots, trial)[0])
+        return np.asarray(self._programs.again(self._roots, self._state, trial)[0])
+
+    def _give(self, place: int) -> int:
+        """Return the number of the next solution for a place."""
+        assert self._generation is not None
+        genotype = self._generation.give(place, self._draw)
+        number, self._next_id = self._next_id, self._next_id + 1
+        self._open[number] = _Candidate(self._number, place, genotype, self.values(genotype))
+        return number
+
+    def _open_generation(self) -> Generation:
+        """Return the open generation; begin one if there is none."""
+        while self._generation is None:
+            if self._state is None:
+                genotypes = self._programs.draw(self._roots, self._given)
+            else:
+                if self._method.is_loop_start(int(self._state.generation[0])):
+                    with one_blas_thread():
+                        self._state, _ = self._programs.begin_loop(self._roots, self._state, self._progress)
+                genotypes, self._state = self._programs.ask(self._roots, self._state)
+            samples, num_descriptors = self._method.samples, self._task.num_descriptors
+            self._generation = Generation.begin(np.asarray(genotypes[0]), samples, num_descriptors)
+            self._number += 1
+            if self._state is None:
+                self._fill_with_known(self._generation)
+        return self._generation
+
+    def _fill_with_known(self, generation: Generation) -> None:
+        """Fill the last places of the initial batch with the best solutions that are known."""
+        self._known.sort(key=lambda one: stored(one.fitness, np.array(one.violation)).mean())
+        for place in range(len(generation.filled) - 1, len(self._given) - 1, -1):
+            if self._known:
+                best = self._known.pop()
+                generation.fill(place, best.genotype, best.fitness, best.descriptor, best.violation)
+        if generation.is_complete:
+            self._close_generation()
+
+    def _close_generation(self) -> None:
+        """Give the results of the open generation to the method."""
+        generation = self._generation
+        assert generation is not None
+        if self._measures:
+            self._build(_measured(generation.descriptors), self._batch)
+        evaluation = self._evaluation(generation.fitness, generation.descriptors, generation.violations)
+        programs, genotypes = self._programs, generation.genotypes[None]
+        if self._state is None:
+            self._state = programs.init(self._roots, genotypes, evaluation)
+        else:
+            self._state = programs.tell(self._roots, self._state, genotypes, evaluation)
+        self._generation, self._measures = None, False
+        known, self._known = self._known, []
+        self._insert(known)
+
+    def _evaluation(self, fitness: np.ndarray, descriptors: np.ndarray, violations: np.ndarray) -> Evaluation:
+        """Return results `(n, samples)`, `(n, samples, d)` and `(n,)` as an evaluation with an axis for replicas."""
+        found = Evaluation(fitness[:, 0], descriptors[:, 0])  # type: ignore[arg-type]
+        if fitness.shape[1] > 1:
+            found = self._programs.aggregate(Evaluation(fitness.T, descriptors.swapaxes(0, 1)))  # type: ignore[arg-type]
+        if self._first_level is None and (violations > 0).any():
+            self._first_level = first_level(violations)
+        if self._first_level is not None:
+            own, level = np.asarray(found.fitness), level_at(self._first_level, self._progress)
+            compared = stored(own, violations), stored(own, violations, level)
+            found = Evaluation(compared[0], found.descriptor, score=compared[1])  # type: ignore[arg-type]
+        return jax.tree.map(lambda part: np.asarray(part)[None], found)
+
+    def _insert(self, results: list[_Result]) -> None:
+        """Put solutions that no generation waits for into the repertoire."""
+        if self._state is None:
+            self._known += results
+            return
+        if not results:
+            return
+        size = 1 << (len(results) - 1).bit_length()  # few sizes, since each is compiled
+        genotypes, _, fitness, descriptors, violations, _ = (
+            _padded(np.array(column, np.float64), size) for column in zip(*results, strict=True)
+        )
+        evaluation = self._evaluation(fitness, descriptors, violations)
+        self._state = self._programs.insert(self._state, genotypes[None], evaluation)
+
+    def _results(self, genotypes: Any, fitness: Any, descriptors: Any, violations: Any, failed: Any) -> list[_Result]:
+        """Return the results of solutions, checked."""
+        values = self._rows("genotypes", genotypes)
+        number, samples = len(values), self._method.samples
+        shape = (number,) if samples == 1 else (number, samples)
+        remedy = "give one entry per genotype, in the same order"
+        fitness = as_floats("fitness", fitness, shape, remedy).reshape(number, samples)
+        points = np.zeros((number, samples, 1))
+        if self._has_descriptors:
+            width = None if self._measures else self._task.num_descriptors
+            found = as_floats("descriptors", descriptors, (*shape, width), remedy)
+            points = found.reshape(number, samples, found.shape[-1])
+        elif descriptors is not None:
+            expected, remedy = "None, as Optimizer has no descriptor_bounds", "give it bounds, or leave them out"
+            raise fail("descriptors", expected=expected, received="descriptors", remedy=remedy)
+        if self._measures and points.shape[-1] != self._task.num_descriptors:
+            self._set_width(points.shape[-1])
+        is_bad = np.zeros(number, bool) if failed is None else _flags(failed, number)
+        total = np.zeros(number)
+        if violations is not None:
+            wanted = (number,) if np.ndim(violations) == 1 else (number, None)
+            given = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
+            if np.isnan(given[~is_bad]).any():
+                remedy = "give numbers, or mark the evaluation as failed"
+                raise fail("violations", expected="numbers, above 0 where violated", received="NaN", remedy=remedy)
+            total = np.maximum(given, 0).sum(axis=1)
+        finite = np.isfinite(fitness).all(axis=1) & np.isfinite(points).all(axis=(1, 2))
+        fitness = -fitness if self.minimise else fitness
+        is_bad |= ~finite
+        return [_Result(values[:0], *row) for row in zip(values, fitness, points, total, is_bad.tolist(), strict=True)]
+
+    def _set_width(self, num_descriptors: int) -> None:
+        """Note how many descriptors there are, as the first result tells."""
+        generation = self._generation
+        if self._known or (generation is not None and generation.filled.any()):
+            return  # the results that follow differ from the first, which `as_floats` refuses below
+        self._build(((0.0,) * num_descriptors, (1.0,) * num_descriptors), self._batch)
+        if generation is not None:
+            shape = (*generation.fitness.shape, num_descriptors)
+            generation.descriptors = np.full(shape, np.nan)
+
+    def _with_genotype(self, result: _Result) -> _Result:
+        return result._replace(genotype=self._genotypes(result.values[None])[0])
+
+    def _match(self, results: list[_Result]) -> list[int | None]:
+        """Return the number of the open solution of each result; None: there is none; -1: it is known already.
+
+        An error where a solution was told before with another result, or is out of its bounds.
+        """
+        waiting: dict[bytes, list[int]] = {}
+        for number, one in self._open.items():
+            waiting.setdefault(one.values.tobytes(), []).append(number)
+        told, numbers = dict(self._told), []
+        for result in results:
+            numbers.append(self._number_of(result, waiting, told))
+            if not result.failed:
+                told[_fingerprint(result.values)] = _result_print(result)
+        return numbers
+
+    def _number_of(self, result: _Result, waiting: dict[bytes, list[int]], told: dict[int, int]) -> int | None:
+        key = result.values.tobytes()
+        if key not in waiting and waiting:  # as after a detour through float32 or a few decimals
+            rows = np.frombuffer(b"".join(waiting)).reshape(len(waiting), -1)
+            close = np.isclose(rows, result.values, rtol=_SAME, atol=0).all(axis=1)
+            key = list(waiting)[int(np.argmax(close))] if close.any() else key
+        if key in waiting:
+            number = waiting[key].pop(0)
+            if not waiting[key]:
+                del waiting[key]
+            return number
+        before = told.get(_fingerprint(result.values))
+        if before is not None and not self.noisy:
+            if before != _result_print(result) and not result.failed:
+                raise fail(
+                    "tell",
+                    expected="one result per solution",
+                    received=f"another one for {result.values}, which was told before",
+                    remedy="give noisy=True to Optimizer if evaluations are noisy",
+                )
+            return -1
+        self._with_genotype(result)  # refused here if it is out of its bounds
+        return None
+
+    def _take(self, result: _Result, number: int | None) -> _Result | None:
+        """Take the result of an open solution, of another (None), or of one that is known (-1).
+
+        Returns the result if no place waits for it: then it is for the repertoire alone.
+        """
+        if number == -1:
+            return None
+        one = None if number is None else self._open.pop(number)
+        generation, place = self._generation, None if one is None or one.generation != self._number else one.place
+        if generation is None or place is None or generation.filled[place]:
+            generation = place = None
+        if result.failed:
+            self.num_failed += 1
+            if generation is not None and place is not None and generation.fail(place):
+                self._evaluations += self._method.samples
+            return None
+        self._evaluations += self._method.samples
+        self._told[_fingerprint(result.values)] = _result_print(result)
+        if len(self._told) > _REMEMBERED:
+            del self._told[next(iter(self._told))]
+        result = self._with_genotype(result) if one is None else result._replace(genotype=one.genotype)
+        if generation is None or place is None:
+            return result
+        generation.fill(place, result.genotype, result.fitness, result.descriptor, result.violation)
+        return None
+
+
+def _space(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Space | None:
+    """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
+    if space is not None:
+        if bounds is not None or sigma0 is not None:
+            remedy = "give each parameter of the space its bounds, start and scale"
+            raise fail("space", expected="no bounds or sigma0 beside it", received="both", remedy=remedy)
+        found = space if isinstance(space, Space) else Space(space)
+    elif x0 is None and sigma0 is None:
+        found = None if bounds is None else Space.box(*bounds, num_params=num_params)
+    else:
+        if x0 is None and num_params is None:
+            raise fail("num_params", expected="the number of parameters", received="None", remedy="give it, or x0")
+        size = num_params if x0 is None else len(np.atleast_1d(x0))
+        box = Space.box(*(bounds or (None, None)), num_params=size)
+        if x0 is None:
+            x0 = box.values(np.where(np.isfinite(_widths(box)), 0.5, 0.0))
+        if sigma0 is None:
+            sigma0 = [0.3 * width if np.isfinite(width) else 1.0 for width in _widths(box)]
+        found = Space.around(x0, sigma0, bounds)
+    if found is None and num_params is None:
+        remedy = "give it, or space, bounds or x0"
+        raise fail("num_params", expected="the number of parameters", received="None", remedy=remedy)
+    if found is not None and num_params not in (None, found.num_values):
+        received, remedy = f"{num_params} beside {found.num_values} parameters", "leave num_params out"
+        raise fail("num_params", expected="as many parameters as the space has", received=received, remedy=remedy)
+    return found
+
+
+def _widths(box: Space) -> list[float]:
+    return [float(one.high - one.low) for one in box.parameters if isinstance(one, Real)]
+
+
+def _box(bounds: Any) -> Bounds | None:
+    if bounds is None:
+        return None
+    try:
+        lows, highs = (tuple(float(b) for b in bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise fail(
+            "descriptor_bounds",
+            expected="(lows, highs), each a list of numbers",
+            received=repr(bounds),
+            remedy="change it",
+        ) from None
+    return lows, highs
+
+
+def _measured(descriptors: np.ndarray) -> Bounds:
+    """Return bounds around the descriptors of the first generation, `(n, samples, d)`."""
+    known = descriptors.reshape(-1, descriptors.shape[-1])
+    known = known[np.isfinite(known).all(axis=1)]
+    lows, highs = (known.min(axis=0), known.max(axis=0)) if len(known) else (np.zeros(1), np.zeros(1))
+    if not (lows < highs).all():
+        raise fail(
+            "descriptor_bounds",
+            expected="descriptors that differ in the first generation, to measure their bounds",
+            received="the same ones" if len(known) else "none",
+            remedy="give the bounds",
+        )
+    margin = _MARGIN * (highs - lows)
+    return tuple((lows - margin).tolist()), tuple((highs + margin).tolist())
+
+
+def _flags(failed: Any, number: int) -> np.ndarray:
+    found = np.asarray(failed)
+    if found.shape != (number,) or found.dtype.kind != "b":
+        received, remedy = f"{found.dtype} of shape {found.shape}", "give one truth value per genotype"
+        raise fail("failed", expected=f"truth values of shape ({number},)", received=received, remedy=remedy)
+    return found.copy()
+
+
+def _padded(rows: np.ndarray, size: int) -> np.ndarray:
+    """Return rows followed by NaN, which count as failed, up to a size."""
+    return np.concatenate([rows, np.full((size - len(rows), *rows.shape[1:]), np.nan)])
+
+
+def _fingerprint(*values: Any) -> int:
+    content = b"".join(np.ascontiguousarray(value, np.float64).tobytes() for value in values)
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little", signed=True)
+
+
+def _result_print(result: _Result) -> int:
+    return _fingerprint(result.fitness, result.descriptor, result.violation)
 
 
 def _settings_digest(method: str, config: Any) -> str:

@@ -36,11 +36,21 @@ _SAVED = ("cells", "repertoire", "gp_mean", "gp_std", "targets")
 
 @dataclass(frozen=True)
 class Solution:
-    """One solution: its genotype `(params,)`, fitness, and descriptor `(d,)`, its behaviour."""
+    """One solution.
+
+    Attributes:
+        genotype: `(params,)`; from `Optimizer`, the parameters in the user's units.
+        fitness: Its fitness.
+        descriptor: `(d,)`, its behaviour.
+        violation: Sum of its violations of constraints; 0: it is feasible.
+        parameters: The parameters by name, where a space names them.
+    """
 
     genotype: np.ndarray
     fitness: float
     descriptor: np.ndarray
+    violation: float = 0.0
+    parameters: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -13,6 +13,7 @@ import jax
 from jedax import settings as base_settings
 from jedax.errors import JedaxError, fail
 from jedax.imports import load_object
+from jedax.space import Space
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Task(abc.ABC):
         qd_offset: A fitness that no solution is expected to fall below; the QD score counts fitness above it.
         goal_fitness: A run has reached its goal once its best fitness is at least this; None: there is no goal.
         default_evaluations: Budget of a run that names none.
+        space: The parameters and their bounds, to which genotypes are folded; None: genotypes are any numbers.
         observation_size: Length of an observation, for policies whose steps `evaluate_with_transitions` returns;
             None for all other tasks.
         action_size: Length of an action of such a policy.
@@ -62,6 +64,7 @@ class Task(abc.ABC):
     qd_offset: float = 0.0
     goal_fitness: float | None = None
     default_evaluations: int = 100_000
+    space: Space | None = None
     observation_size: int | None = None
     action_size: int | None = None
     is_noisy: bool = True
