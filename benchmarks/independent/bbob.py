@@ -12,8 +12,8 @@ constraints, and only feasible points reach targets.
 
 Descriptors, which only jedax uses: a fixed random projection of x on two dimensions, in which the suite's box lies
 within -1 to 1.
-pycma: `fmin2` with BIPOP restarts, on bbob from uniform random points in [-4, 4] with a step size of 2 and no bounds.
-On the other suites its bounds are the box, and it starts from COCO's initial solution with a step size of 0.2 box
+Both: on bbob they begin at a uniform random point in [-4, 4] with a step size of 2 and no bounds.
+pycma: `fmin2` with BIPOP restarts, each from another such point. On the other suites its bounds are the box, and it starts from COCO's initial solution with a step size of 0.2 box
 widths, by `fmin_con2` with constraints and with `integer_variables` where some parameters are integers.
 """
 
@@ -126,15 +126,22 @@ def with_jedax(problem: Problem, job: Job) -> None:
     def evaluate(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.array([problem(x) for x in genotypes]), (genotypes - middle) / half @ directions
 
-    shape = job.dim, ((-1, -1), (1, 1)), job.budget, job.seed
+    box, shape = (problem.lows, problem.highs), (((-1, -1), (1, 1)), job.budget, job.seed)
     if problem.num_constraints:
-        jedax_side.search_constrained(problem.with_constraints, *shape, bounds=(problem.lows, problem.highs))
+
+        def constrained(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            values, violations = zip(*map(problem.with_constraints, genotypes), strict=True)
+            return np.array(values), (genotypes - middle) / half @ directions, np.array(violations)
+
+        jedax_side.search_constrained(constrained, job.dim, *shape, bounds=box, x0=problem.start)
     elif problem.num_integers:
-        jedax_side.search_mixed(
-            evaluate, *shape, bounds=(problem.lows, problem.highs), num_integers=problem.num_integers
-        )
+        space = jedax_side.mixed_space(*box, problem.num_integers)
+        names = space.names
+        rows = lambda solutions: np.array([[one[name] for name in names] for one in solutions], float)  # noqa: E731
+        jedax_side.search(lambda asked: evaluate(rows(asked)), None, *shape, minimise=True, space=space)
     else:
-        jedax_side.search(evaluate, *shape, minimise=True)
+        start = np.random.default_rng([job.seed, job.function, job.dim, job.instance]).uniform(-4, 4, job.dim)
+        jedax_side.search(evaluate, job.dim, *shape, minimise=True, x0=start, sigma0=2)
 
 
 def with_pycma(problem: Problem, job: Job) -> None:

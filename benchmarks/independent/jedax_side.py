@@ -21,20 +21,18 @@ Box = tuple[Any, Any]
 
 def search(
     evaluate: Evaluate,
-    num_params: int,
+    num_params: int | None,
     descriptor_bounds: Box,
     evaluations: int,
     seed: int,
     *,
     method: str = "jedi-x",
     minimise: bool = False,
-    bounds: Box | None = None,
     **settings: Any,
 ) -> None:
     """Run one search; `evaluate` keeps what it needs of the results and may end the search by an exception.
 
-    `bounds` are those of the parameters. The optimizer has no such argument yet, so genotypes are clipped here, and the
-    optimizer is told the results of the clipped genotypes.
+    `settings` are those of the method, and `bounds`, `x0`, `sigma0` and `space`, see `jedax.Optimizer`.
     """
     optimizer = jedax.Optimizer(
         num_params,
@@ -46,18 +44,33 @@ def search(
         **settings,
     )
     while not optimizer.done:
-        genotypes = np.asarray(optimizer.ask(), np.float64)
-        optimizer.tell(*evaluate(genotypes if bounds is None else np.clip(genotypes, *bounds)))
+        solutions = optimizer.ask()
+        optimizer.tell(solutions, *evaluate(solutions))
 
 
-def search_constrained(*arguments: Any, **settings: Any) -> None:
-    """Run one search with constraints."""
-    raise NotImplementedError("jedax.Optimizer has no constraints yet")
+def search_constrained(
+    evaluate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
+    num_params: int,
+    descriptor_bounds: Box,
+    evaluations: int,
+    seed: int,
+    **settings: Any,
+) -> None:
+    """Run one search that minimises with constraints; `evaluate` returns their values, above 0 where violated, too."""
+    optimizer = jedax.Optimizer(
+        num_params, descriptor_bounds, evaluations=evaluations, seed=seed, minimise=True, **settings
+    )
+    while not optimizer.done:
+        solutions = optimizer.ask()
+        fitness, descriptors, violations = evaluate(solutions)
+        optimizer.tell(solutions, fitness, descriptors, violations=violations)
 
 
-def search_mixed(*arguments: Any, **settings: Any) -> None:
-    """Run one search whose first parameters are integers."""
-    raise NotImplementedError("jedax.Optimizer has no integer parameters yet")
+def mixed_space(lows: np.ndarray, highs: np.ndarray, num_integers: int) -> jedax.Space:
+    """Return a space whose first parameters are integers."""
+    bounds = list(zip(lows.tolist(), highs.tolist(), strict=True))
+    whole = {f"x{i}": jedax.Integer(int(low), int(high)) for i, (low, high) in enumerate(bounds[:num_integers])}
+    return jedax.Space(whole | {f"x{i}": bounds[i] for i in range(num_integers, len(bounds))})
 
 
 def describe() -> dict[str, Any]:

@@ -77,6 +77,17 @@ class Strategy(abc.ABC):
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> Any:
         """Return the initial state, with a search distribution centred on `mean`."""
 
+    def growing(self, most: int) -> Strategy:
+        """Return the strategy with room for populations that are up to `most` times larger, see `start`.
+
+        A strategy that has none returns itself.
+        """
+        return self
+
+    def start(self, key: PRNGKeyArray, mean: Float[Array, " params"], growth: Int[Array, ""]) -> Any:
+        """Return the initial state with a population that is `growth` times larger, where there is room for it."""
+        return self.init(key, mean)
+
     @abc.abstractmethod
     def ask(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "population params"], Any]:
         """Sample one generation; return it and the state for `tell`."""
@@ -132,11 +143,14 @@ class PathRates(NamedTuple):
     c_1: float  # Eq. (57)
 
 
-def path_rates(num_params: int, mu_eff: float) -> PathRates:
-    """Return the published rates for `num_params` parameters and an effective number of elites `mu_eff`."""
+def path_rates(num_params: int, mu_eff: Any, xp: Any = np) -> PathRates:
+    """Return the published rates for `num_params` parameters and an effective number of elites `mu_eff`.
+
+    `xp` is `jax.numpy` where `mu_eff` is traced.
+    """
     n = num_params
     c_sigma = (mu_eff + 2) / (n + mu_eff + 5)
-    d_sigma = 1 + 2 * max(0.0, math.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma
+    d_sigma = 1 + 2 * xp.maximum(0.0, xp.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma
     c_c = (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)
     return PathRates(c_sigma, d_sigma, c_c, 2 / ((n + 1.3) ** 2 + mu_eff))
 
@@ -170,5 +184,5 @@ def follow_paths(
     sigma = state.sigma * jnp.exp(jnp.minimum(1.0, exponent))  # Eq. (44)
     unbiased = length / jnp.sqrt(1 - (1 - c_sigma) ** (2.0 * (state.generation + 1)))
     h_sigma = (unbiased < (1.4 + 2 / (n + 1)) * chi_n).astype(y_w.dtype)  # below Eq. (58)
-    p_c = (1 - c_c) * state.p_c + h_sigma * math.sqrt(c_c * (2 - c_c) * mu_eff) * y_w  # Eq. (45)
+    p_c = (1 - c_c) * state.p_c + h_sigma * (c_c * (2 - c_c) * mu_eff) ** 0.5 * y_w  # Eq. (45)
     return Paths(p_sigma, p_c, sigma, h_sigma)

@@ -10,9 +10,9 @@ Equation numbers are those of [1].
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,21 +25,20 @@ from jedax.es.base import (
     path_rates,
     precise_dot,
     rank_best_first,
-    recombination_weights,
 )
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 
 class CMARates(NamedTuple):
-    """The learning rates and weights of CMA-ES."""
+    """The learning rates and weights of CMA-ES, numbers or traced."""
 
-    weights: Float[np.ndarray, " population"]  # from the best to the worst; those of the worse half are not positive
-    mu_eff: float
-    c_sigma: float
-    d_sigma: float
-    c_c: float
-    c_1: float
-    c_mu: float
+    weights: Any  # (population,), from the best to the worst; those of the worse half are not positive
+    mu_eff: Any
+    c_sigma: Any
+    d_sigma: Any
+    c_c: Any
+    c_1: Any
+    c_mu: Any
 
 
 @jax.tree_util.register_dataclass
@@ -55,6 +54,18 @@ class _CMAState:
     generation: Int[Array, ""]
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class _Growing:
+    """State of an ES whose population is collected over `growth` generations, `told` of which are known."""
+
+    inner: _CMAState
+    growth: Int[Array, ""]
+    told: Int[Array, ""]
+    genotypes: Float[Array, "most params"]
+    scores: Float[Array, " most"]
+
+
 @dataclass(frozen=True)
 class CMAES(Strategy):
     """CMA-ES (Hansen, 2023) with negative weights for the worse half of the population, maximising.
@@ -63,31 +74,62 @@ class CMAES(Strategy):
     in O(params^3). If all scores of a generation are equal, or none is finite, the ranking is the order of sampling, a
     random selection. `sigma` stays within `STEP_SIZE_LIMITS`, and the eigenvalues of the covariance within a ratio of
     1e14 (float64) or 1e7 (float32).
+
+    Attributes:
+        most: How many times larger than a generation a population can be.
     """
+
+    most: int = 1
 
     name: ClassVar[str] = "cma-es"
 
-    def learning_rates(self, num_params: int) -> CMARates:
-        """Return the published learning rates for `num_params` parameters ([1], Table 1)."""
-        n, number = num_params, self.population
-        positive, mu_eff = recombination_weights(self.num_elites)
-        raw = math.log(self.num_elites + 0.5) - np.log(np.arange(1, number + 1))  # Eq. (49)
-        c_sigma, d_sigma, c_c, c_1 = path_rates(n, mu_eff)
-        c_mu = min(1 - c_1, 2 * (0.25 + mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))  # Eq. (58)
-        negative = np.minimum(raw[self.num_elites :], 0)
-        total = -negative.sum()
-        if total > 0:
-            mu_eff_negative = total**2 / (negative**2).sum()
-            bounds = (
-                1 + c_1 / c_mu,  # Eq. (50)
-                1 + 2 * mu_eff_negative / (mu_eff + 2),  # Eq. (51)
-                (1 - c_1 - c_mu) / (n * c_mu),  # Eq. (52)
-            )
-            negative = negative * min(bounds) / total  # Eq. (53)
-        return CMARates(np.concatenate([positive, negative]), mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu)
+    def learning_rates(self, num_params: int, growth: Any = 1, xp: Any = np) -> CMARates:
+        """Return the published learning rates for `num_params` parameters ([1], Table 1).
 
-    def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> _CMAState:
+        The population is `growth` times that of a generation; `xp` is `jax.numpy` where `growth` is traced. Weights of
+        ranks that the population does not have are 0.
+        """
+        n, number = num_params, growth * self.population
+        elites = xp.maximum(1, xp.floor(number * self.elite_ratio))
+        rank = xp.arange(1, self.most * self.population + 1)
+        raw = xp.log(elites + 0.5) - xp.log(rank)  # Eq. (49)
+        positive = xp.where(rank <= elites, raw, 0)
+        positive = positive / positive.sum()
+        mu_eff = 1 / (positive**2).sum()
+        c_sigma, d_sigma, c_c, c_1 = path_rates(n, mu_eff, xp)
+        c_mu = xp.minimum(1 - c_1, 2 * (0.25 + mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))  # Eq. (58)
+        negative = xp.where((rank > elites) & (rank <= number), xp.minimum(raw, 0), 0)
+        total, squares = -negative.sum(), (negative**2).sum()
+        mu_eff_negative = total**2 / xp.maximum(squares, 1e-30)
+        bound = xp.minimum(
+            1 + c_1 / xp.maximum(c_mu, 1e-30),  # Eq. (50)
+            xp.minimum(
+                1 + 2 * mu_eff_negative / (mu_eff + 2),  # Eq. (51)
+                (1 - c_1 - c_mu) / xp.maximum(n * c_mu, 1e-30),  # Eq. (52)
+            ),
+        )
+        weights = positive + negative * bound / xp.maximum(total, 1e-30)  # Eq. (53)
+        return CMARates(weights, mu_eff, c_sigma, d_sigma, c_c, c_1, c_mu)
+
+    def growing(self, most: int) -> CMAES:
+        """Return the strategy with room for populations that are collected over up to `most` generations."""
+        return dataclasses.replace(self, most=most)
+
+    def start(self, key: PRNGKeyArray, mean: Float[Array, " params"], growth: Int[Array, ""]) -> Any:
+        """Return the initial state; the population is collected over `growth` generations, 1 to `most`."""
+        state = self._first(mean)
+        if self.most == 1:
+            return state
+        size = self.most * self.population
+        growth = jnp.clip(growth, 1, self.most).astype(jnp.int32)
+        buffer = jnp.zeros((size, len(state.mean)), state.mean.dtype)
+        return _Growing(state, growth, jnp.int32(0), buffer, jnp.full(size, -jnp.inf, state.mean.dtype))
+
+    def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> Any:
         """Return the initial state, an isotropic distribution centred on `mean`; `key` is not used."""
+        return self.start(key, mean, jnp.int32(1))
+
+    def _first(self, mean: Float[Array, " params"]) -> _CMAState:
         mean = jnp.asarray(mean, float)
         n, kind = mean.shape[0], mean.dtype
         return _CMAState(
@@ -101,8 +143,10 @@ class CMAES(Strategy):
             generation=jnp.asarray(0, jnp.int32),
         )
 
-    def ask(self, key: PRNGKeyArray, state: _CMAState) -> tuple[Float[Array, "population params"], _CMAState]:
+    def ask(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "population params"], Any]:
         """Sample one generation; the state is unchanged."""
+        if isinstance(state, _Growing):
+            return self.ask(key, state.inner)[0], state
         z = jax.random.normal(key, (self.population, state.mean.shape[0]), state.mean.dtype)  # Eq. (38)
         # Eq. (39) with the symmetric root: eigenvectors of equal eigenvalues are arbitrary, and samples would depend on
         # rounding.
@@ -112,13 +156,36 @@ class CMAES(Strategy):
     def tell(
         self,
         key: PRNGKeyArray,
-        state: _CMAState,
+        state: Any,
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
-    ) -> _CMAState:
+    ) -> Any:
         """Return the state updated with one generation; `key` is not used."""
+        if not isinstance(state, _Growing):
+            return self._update(state, genotypes, scores, self.learning_rates(state.mean.shape[0]))
+        place = state.told * self.population
+        told = state.told + 1
+        genotypes = jax.lax.dynamic_update_slice(state.genotypes, genotypes, (place, jnp.int32(0)))
+        scores = jax.lax.dynamic_update_slice(state.scores, scores.astype(state.scores.dtype), (place,))
+        is_complete = told >= state.growth
+        inner = self._update_if(is_complete, state.inner, genotypes, scores, state.growth)
+        return _Growing(
+            inner, state.growth, jnp.where(is_complete, 0, told), genotypes, jnp.where(is_complete, -jnp.inf, scores)
+        )
+
+    def _update_if(
+        self, wanted: Array, state: _CMAState, genotypes: Array, scores: Array, growth: Int[Array, ""]
+    ) -> _CMAState:
+        @jax.custom_batching.sequential_vmap  # `vmap` would update in every generation
+        def update(wanted: Array, state: _CMAState, genotypes: Array, scores: Array, growth: Array) -> _CMAState:
+            rates = self.learning_rates(state.mean.shape[0], growth, jnp)
+            return jax.lax.cond(wanted, lambda: self._update(state, genotypes, scores, rates), lambda: state)
+
+        return update(wanted, state, genotypes, scores, growth)
+
+    def _update(self, state: _CMAState, genotypes: Array, scores: Array, rates: CMARates) -> _CMAState:
+        """Return the state updated with one population; what is beyond it has scores that are not finite."""
         n, kind = state.mean.shape[0], state.mean.dtype
-        rates = self.learning_rates(n)
         numbers, mu_eff, c_sigma, _, c_c, c_1, c_mu = rates
         weights = jnp.asarray(numbers, kind)
 
@@ -126,7 +193,7 @@ class CMAES(Strategy):
         y_w = precise_dot(jnp.maximum(weights, 0), y)  # Eq. (41)
         mean = state.mean + state.sigma * y_w  # Eq. (42), c_m = 1
 
-        whitened = math.sqrt(c_sigma * (2 - c_sigma) * mu_eff) * precise_dot(y_w, state.inverse_root)
+        whitened = (c_sigma * (2 - c_sigma) * mu_eff) ** 0.5 * precise_dot(y_w, state.inverse_root)
         p_sigma, p_c, sigma, h_sigma = follow_paths(rates, mu_eff, state, whitened, y_w)
         # Steps that were bad count as if they had the expected length. Eq. (46)
         lengths = jnp.sum(precise_dot(y, state.inverse_root) ** 2, axis=1)
@@ -136,7 +203,7 @@ class CMAES(Strategy):
         covariance = kept * state.covariance + c_1 * jnp.outer(p_c, p_c) + c_mu * rank_mu  # Eq. (47)
 
         generation = state.generation + 1
-        interval = max(1, math.floor(1 / (10 * n * (c_1 + c_mu))))  # appendix B.2
+        interval = jnp.maximum(1, jnp.floor(1 / (10 * n * (c_1 + c_mu))).astype(jnp.int32))  # appendix B.2
         due = (generation % interval == 0) & jnp.isfinite(covariance).all()
         root, inverse_root = _decompose(due, covariance, state.root, state.inverse_root)
         return _CMAState(

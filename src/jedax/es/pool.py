@@ -35,17 +35,22 @@ class ESPool:
     size: int
 
     def start(
-        self, key: PRNGKeyArray, means: Float[Array, "size params"], units: Float[Array, " size"] | None = None
+        self, key: PRNGKeyArray, means: Float[Array, "size params"], places: tuple[Array, Array] | None = None
     ) -> Any:
         """Return the initial states, one ES per mean.
 
-        With `units`, the parameters of each ES are the distances from its mean in its unit, so that the step size of
-        the strategy is in this unit, too.
+        Args:
+            key: Random key.
+            means: Where each ES starts.
+            places: Units and growths, `(size,)` each. The parameters of each ES are then the distances from its mean in
+                its unit, so that the step size of the strategy is in this unit, too; its population is `growth` times
+                larger where the strategy can grow.
         """
         keys = jax.random.split(key, self.size)
-        if units is None:
+        if places is None:
             return jax.vmap(self.strategy.init)(keys, means)
-        return _Placed(jax.vmap(self.strategy.init)(keys, jnp.zeros_like(means)), means, units)
+        units, growths = places
+        return _Placed(jax.vmap(self.strategy.start)(keys, jnp.zeros_like(means), growths), means, units)
 
     def ask(self, key: PRNGKeyArray, states: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Sample one generation of every ES; return the batch and the states for `tell`."""
@@ -82,10 +87,10 @@ class ESPool:
         states: Any,
         which: Bool[Array, " size"],
         means: Float[Array, "size params"],
-        units: Float[Array, " size"] | None = None,
+        places: tuple[Array, Array] | None = None,
     ) -> Any:
-        """Return the states with the ES in `which` restarted at their means; `units` as for `start`."""
-        fresh = self.start(key, means, units)
+        """Return the states with the ES in `which` restarted at their means; `places` as for `start`."""
+        fresh = self.start(key, means, places)
 
         def choose(new: Array, old: Array) -> Array:
             return jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)

@@ -36,6 +36,8 @@ POOL, SCOUTS, VARIATION = range(3)
 """The kinds of generations, as in `JEDiXState.kind`."""
 
 _MOST_OF_FULL_COVARIANCE = 300  # parameters
+_LARGEST_GROWTH = 64
+_LARGEST_POPULATION = 200_000  # numbers
 _SPREAD_SAMPLES = 64  # random genotypes from which their spread is estimated
 
 
@@ -46,6 +48,7 @@ class JediXConfig(WithPool):
         default=None, description="Initial step size of every ES; default: drawn from steps at each start."
     )
     first_step: Positive = Field(default=0.5, description="x")
+    growth: Count = Field(default=1, description="x")
     steps: Range = Field(
         default=(0.01, 1.0),
         description="Range of the initial step size of an ES, drawn log-uniformly at each start, in units of the "
@@ -121,6 +124,11 @@ class JEDiXState:
     pool: Any
     best: Float[Array, " pool"]
     waited: Int[Array, " pool"]
+    flat: Int[Array, " pool"]
+    is_large: Any
+    spent: Any
+    largest: Any
+    now: Any
     scouts: Any
     idle: Int[Array, " scouts"]
     kind: Int[Array, ""]
@@ -158,7 +166,7 @@ class JEDiX(PoolMethod):
     @functools.cached_property
     def pool(self) -> ESPool:
         """The evolution strategies."""
-        return ESPool(self.config.make_strategy(step_size=1.0), self.config.pool)
+        return ESPool(self.config.make_strategy(step_size=1.0).growing(self.config.growth), self.config.pool)
 
     def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
         """Return initial step sizes for a number of ES."""
@@ -172,7 +180,8 @@ class JEDiX(PoolMethod):
         default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
         population = max(default, 4 * math.ceil((batch or 1) / 4))
         es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "sep-cma-es"
-        return {"population": population, "pool": 1, "es": es}
+        growth = max(1, min(_LARGEST_GROWTH, _LARGEST_POPULATION // (population * num_params)))
+        return {"population": population, "pool": 1, "es": es, "growth": growth}
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
         """Return the state after the evaluated initial batch, with all ES started."""
@@ -187,10 +196,15 @@ class JEDiX(PoolMethod):
         first = self.units(unit_key, size, spread).at[0].set(self.config.first_step * spread)
         return JEDiXState(
             repertoire=repertoire,
-            pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire), first),
+            pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire), (first, jnp.ones(size, jnp.int32))),
             best=jnp.full(size, -jnp.inf),
             waited=jnp.zeros(size, jnp.int32),
-            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts), scout_units),
+            flat=jnp.zeros(size, jnp.int32),
+            is_large=jnp.ones(size, bool),
+            spent=jnp.zeros((size, 2), jnp.int32),
+            largest=jnp.ones(size, jnp.int32),
+            now=jnp.ones(size, jnp.int32),
+            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts), (scout_units, jnp.ones(scouts, jnp.int32))),
             idle=jnp.zeros(scouts, jnp.int32),
             kind=jnp.int32(POOL),
             spread=spread,
@@ -219,7 +233,7 @@ class JEDiX(PoolMethod):
         (1 - w) * `scout_share` * w, and the pool the rest: while the pool improves, all evaluations are its own.
         """
         config = self.config
-        spent = state.waited.mean() / config.patience
+        spent = (state.waited / state.now).mean() / config.patience
         variation = spent if config.variation_share == "waiting" else jnp.float32(config.variation_share)
         scouts = (1 - variation) * config.scout_share * spent
         return jnp.stack([1 - variation - scouts, scouts, variation])
@@ -280,18 +294,44 @@ class JEDiX(PoolMethod):
         def update_pool() -> JEDiXState:
             by_es = self.pool.split(scores)
             # The first ES must beat the best of the run: small gains below it do not count.
-            to_beat = state.best.at[0].max(state.repertoire.best_fitness)
+            leads = jnp.arange(config.pool) < (1 if config.pool > 1 else 0)
+            to_beat = jnp.where(leads, jnp.maximum(state.best, state.repertoire.best_fitness), state.best)
             best = jnp.maximum(by_es.max(axis=1), to_beat)
             waited = jnp.where(best > to_beat, 0, state.waited + 1)
-            stuck = waited >= config.patience
-            units = self.units(unit_key, config.pool, state.spread)
+            finite = jnp.isfinite(by_es)
+            span = jnp.where(finite, by_es, -jnp.inf).max(axis=1) - jnp.where(finite, by_es, jnp.inf).min(axis=1)
+            is_flat = span <= 10 * jnp.finfo(by_es.dtype).eps * jnp.abs(best)
+            is_flat |= span <= 1e-11
+            flat = jnp.where(is_flat, state.flat + 1, 0)
+            stuck = (waited >= config.patience * state.now) | (flat >= 10)
+            spent = state.spent + jnp.stack([state.is_large, ~state.is_large], axis=1)
+            turn = spent[:, 0] <= spent[:, 1]
+            if config.growth == 1:
+                turn = jnp.zeros_like(turn)
+            is_large = jnp.where(stuck, turn, state.is_large)
+            starts_large = stuck & turn
+            largest = jnp.where(starts_large, jnp.minimum(2 * state.largest, config.growth), state.largest)
+            u = jax.random.uniform(jax.random.fold_in(unit_key, 7), (config.pool,))
+            small = jnp.maximum(1, jnp.floor((largest / 2.0) ** (u**2))).astype(jnp.int32)
+            growths = jnp.where(is_large, largest, small).astype(jnp.int32)
+            units = jnp.where(is_large, config.first_step * state.spread, self.units(unit_key, config.pool, state.spread))
+            means = jnp.where(
+                is_large[:, None],
+                repertoire.sample(jax.random.fold_in(elite_key, 3), config.pool),
+                self.choose_elites(elite_key, repertoire),
+            )
             pool = self.pool.tell(learn_key, state.pool, genotypes, by_es)
-            pool = self.pool.restart(restart_key, pool, stuck, self.choose_elites(elite_key, repertoire), units)
+            pool = self.pool.restart(restart_key, pool, stuck, means, (units, growths))
             return replace(
                 state,
                 pool=pool,
                 best=jnp.where(stuck, -jnp.inf, best),
                 waited=jnp.where(stuck, 0, waited),
+                flat=jnp.where(stuck, 0, flat),
+                is_large=is_large,
+                spent=spent,
+                largest=largest,
+                now=jnp.where(stuck, growths, state.now),
                 num_restarts=state.num_restarts + stuck.sum(dtype=jnp.int32),
             )
 
@@ -304,7 +344,7 @@ class JEDiX(PoolMethod):
                 self.units(unit_key, config.scouts, state.spread),
             )
             scouts = self.scouts.tell(learn_key, state.scouts, genotypes, self.scouts.split(scores))
-            scouts = self.scouts.restart(restart_key, scouts, stuck, means, units)
+            scouts = self.scouts.restart(restart_key, scouts, stuck, means, (units, jnp.ones(config.scouts, jnp.int32)))
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
         state = jax.lax.switch(state.kind, (update_pool, update_scouts, lambda: state))

@@ -293,9 +293,11 @@ class Optimizer:
             self._build(self._task.descriptor_bounds, self._batch)
         generation = self._open_generation()
         if n is not None:
-            return [self._give(generation.next_place()) for _ in range(n)]
+            return self._give(generation, n * [None])
         latest = {one.place: number for number, one in self._open.items() if one.generation == self._number}
-        return [latest[place] if place in latest else self._give(place) for place in generation.open_places]
+        new = [place for place in generation.open_places if place not in latest]
+        latest.update(zip(new, self._give(generation, new), strict=True))
+        return [latest[place] for place in generation.open_places]
 
     @property
     def asked(self) -> dict[int, Any]:
@@ -499,13 +501,18 @@ class Optimizer:
             return np.asarray(self._programs.draw_again(self._roots, trial)[0])
         return np.asarray(self._programs.again(self._roots, self._state, trial)[0])
 
-    def _give(self, place: int) -> int:
-        """Return the number of the next solution for a place."""
-        assert self._generation is not None
-        genotype = self._generation.give(place, self._draw)
-        number, self._next_id = self._next_id, self._next_id + 1
-        self._open[number] = _Candidate(self._number, place, genotype, self.values(genotype))
-        return number
+    def _give(self, generation: Generation, places: Sequence[int | None]) -> list[int]:
+        """Return the numbers of further solutions for some places; None: for that which needs one most."""
+        rows, genotypes = [], []
+        for place in places:
+            rows.append(generation.next_place() if place is None else place)
+            genotypes.append(generation.give(rows[-1], self._draw))
+        first, self._next_id = self._next_id, self._next_id + len(rows)
+        numbers = list(range(first, self._next_id))
+        if rows:
+            found = zip(rows, genotypes, self.values(np.array(genotypes)), strict=True)
+            self._open.update(zip(numbers, (_Candidate(self._number, *one) for one in found), strict=True))
+        return numbers
 
     def _open_generation(self) -> Generation:
         """Return the open generation; begin one if there is none."""
@@ -513,12 +520,12 @@ class Optimizer:
             if self._state is None:
                 genotypes = self._programs.draw(self._roots, self._given)
             else:
-                if self._method.is_loop_start(int(self._state.generation[0])):
+                if self._method.generations_per_loop and self._method.is_loop_start(int(self._state.generation[0])):
                     with one_blas_thread():
                         self._state, _ = self._programs.begin_loop(self._roots, self._state, self._progress)
                 genotypes, self._state = self._programs.ask(self._roots, self._state)
             samples, num_descriptors = self._method.samples, self._task.num_descriptors
-            self._generation = Generation.begin(np.asarray(genotypes[0]), samples, num_descriptors)
+            self._generation = Generation.begin(np.asarray(genotypes)[0], samples, num_descriptors)
             self._number += 1
             if self._state is None:
                 self._fill_with_known(self._generation)
