@@ -254,7 +254,7 @@ def test_checkpoint_of_another_run_is_refused(stopped, tmp_path, plain, arm):
     jedax.run(plain, arm, evaluations=8 * 5, out=other)
     shutil.rmtree(stopped / "checkpoint")
     shutil.copytree(other / "checkpoint", stopped / "checkpoint")
-    with pytest.raises(jedax.JedaxError, match="belongs to another run"):
+    with pytest.raises(jedax.JedaxError, match="from another run or version"):
         jedax.resume(stopped, task=arm)
 
 

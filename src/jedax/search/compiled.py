@@ -74,7 +74,7 @@ class Programs:
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state without computing anything; settings that do not fit are refused."""
         begin = devices.spread(self._jitted_begin, self.mesh, 2, shared=(1,))
-        return jax.eval_shape(begin, roots, jnp.asarray(start_genotypes))[0]
+        return jax.eval_shape(begin, roots, start_genotypes)[0]
 
     def fit_model(self, state: Any) -> tuple[Any, Any]:
         """Fit the method's model: see `Method.fit_model`."""
@@ -87,7 +87,8 @@ class Programs:
             state, prediction = self.fit_model(state)
 
         def start(root: PRNGKeyArray, state: Any, progress: Float[Array, ""], prediction: Any) -> Any:
-            return self.method.start_loop(_stream(root, _LOOP, state.generation), state, progress, prediction)
+            begun = self.method.start_loop(_stream(root, _LOOP, state.generation), state, progress, prediction)
+            return _alike(begun, state)
 
         start_all, args = jax.vmap(start, in_axes=(0, 0, None, 0)), (roots, state, jnp.float32(progress), prediction)
         state = self._call("start_loop", start_all, args, donate=(1,), shared=(2,))

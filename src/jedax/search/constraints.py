@@ -46,5 +46,5 @@ def violation_of(fitness: float) -> float:
     """Return the violation of a solution from its stored fitness; 0: it is feasible."""
     if not -np.inf < fitness <= INFEASIBLE:
         return 0.0
-    share = fitness / INFEASIBLE - 1
+    share = max(fitness / INFEASIBLE - 1, np.finfo(float).eps)  # violations below that are stored as none
     return share / (1 - share) if share < 1 else np.inf

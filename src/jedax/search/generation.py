@@ -28,7 +28,7 @@ class Generation:
         filled: Whether a place has its result.
         fitness: Results of the filled places, NaN where all trials failed.
         descriptors: Their descriptors.
-        violations: Their total violation of the constraints.
+        violations: Their total violation of the constraints, likewise.
     """
 
     candidates: Float[np.ndarray, "trials size params"]
@@ -52,7 +52,7 @@ class Generation:
             filled=np.zeros(size, bool),
             fitness=np.full((size, samples), np.nan),
             descriptors=np.full((size, samples, num_descriptors), np.nan),
-            violations=np.zeros(size),
+            violations=np.full(size, np.nan),
         )
 
     @property

@@ -164,7 +164,8 @@ class Optimizer:
         if not isinstance(method, MethodConfig):
             check_settings(entry, settings)
         self._name, self._entry, self._settings = entry.name, entry, settings
-        self._given_config = method if isinstance(method, MethodConfig) else None
+        self._is_configured = isinstance(method, MethodConfig)  # then no settings are chosen by the problem's size
+        self._defaults = method if isinstance(method, MethodConfig) else method_defaults(method)
         self._seed, self._budget = int(seed), None if evaluations is None else int(evaluations)
         self.minimise, self.noisy = bool(minimise), bool(noisy)
         self._space = _space(num_params, space, bounds, x0, sigma0)
@@ -198,13 +199,12 @@ class Optimizer:
     def _build(self, box: Bounds | None, batch: int | None) -> None:
         """Make the method, for descriptors in a box, and for a batch of solutions evaluated at once."""
         box = ((0.0,), (1.0,)) if box is None else box
-        config = self._given_config or method_defaults(self._entry.name)
-        if self._given_config is None:
+        config = self._defaults
+        if not self._is_configured:
             fitting = self._entry.method.few_evaluations(self._num_params, batch)
             config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
-        if not self._has_descriptors:
-            config = config.replace(cells=1, dims=None)
-        self.config: Any = config.replace(**self._settings)
+        config = config.replace(**self._settings)
+        self.config: Any = config if self._has_descriptors else config.replace(cells=1, dims=None)
         self._task = OutsideTask(self._num_params, box, self._space, self._initial_std)
         self._method = self._entry.method(self.config, self._task)
         if self._budget is None and self._method.follows_budget:
@@ -360,6 +360,7 @@ class Optimizer:
             "config": self.config.model_dump(mode="json"),
             "counts": [self._number, self._evaluations, self._next_id, self.num_failed],
             "first_level": self._first_level,
+            "saves_itself": Path(path) == self._out,
             "sha256": _digest(arrays),
         }
         if names := code_of(self._name, facts["config"]):
@@ -382,7 +383,7 @@ class Optimizer:
         """Return the optimizer that `save` wrote; the search continues with the same bits.
 
         Args:
-            path: The file. A search that was made with `out` goes on saving itself there.
+            path: The file. A search goes on saving itself there if it is the file of `out`.
             method: The class of the method, where it was defined in a script and cannot be imported.
             trust: Import all code that the file names. Without it, code outside jedax must be installed, be given as
                 `method`, or be that of a file that you saved on this machine.
@@ -400,11 +401,12 @@ class Optimizer:
             kind = method or method_named(name).method
             config = kind.Config.build(settings, where=str(path))
             counts, first_level, space = facts.pop("counts"), facts.pop("first_level"), facts.pop("space")
+            out = Path(path) if facts.pop("saves_itself") else None
             if strange := sorted(set(facts) - _FACTS):
                 raise KeyError(strange[0])
             facts["space"] = None if space is None else Space.from_spec(space)
             optimizer = cls(method=config, **facts)
-            optimizer._name, optimizer._first_level = name, first_level
+            optimizer._name, optimizer._first_level, optimizer._out = name, first_level, out
             optimizer._number, optimizer._evaluations, optimizer._next_id, optimizer.num_failed = map(int, counts)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, JedaxError):
@@ -446,6 +448,9 @@ class Optimizer:
                 if (genotype.shape, values.shape) != ((self._num_params,), (self._num_values,)):
                     raise ValueError(number)
                 self._open[int(number)] = _Candidate(int(generation), int(place), genotype, values)
+            rows = tree["generation"]["descriptors"] if "generation" in tree else tree["known"]["descriptor"]
+            if self._measures and rows.ndim == 3:
+                self._set_width(rows.shape[-1])
             self._known = [_Result(*row) for row in zip(*(tree["known"][key] for key in _Result._fields), strict=True)]
             self._generation = None if "generation" not in tree else Generation(**tree["generation"])
             if self._generation is not None:
@@ -493,7 +498,13 @@ class Optimizer:
 
     def _genotypes(self, values: Any) -> np.ndarray:
         """Return the genotypes of rows of values; an error where one is out of its bounds."""
-        return np.asarray(values, np.float64) if self._space is None else self._space.genotypes(values)
+        if self._space is not None:
+            return self._space.genotypes(values)
+        rows = np.asarray(values, np.float64)
+        if not np.isfinite(rows).all():
+            received, remedy = rows[~np.isfinite(rows)][0], "give solutions as ask() returns them"
+            raise fail("genotypes", expected="finite numbers", received=received, remedy=remedy)
+        return rows
 
     def _draw(self, trial: int) -> np.ndarray:
         """Return further solutions for the places of the generation."""
@@ -547,6 +558,8 @@ class Optimizer:
         assert generation is not None
         if self._measures:
             self._build(_measured(generation.descriptors), self._batch)
+        if self._first_level is None and (generation.violations > 0).any():
+            self._first_level = first_level(generation.violations)
         evaluation = self._evaluation(generation.fitness, generation.descriptors, generation.violations)
         programs, genotypes = self._programs, generation.genotypes[None]
         if self._state is None:
@@ -562,10 +575,8 @@ class Optimizer:
         found = Evaluation(fitness[:, 0], descriptors[:, 0])  # type: ignore[arg-type]
         if fitness.shape[1] > 1:
             found = self._programs.aggregate(Evaluation(fitness.T, descriptors.swapaxes(0, 1)))  # type: ignore[arg-type]
-        if self._first_level is None and (violations > 0).any():
-            self._first_level = first_level(violations)
-        if self._first_level is not None:
-            own, level = np.asarray(found.fitness), level_at(self._first_level, self._progress)
+        if self._first_level is not None or (violations > 0).any():
+            own, level = np.asarray(found.fitness), level_at(self._first_level or 0.0, self._progress)
             compared = stored(own, violations), stored(own, violations, level)
             found = Evaluation(compared[0], found.descriptor, score=compared[1])  # type: ignore[arg-type]
         return jax.tree.map(lambda part: np.asarray(part)[None], found)
@@ -593,7 +604,7 @@ class Optimizer:
         fitness = as_floats("fitness", fitness, shape, remedy).reshape(number, samples)
         points = np.zeros((number, samples, 1))
         if self._has_descriptors:
-            width = None if self._measures else self._task.num_descriptors
+            width = self._task.num_descriptors if not self._measures or self._has_results else None
             found = as_floats("descriptors", descriptors, (*shape, width), remedy)
             points = found.reshape(number, samples, found.shape[-1])
         elif descriptors is not None:
@@ -601,32 +612,34 @@ class Optimizer:
             raise fail("descriptors", expected=expected, received="descriptors", remedy=remedy)
         if self._measures and points.shape[-1] != self._task.num_descriptors:
             self._set_width(points.shape[-1])
-        is_bad = np.zeros(number, bool) if failed is None else _flags(failed, number)
+        is_bad = ~np.isfinite(fitness).all(axis=1) | ~np.isfinite(points).all(axis=(1, 2))
+        if failed is not None:
+            is_bad |= _flags(failed, number)
         total = np.zeros(number)
         if violations is not None:
-            wanted = (number,) if np.ndim(violations) == 1 else (number, None)
+            wanted = (number,) if np.asarray(violations, object).ndim == 1 else (number, None)
             given = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
             if np.isnan(given[~is_bad]).any():
                 remedy = "give numbers, or mark the evaluation as failed"
                 raise fail("violations", expected="numbers, above 0 where violated", received="NaN", remedy=remedy)
             total = np.maximum(given, 0).sum(axis=1)
-        finite = np.isfinite(fitness).all(axis=1) & np.isfinite(points).all(axis=(1, 2))
         fitness = -fitness if self.minimise else fitness
-        is_bad |= ~finite
         return [_Result(values[:0], *row) for row in zip(values, fitness, points, total, is_bad.tolist(), strict=True)]
+
+    @property
+    def _has_results(self) -> bool:
+        """Whether there are results that are not in the method's state yet."""
+        return bool(self._known) or (self._generation is not None and bool(self._generation.filled.any()))
 
     def _set_width(self, num_descriptors: int) -> None:
         """Note how many descriptors there are, as the first result tells."""
-        generation = self._generation
-        if self._known or (generation is not None and generation.filled.any()):
-            return  # the results that follow differ from the first, which `as_floats` refuses below
         self._build(((0.0,) * num_descriptors, (1.0,) * num_descriptors), self._batch)
-        if generation is not None:
-            shape = (*generation.fitness.shape, num_descriptors)
-            generation.descriptors = np.full(shape, np.nan)
+        if self._generation is not None:
+            shape = (*self._generation.fitness.shape, num_descriptors)
+            self._generation.descriptors = np.full(shape, np.nan)
 
     def _with_genotype(self, result: _Result) -> _Result:
-        return result._replace(genotype=self._genotypes(result.values[None])[0])
+        return result._replace(genotype=self._genotypes(result.values))
 
     def _match(self, results: list[_Result]) -> list[int | None]:
         """Return the number of the open solution of each result; None: there is none; -1: it is known already.
@@ -696,18 +709,21 @@ class Optimizer:
 
 def _space(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Space | None:
     """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
+    if bounds is not None and not (isinstance(bounds, list | tuple | np.ndarray) and len(bounds) == 2):
+        raise fail("bounds", expected="the pair (lows, highs)", received=repr(bounds), remedy="give two bounds")
+    lows, highs = (None, None) if bounds is None else bounds
     if space is not None:
         if bounds is not None or sigma0 is not None:
             remedy = "give each parameter of the space its bounds, start and scale"
             raise fail("space", expected="no bounds or sigma0 beside it", received="both", remedy=remedy)
         found = space if isinstance(space, Space) else Space(space)
     elif x0 is None and sigma0 is None:
-        found = None if bounds is None else Space.box(*bounds, num_params=num_params)
+        found = None if lows is None and highs is None else Space.box(lows, highs, num_params=num_params)
     else:
         if x0 is None and num_params is None:
             raise fail("num_params", expected="the number of parameters", received="None", remedy="give it, or x0")
         size = num_params if x0 is None else len(np.atleast_1d(x0))
-        box = Space.box(*(bounds or (None, None)), num_params=size)
+        box = Space.box(lows, highs, num_params=size)
         if x0 is None:
             x0 = box.values(np.where(np.isfinite(_widths(box)), 0.5, 0.0))
         if sigma0 is None:

@@ -123,7 +123,7 @@ def _unflatten(arrays: Mapping[str, np.ndarray], like: Any, where: str | Path, p
         if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
             got = "none" if array is None else f"{array.dtype}{array.shape}"
             wanted = f"{name} as {expected.dtype}{expected.shape}"
-            raise CorruptError(f"{where}: expected {wanted}, got {got}; it belongs to another run.")
+            raise CorruptError(f"{where}: expected {wanted}, got {got}; it is from another run or version of jedax.")
         is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         leaves.append((native_random.wrap_keys if is_key else jax.numpy.asarray)(array, leaf.dtype))
     return jax.tree_util.tree_unflatten(structure, leaves)
@@ -230,5 +230,5 @@ def load_tree(folder: Path, like: Any) -> Any:
     known = {jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(like)[0]}
     if strange := sorted(set(arrays) ^ known):
         raise CorruptError(f"{folder}: expected the state of this method, got other parts ({', '.join(strange[:3])}); "
-                           "it belongs to another run.")  # fmt: skip
+                           "it is from another run or version of jedax.")  # fmt: skip
     return unflatten(arrays, like, folder)

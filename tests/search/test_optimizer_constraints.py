@@ -1,0 +1,201 @@
+"""`Optimizer` with constraints: feasible solutions first, and a level of violation that is tolerated for a while."""
+
+import numpy as np
+import pytest
+from tests.conftest import assert_same_bits
+from tests.search.outside import MAPS, drive, make, simulate, step
+
+import jedax
+from jedax.search.constraints import INFEASIBLE
+
+
+def tell(optimizer, fitness, violations, places=None):
+    """Tell the open generation; each solution in a place of its own, unless places are given."""
+    genotypes, number = optimizer.ask(), len(fitness)
+    places = np.stack([np.linspace(-0.9, 0.9, number)] * 2, axis=1) if places is None else places
+    optimizer.tell(genotypes, fitness, places, violations=violations)
+    return genotypes
+
+
+class TestBest:
+    def test_feasible_solutions_come_first(self):
+        optimizer = make(MAPS)
+        genotypes = tell(optimizer, np.arange(8.0), [0, 0, 0, 1, 1e-3, 1e-9, 1e9, np.inf])
+        best = optimizer.best
+        assert (best.fitness, best.violation) == (2, 0)
+        np.testing.assert_array_equal(best.genotype, genotypes[2])
+        assert repr(optimizer).endswith("best 2>")
+
+    def test_in_each_cell_too(self):
+        """All in one cell."""
+        optimizer = make(MAPS)
+        tell(optimizer, [9.0, 8, 7, 6, 5, 4, 3, 2], [3, 2, 1, 4, 5, 6, 7, 8], np.zeros((8, 2)))
+        repertoire = optimizer.repertoire
+        cell = int(np.argmax(repertoire.counts))
+        assert repertoire.fitness[cell] == INFEASIBLE * (1 + 1 / 2)
+        tell(optimizer, [-1e6, *[99.0] * 7], [0, *[0.5] * 7], np.zeros((8, 2)))
+        assert optimizer.repertoire.fitness[cell] == -1e6
+
+    @pytest.mark.parametrize("violation", [1e-300, 1e-17, 1e-9, 0.25, 3.0, 1e9, np.inf])
+    def test_nothing_is_feasible(self, violation):
+        optimizer = make(MAPS)
+        violations = np.append(np.full(7, np.inf), violation)
+        genotypes = tell(optimizer, np.arange(8.0), violations)
+        best = optimizer.best
+        assert np.isnan(best.fitness)
+        assert best.violation == pytest.approx(max(violation, np.finfo(float).eps), rel=1e-6)
+        assert f", violation {best.violation:.3g}>" in repr(optimizer)
+        np.testing.assert_array_equal(best.genotype, genotypes[0 if violation == np.inf else 7])
+
+    def test_minimising(self):
+        optimizer = make(MAPS, minimise=True)
+        tell(optimizer, np.arange(8.0), [1, 1, 0, 0, 0, 0, 0, 0])
+        assert optimizer.best.fitness == 2
+
+    def test_violations_are_summed(self):
+        """Values below 0 are satisfied, by how much does not matter."""
+        optimizer = make(MAPS)
+        tell(optimizer, np.zeros(8), np.array([[1, -9], [0.5, 0.25]] + [[1, 1]] * 6))
+        assert optimizer.best.violation == pytest.approx(0.75)
+
+    def test_of_added_and_unasked_solutions(self):
+        optimizer = make(MAPS)
+        optimizer.add(np.ones((1, 6)), [50.0], [[0.9, 0.9]], violations=[1.0])
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes, *simulate(genotypes))
+        assert optimizer.best.fitness < 0
+        optimizer.tell(np.full((1, 6), 2.0), [60.0], [[0.9, 0.9]], violations=[[1.0, 2.0]])
+        assert optimizer.best.fitness < 0
+        optimizer.tell(np.full((1, 6), 3.0), [60.0], [[0.9, 0.9]], violations=[[0.0, -2.0]])
+        assert optimizer.best.fitness == 60
+
+
+class TestLevel:
+    """The level is that of a fifth of the first generation, and falls to 0 until half of the budget is spent."""
+
+    def scores(self, optimizer):
+        """Return the list to which the scores that evolution strategies get of each generation will be added."""
+        seen, evaluation = [], optimizer._evaluation
+
+        def watch(*given):
+            found = evaluation(*given)
+            seen.append(np.asarray(found.score)[0])
+            return found
+
+        optimizer._evaluation = watch
+        return seen
+
+    def test_by_hand(self):
+        optimizer = make(MAPS, evaluations=160)
+        seen = self.scores(optimizer)
+        tell(optimizer, np.arange(8.0), [4, 3, 2, 1, 0.5, 5, 6, 7])  # sorted, number int(8 / 5) is 1
+        assert optimizer._first_level == 1
+        # After 8 of 160 evaluations it is (1 - 0.05 / 0.5)^5 = 0.59049, after 16 it is 0.8^5 = 0.32768.
+        np.testing.assert_array_equal(seen[0] > INFEASIBLE, np.arange(8) == 4)
+        tell(optimizer, np.arange(8.0), [0.328, 0.327, 0, 0, 0.7, 0.1, 1, 2])
+        np.testing.assert_array_equal(seen[1] > INFEASIBLE, [0, 1, 1, 1, 0, 1, 0, 0])
+        np.testing.assert_array_equal(seen[1][seen[1] > INFEASIBLE], [1, 2, 3, 5])
+        np.testing.assert_allclose(seen[1][[0, 4, 6]], INFEASIBLE * (1 + np.array([0.328 / 1.328, 0.7 / 1.7, 0.5])))
+
+    def test_nothing_is_tolerated_in_the_second_half(self):
+        """Of 32 evaluations: after 8 the level is 0.5^5 = 0.03125."""
+        optimizer = make(MAPS, evaluations=32)
+        seen = self.scores(optimizer)
+        for _ in range(4):
+            tell(optimizer, np.arange(8.0), [4, 3, 2, 1, 0.03, 5, 6, 7])
+        tolerated = [np.flatnonzero(scores > INFEASIBLE).tolist() for scores in seen]
+        assert tolerated == [[4], [], [], []]
+
+    def test_what_is_tolerated_is_not_feasible(self):
+        optimizer = make(MAPS, evaluations=16_000)
+        seen = self.scores(optimizer)
+        tell(optimizer, np.arange(8.0), [10, 12, 13, 14, 15, 16, 17, 18])  # the level is 12, and hardly falls
+        assert seen[0][0] == 0
+        assert (seen[0][1:] < INFEASIBLE).all()
+        assert np.isnan(optimizer.best.fitness)
+        assert optimizer.best.violation == pytest.approx(10)
+
+    def test_solutions_that_nobody_asked_for_do_not_set_it(self):
+        optimizer = drive(make(MAPS, evaluations=16_000), 1)
+        optimizer.tell(np.ones((1, 6)), [0.0], [[0.0, 0.0]], violations=[1e6])
+        assert optimizer._first_level is None
+        assert int(optimizer.repertoire.counts.sum()) == 9
+        tell(optimizer, np.arange(8.0), np.arange(8.0))
+        assert optimizer._first_level == 1
+
+    def test_nor_do_places_that_failed(self):
+        optimizer = make(MAPS)
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes[:4], np.zeros(4), np.zeros((4, 2)), violations=[4, 3, 2, 1])
+        while len(optimizer.ask()) == 4 and optimizer._state is None:
+            optimizer.tell(optimizer.ask(), np.full(4, np.nan), np.zeros((4, 2)))
+        assert optimizer._first_level == 1
+
+    def test_without_violations_nothing_changes(self):
+        plain, told = drive(make(MAPS), 3), make(MAPS)
+        for _ in range(3):
+            genotypes = told.ask()
+            told.tell(genotypes, *simulate(genotypes), violations=-np.ones((8, 2)))
+        assert_same_bits(told.repertoire, plain.repertoire)
+
+    def test_it_is_saved(self, tmp_path):
+        optimizer = make(MAPS, evaluations=160)
+        tell(optimizer, np.arange(8.0), [4, 3, 2, 1, 0, 5, 6, 7])
+        optimizer.save(tmp_path / "saved")
+        loaded = jedax.Optimizer.load(tmp_path / "saved")
+        for each in (optimizer, loaded):
+            tell(each, np.arange(8.0), [0.59, 0.5905, 0, 0, 0.7, 0.1, 1, 2])
+        assert_same_bits(loaded._state, optimizer._state)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("violations", "message"),
+        [
+            (np.zeros(7), r"violations: expected shape \(8,\), got \(7,\)"),
+            (np.zeros((7, 2)), r"violations: expected shape \(8, d\), got \(7, 2\)"),
+            (0.0, r"violations: expected shape \(8, d\), got \(\)"),
+            ([[0.0]] * 7 + [[0.0, 1.0]], r"violations: expected numbers of shape \(8,\), got list"),
+            ([np.nan] + [0] * 7, "violations: expected numbers, above 0 where violated, got NaN; give numbers, or mark"),
+        ],
+    )
+    def test_it_changes_nothing(self, violations, message):
+        optimizer = make(MAPS)
+        genotypes = optimizer.ask()
+        with pytest.raises(jedax.JedaxError, match=message):
+            optimizer.tell(genotypes, *simulate(genotypes), violations=violations)
+        assert optimizer.evaluations == 0
+
+    def test_nan_of_a_failed_evaluation(self):
+        optimizer = make(MAPS)
+        genotypes = optimizer.ask()
+        fitness, descriptors = simulate(genotypes)
+        fitness[0] = np.nan
+        failed = np.arange(8) == 1
+        violations = np.where(np.arange(8) < 2, np.nan, 0)
+        optimizer.tell(genotypes, fitness, descriptors, violations=violations, failed=failed)
+        assert (optimizer.evaluations, optimizer.num_failed) == (6, 2)
+
+    def test_another_violation_for_a_solution_that_was_told(self):
+        optimizer = make(MAPS)
+        genotypes = step(optimizer)
+        with pytest.raises(jedax.JedaxError, match="which was told before"):
+            optimizer.tell(genotypes, *simulate(genotypes), violations=np.ones(8))
+
+
+@pytest.mark.parametrize("descriptors", [False, True])
+def test_a_problem_with_a_known_solution(descriptors):
+    """The sphere with x + y >= 1: 0.5 at (0.5, 0.5), on the border of what is feasible."""
+    optimizer = jedax.Optimizer(
+        bounds=([-2, -2], [2, 2]), evaluations=2000, minimise=True, seed=1,
+        descriptor_bounds=([-2], [2]) if descriptors else None, cells=16,
+    )  # fmt: skip
+    while not optimizer.done:
+        x = optimizer.ask()
+        fitness, violations = np.square(x).sum(axis=1), 1 - x.sum(axis=1)
+        optimizer.tell(x, fitness, x[:, :1] if descriptors else None, violations=violations[:, None])
+    best = optimizer.best
+    assert best.violation == 0
+    assert 0.5 <= best.fitness < 0.51
+    np.testing.assert_allclose(best.genotype, 0.5, atol=0.08)
+    assert best.genotype.sum() >= 1

@@ -1,0 +1,329 @@
+"""`Optimizer` with parameters in the user's units, and with descriptors that are measured or that do not exist."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.search.outside import BOUNDS, JEDI_X, MAPS, drive, make, simulate, step
+
+import jedax
+from jedax import Choice, Integer, Real
+
+SPACE = {
+    "gain": Real(0.1, 400, log=True),
+    "teeth": Integer(8, 60),
+    "material": ["steel", "brass", "wood"],
+    "angle": (0, 90),
+}
+LOWS, HIGHS = np.array([-1.0, 0.5, 100.0]), np.array([2.0, 0.6, 1e5])
+
+
+def gear(rows):
+    """Return minus the cost of a gear, best with a gain of 10, 20 teeth of brass and an angle of 90."""
+    costs = [
+        abs(np.log10(row["gain"]) - 1) + abs(row["teeth"] - 20) / 10 + (row["material"] != "brass")
+        + (90 - row["angle"]) / 90
+        for row in rows
+    ]  # fmt: skip
+    return -np.array(costs), np.array([[row["teeth"] / 60, row["angle"] / 90] for row in rows])
+
+
+def named(**changes):
+    settings = {"descriptor_bounds": ([0, 0], [1, 1]), "evaluations": 2000, "cells": 16, "space": SPACE}
+    return jedax.Optimizer(**{**settings, **changes})
+
+
+def corner(values):
+    """Return a fitness that is best far outside of the bounds, and descriptors."""
+    unit = (values - LOWS) / (HIGHS - LOWS)
+    return unit @ [1.0, -2.0, 3.0], np.clip(unit[:, :2], 0, 1)
+
+
+class TestNamed:
+    def test_solutions_are_dicts_in_the_units_of_the_user(self):
+        optimizer = named()
+        for _ in range(3):
+            rows = optimizer.ask()
+            for row in rows:
+                assert list(row) == list(SPACE)
+                assert 0.1 <= row["gain"] <= 400
+                assert type(row["teeth"]) is int
+                assert 8 <= row["teeth"] <= 60
+                assert row["material"] in ("steel", "brass", "wood")
+                assert 0 <= row["angle"] <= 90
+            optimizer.tell(rows, *gear(rows))
+            assert optimizer.evaluations % len(rows) == 0  # every row is found again
+
+    def test_it_finds_the_best(self):
+        optimizer = named()
+        while not optimizer.done:
+            rows = optimizer.ask()
+            optimizer.tell(rows, *gear(rows))
+        best = optimizer.best
+        assert best.parameters["material"] == "brass"
+        assert best.parameters["teeth"] == 20
+        assert best.parameters["angle"] == pytest.approx(90, abs=1)
+        assert best.parameters["gain"] == pytest.approx(10, rel=0.05)
+        np.testing.assert_allclose(best.genotype, [best.parameters["gain"], 20, 1, best.parameters["angle"]])
+        assert best.fitness == pytest.approx(gear([best.parameters])[0][0], abs=1e-12)
+        filled = np.isfinite(optimizer.repertoire.fitness)
+        assert optimizer.values(optimizer.repertoire.genotypes[filled]).shape == (filled.sum(), 4)
+
+    def test_after_a_detour_through_json_and_in_any_order(self):
+        optimizer = named()
+        rows = json.loads(json.dumps(optimizer.ask()))[::-1]
+        optimizer.tell(rows, *gear(rows))
+        assert optimizer.evaluations == len(rows)
+        assert np.isfinite(optimizer.best.fitness)
+
+    def test_one_dict_and_rows_of_numbers(self):
+        optimizer = named()
+        rows = optimizer.ask()
+        optimizer.tell(rows[0], *gear(rows[:1]))
+        values = optimizer.values(optimizer._open[1].genotype)[None]
+        optimizer.tell(values, *gear(rows[1:2]))
+        assert optimizer.ask() == rows[2:]
+
+    def test_ones_own(self):
+        mine = {"gain": 10.0, "teeth": 20, "material": "brass", "angle": 90}
+        optimizer = named()
+        optimizer.add([mine], *gear([mine]))
+        rows = optimizer.ask()
+        optimizer.tell(rows, *gear(rows))
+        assert optimizer.best.parameters == pytest.approx({**mine, "material": "brass"})
+        assert optimizer.best.fitness == 0
+
+    def test_a_start(self):
+        mine = {"gain": 10.0, "teeth": 20, "material": "brass", "angle": 45}
+        first = named(x0=mine, initial=[{**mine, "teeth": 21}]).ask()[:2]
+        assert [row["teeth"] for row in first] == [20, 21]
+        assert first[0] == pytest.approx(mine)
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"material": "gold"}, "material: expected one of 'steel', 'brass', 'wood', got 'gold'"),
+            ({"teeth": 61}, r"teeth\[0\]: expected a whole number from 8 to 60, got 61"),
+            ({"teeth": 20.5}, r"teeth\[0\]: expected a whole number from 8 to 60, got 20.5"),
+            ({"gain": 0.0}, r"gain\[0\]: expected a finite number from 0.1 to 400"),
+            ({"angle": np.nan}, "angle: expected a finite number"),
+            ({"colour": 3}, "parameter: unknown name 'colour'"),
+        ],
+    )
+    def test_solutions_that_do_not_exist(self, changes, message):
+        optimizer = named()
+        mine = {"gain": 10.0, "teeth": 20, "material": "brass", "angle": 90, **changes}
+        with pytest.raises(jedax.JedaxError, match=message):
+            optimizer.tell([mine], [0.0], [[0.5, 0.5]])
+        with pytest.raises(jedax.JedaxError, match=message):
+            named(x0=mine)
+
+    def test_a_space_as_an_object_with_other_arguments(self):
+        space = jedax.Space(SPACE)
+        assert named(space=space, num_params=4).ask() == named().ask()
+        with pytest.raises(jedax.JedaxError, match="num_params: expected as many .*, got 5 beside 4 parameters"):
+            named(num_params=5)
+        with pytest.raises(jedax.JedaxError, match="space: expected no bounds or sigma0 beside it"):
+            named(bounds=(0, 1))
+        with pytest.raises(jedax.JedaxError, match="space: expected no bounds or sigma0 beside it"):
+            named(sigma0=1)
+
+    def test_equal_solutions_of_whole_numbers(self):
+        """Eight places, and only two solutions: each result fills one place."""
+        optimizer = jedax.Optimizer(
+            descriptor_bounds=None, evaluations=80, space={"choice": Choice("a", "b")}, **{**MAPS, "cells": 1}
+        )
+        while not optimizer.done:
+            for row in optimizer.ask():
+                optimizer.tell(row, [float(row["choice"] == "b")])
+        assert optimizer.evaluations == 80
+        assert optimizer.best.parameters == {"choice": "b"}
+
+
+class TestBounds:
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            JEDI_X,
+            {},
+            MAPS,
+            {"method": "cma-me", "population": 4, "pool": 2, "step_size": 1.0},
+            {"method": "jedi-uniform", "population": 4, "pool": 2, "generations": 3, "step_size": 1.0},
+            {"method": "es", "population": 8, "step_size": 1.0},
+        ],
+        ids=["jedi-x", "defaults", "map-elites", "cma-me", "jedi-uniform", "es"],
+    )
+    def test_no_solution_leaves_them(self, settings):
+        optimizer = jedax.Optimizer(
+            descriptor_bounds=([0, 0], [1, 1]), evaluations=600, bounds=(LOWS, HIGHS), **{"cells": 16, **settings}
+        )
+        while not optimizer.done:
+            values = np.concatenate([optimizer.ask(), optimizer.ask(3)])
+            assert ((values >= LOWS) & (values <= HIGHS)).all()
+            optimizer.tell(values, *corner(values))
+        best = (optimizer.best.genotype - LOWS) / (HIGHS - LOWS)
+        assert corner(optimizer.best.genotype[None])[0] == pytest.approx(optimizer.best.fitness)
+        assert best @ [1, -2, 3] > 2.5  # of 4, in the corner
+
+    def test_one_number_for_all_and_no_bound_on_a_side(self):
+        values = make(bounds=(0, None), num_params=6).ask(200)
+        assert (values > 0).all()
+        assert values.max() > 1
+        values = make(bounds=(-5, 5)).ask(200)
+        assert (np.abs(values) <= 5).all()
+        assert stats.kstest(values.ravel(), stats.uniform(-5, 10).cdf).pvalue > 1e-4
+
+    def test_a_solution_outside(self):
+        optimizer = make(bounds=(-1, 1))
+        with pytest.raises(jedax.JedaxError, match=r"x2: expected a finite number from -1.0 to 1.0, got 1.5"):
+            optimizer.tell([[0] * 6, [0, 0, 1.5, 0, 0, 0]], *simulate(np.zeros((2, 6))))
+        assert optimizer.evaluations == 0
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"bounds": (1, 0)}, "x0: expected low below high, got low=1.0, high=0.0"),
+            ({"bounds": ([0] * 6, [1] * 5)}, "highs: expected 6 numbers, got 5"),
+            ({"bounds": 5}, r"bounds: expected the pair \(lows, highs\), got 5"),
+            ({"bounds": [(0, 1)] * 6}, r"bounds: expected the pair \(lows, highs\)"),
+            ({"bounds": (0, 1), "x0": [2] * 6}, "x0: expected a start from 0.0 to 1.0, got 2"),
+            ({"x0": [0] * 5}, "num_params: expected as many .*, got 6 beside 5 parameters"),
+            ({"x0": [0] * 6, "sigma0": 0}, "x0: expected a scale above 0"),
+            ({"x0": "abc"}, "x0: expected a finite number"),
+            ({"x0": [0] * 6, "sigma0": [1, 2]}, "scale: expected 6 numbers, got 2"),
+            ({"num_params": None, "sigma0": 1}, "num_params: expected the number of parameters, got None"),
+            ({"num_params": None, "bounds": (0, 1)}, "num_params: expected a number of at least 1, got none"),
+        ],
+    )
+    def test_bad_input(self, changes, message):
+        with pytest.raises(jedax.JedaxError, match=message):
+            make(**changes)
+
+
+class TestStart:
+    def test_x0_is_first_and_others_are_normal_around_it(self):
+        """Kolmogorov and Smirnov, for each parameter and all together."""
+        x0, sigma0 = np.array([1.0, -2, 3, 0, 0, 10]), np.array([1.0, 0.1, 10, 3, 1, 0.5])
+        values = make(x0=x0, sigma0=sigma0).ask(300)
+        np.testing.assert_array_equal(values[0], x0)
+        scaled = (values[1:] - x0) / sigma0
+        assert stats.kstest(scaled.ravel(), "norm").pvalue > 1e-4
+        assert all(stats.kstest(column, "norm").pvalue > 1e-4 for column in scaled.T)
+
+    def test_within_bounds_they_are_reflected(self):
+        values = make(x0=np.full(6, 0.1), sigma0=0.2, bounds=(np.zeros(6), np.ones(6))).ask(300)
+        np.testing.assert_allclose(values[0], 0.1, rtol=1e-15)
+        normal = np.random.default_rng(0).normal(0.1, 0.2, 100_000)
+        assert stats.ks_2samp(values[1:].ravel(), np.abs(normal)).pvalue > 1e-4
+
+    def test_without_sigma0_it_is_a_share_of_the_bounds(self):
+        values = make(x0=np.full(6, 50.0), bounds=(0, 100)).ask(300)
+        normal = np.random.default_rng(0).normal(50, 30, 100_000)
+        reflected = 100 - np.abs(100 - np.abs(normal))
+        assert stats.ks_2samp(values[1:].ravel(), reflected).pvalue > 1e-4
+        assert make(x0=np.zeros(6)).ask(300)[1:].std() == pytest.approx(1, abs=0.05)
+
+    def test_sigma0_alone(self):
+        values = make(sigma0=0.01).ask(300)
+        assert values.std() == pytest.approx(0.01, rel=0.1)
+        values = make(sigma0=0.01, bounds=(4, 8)).ask(300)
+        assert values.mean() == pytest.approx(6, abs=0.01)
+        assert values.std() == pytest.approx(0.01, rel=0.1)
+
+    def test_it_says_the_number_of_parameters(self):
+        assert jedax.Optimizer(x0=[1.0, 2.0], evaluations=100).ask().shape[1] == 2
+        assert jedax.Optimizer(bounds=([0, 0, 0], [1, 1, 2]), evaluations=100).ask().shape[1] == 3
+
+
+class TestDescriptors:
+    def test_none_make_it_an_evolution_strategy(self):
+        optimizer = make({}, descriptor_bounds=None, evaluations=600)
+        assert optimizer.cells.num_cells == 1
+        while not optimizer.done:
+            genotypes = optimizer.ask()
+            optimizer.tell(genotypes, simulate(genotypes)[0])
+        assert optimizer.best.fitness > -1e-3
+        assert optimizer.repertoire.fitness.shape == (1,)
+        with pytest.raises(jedax.JedaxError, match="descriptors: expected None, as Optimizer has no descriptor_bounds"):
+            optimizer.tell(genotypes, *simulate(genotypes))
+
+    def test_none_with_a_grid(self):
+        assert make(MAPS, descriptor_bounds=None, dims=(4, 4)).cells.num_cells == 1
+
+    @pytest.mark.parametrize("settings", [JEDI_X, {}], ids=["jedi-x", "defaults"])
+    def test_measured(self, settings):
+        """Of the first generation, with a tenth of the range on each side."""
+        optimizer = make(settings, descriptor_bounds="measure")
+        genotypes = optimizer.ask()
+        fitness, descriptors = simulate(genotypes)
+        descriptors *= [1000, 0.001]
+        for row in np.random.default_rng(0).permutation(len(genotypes)):
+            optimizer.tell(genotypes[row : row + 1], fitness[row : row + 1], descriptors[row : row + 1])
+        low, high = descriptors.min(axis=0), descriptors.max(axis=0)
+        expected = low - 0.1 * (high - low), high + 0.1 * (high - low)
+        np.testing.assert_allclose(optimizer.cells.bounds, expected, rtol=1e-12)
+        assert int(optimizer.repertoire.num_outside) == 0
+        assert optimizer.cells.num_cells == optimizer.config.cells
+        step(optimizer)
+        np.testing.assert_allclose(optimizer.cells.bounds, expected, rtol=1e-12)
+
+    def test_measured_without_those_that_failed(self):
+        optimizer = make(MAPS, descriptor_bounds="measure")
+        genotypes = optimizer.ask()
+        fitness, descriptors = simulate(genotypes)
+        optimizer.tell(genotypes[:1], [0.0], [[np.nan, 99.0]])
+        optimizer.tell(genotypes[1:], fitness[1:], descriptors[1:])
+        step(optimizer)
+        assert max(optimizer.cells.bounds[1]) < 1.3
+
+    def test_of_a_large_first_batch(self):
+        optimizer = make({}, descriptor_bounds="measure")
+        genotypes = optimizer.ask(30)
+        optimizer.tell(genotypes, *simulate(genotypes))
+        step(optimizer)
+        assert optimizer.config.population == 32 == len(optimizer.ask())
+
+    def test_another_number_of_descriptors(self):
+        optimizer = make(MAPS, descriptor_bounds="measure")
+        genotypes = optimizer.ask()
+        fitness, descriptors = simulate(genotypes)
+        optimizer.tell(genotypes[:2], fitness[:2], descriptors[:2])
+        with pytest.raises(jedax.JedaxError, match=r"descriptors: expected shape \(6, 2\), got \(6, 3\)"):
+            optimizer.tell(genotypes[2:], fitness[2:], np.ones((6, 3)))
+        assert optimizer.evaluations == 2
+        optimizer.tell(genotypes[2:], fitness[2:], descriptors[2:])
+        assert optimizer.evaluations == 8
+
+    def test_of_solutions_that_are_known(self):
+        optimizer = make(MAPS, descriptor_bounds="measure")
+        known = np.random.default_rng(0).uniform(-1, 1, (8, 6))
+        optimizer.add(known, *simulate(known))
+        assert optimizer.ask().shape == (8, 6)
+        assert len(optimizer.cells.bounds[0]) == 2
+
+    def test_nothing_to_measure(self):
+        optimizer = make(MAPS, descriptor_bounds="measure")
+        genotypes = optimizer.ask()
+        message = "descriptor_bounds: expected descriptors that differ .*, got the same ones; give the bounds"
+        with pytest.raises(jedax.JedaxError, match=message):
+            optimizer.tell(genotypes, np.zeros(8), np.ones((8, 2)))
+
+    def test_cells_do_not_depend_on_units(self):
+        """Milliseconds beside newtons: the same cells of the same solutions."""
+        scale = np.array([1e-3, 1e4])
+        plain, scaled = make(seed=5), make(seed=5, descriptor_bounds=(-scale, scale))
+        for _ in range(4):
+            genotypes = step(plain)
+            fitness, descriptors = simulate(genotypes)
+            scaled.tell(scaled.ask(), fitness, descriptors * scale)
+        np.testing.assert_array_equal(scaled.repertoire.counts, plain.repertoire.counts)
+        assert BOUNDS == ([-1.0, -1.0], [1.0, 1.0])
+
+
+def test_bounds_of_a_loaded_search(tmp_path):
+    optimizer = drive(make(MAPS, bounds=(np.zeros(6), np.full(6, 2.0))), 2)
+    optimizer.save(tmp_path / "saved")
+    loaded = jedax.Optimizer.load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded.ask(), optimizer.ask())
+    assert (loaded.ask(100) <= 2).all()
