@@ -62,11 +62,13 @@ def assert_same_run(run, other):
 
 
 def test_the_same_search_as_within_jax(nap):
+    """In float64, as searches outside JAX are."""
     settings = {"evaluations": 8 * 13, "seed": 3, "replicas": 2, "report_every": 3, "offspring": 8, "cells": 64}
-    twin = jedax.run("map-elites", Twin(), **settings)
+    with jax.enable_x64(True):
+        twin = jedax.run("map-elites", Twin(), **settings)
     run = jedax.run("map-elites", TASK, workers=2, **settings)
     assert [row["evaluations"] for row in run.rows] == [row["evaluations"] for row in twin.rows]
-    np.testing.assert_allclose(run.repertoire.genotypes, twin.repertoire.genotypes, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run.repertoire.genotypes, twin.repertoire.genotypes, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(run.repertoire.counts, twin.repertoire.counts)
     assert run.summary["evaluations"] == 8 * 13
     assert run.summary["num_failed"] == [0, 0]

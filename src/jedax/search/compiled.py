@@ -117,7 +117,9 @@ class Programs:
         def chunk(roots: PRNGKeyArray, state: Any, each: Callable) -> tuple[Any, Evaluation, Any, Any]:
             batch = *roots.shape, size
             zero = jnp.zeros(roots.shape, jnp.int32)
-            none = Evaluation(jnp.zeros(batch), jnp.zeros((*batch, self.task.num_descriptors)))
+            none = Evaluation(
+                jnp.zeros(batch, jnp.float32), jnp.zeros((*batch, self.task.num_descriptors), jnp.float32)
+            )
 
             def step(done: Any, carry: tuple[Any, Evaluation, Any, Any]) -> tuple[Any, Evaluation, Any, Any]:
                 state, evaluation = each(roots, carry[0])

@@ -252,8 +252,10 @@ class Search:
 
     def _elites_are_at_home(self) -> bool:
         """Return whether the cells that were restored hold elites of their own; rounding may move one in a hundred."""
-        filled = np.asarray(self.state.repertoire.fitness) > -np.inf
-        own = np.asarray(self.method.cells.assign(self.state.repertoire.descriptors))
+        repertoire = self.state.repertoire
+        filled = np.asarray(repertoire.fitness) > -np.inf
+        with jax.enable_x64(repertoire.descriptors.dtype == np.float64):  # as in the search
+            own = np.asarray(self.method.cells.assign(repertoire.descriptors))
         moved = filled & (own != np.arange(filled.shape[-1]))
         return moved.sum() <= 0.01 * filled.sum()
 
