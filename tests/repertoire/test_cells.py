@@ -2,12 +2,14 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
 from jedax.errors import JedaxError
+from jedax.methods.base import MethodConfig
 from jedax.repertoire import Cells
 from jedax.repertoire.cells import _cvt, make_cells
 
@@ -260,6 +262,81 @@ class TestBox:
     def test_bad_bounds(self, bounds, layout):
         with pytest.raises(JedaxError, match=r"^descriptor_bounds: expected \(lows, highs\), finite.* got .*; change"):
             make_cells(bounds, 16, layout)
+
+
+class TestDims:
+    """Grids of given sides."""
+
+    def test_by_hand(self):
+        cells = make_cells(((0.0, -1.0), (3.0, 1.0)), 1, dims=[3, 2])
+        assert (cells.shape, cells.num_cells) == ((3, 2), 6)
+        expected = [[0.5, -0.5], [0.5, 0.5], [1.5, -0.5], [1.5, 0.5], [2.5, -0.5], [2.5, 0.5]]
+        np.testing.assert_array_equal(cells.centroids, expected)
+        assert cells.assign(jnp.array([[0.1, 0.9], [2.9, -0.9], [-4, 4], [1, 0]])).tolist() == [1, 4, 1, 3]
+
+    def test_equal_sides_are_the_grid_of_that_many_cells(self):
+        assert make_cells(BOX, 1, dims=(7, 7)) == make_cells(BOX, 49, "grid")
+        assert make_cells(BOX, 1, "cvt", dims=(7, 7)) == make_cells(BOX, 49, "grid")
+
+    def test_a_setting(self):
+        config = MethodConfig(dims=(4, 5))
+        assert config.cells == 20
+        assert config.make_cells(BOX).shape == (4, 5)
+        assert config.replace(dims=[2, 3]).cells == 6
+        again = config.replace(dims=None)
+        assert (again.dims, again.cells) == (None, 20)
+
+    @pytest.mark.parametrize("dims", [(4,), (4, 5, 6), ()])
+    def test_another_number_of_descriptors(self, dims):
+        message = rf"^dims: expected 2 numbers, one per descriptor, got \[{', '.join(map(str, dims))}\]; change them"
+        with pytest.raises(JedaxError, match=message):
+            make_cells(BOX, 1, dims=dims)
+
+    @pytest.mark.parametrize(
+        ("dims", "message"),
+        [
+            ((0, 5), r"dims.*: expected greater than or equal to 1"),
+            ((2.5, 5), r"dims.*: expected"),
+            ("ab", r"dims.*: expected"),
+            (5, r"dims.*: expected"),
+            ((10_000, 100_000), r"cells: expected less than or equal to 100000000"),
+        ],
+    )
+    def test_settings_that_are_refused(self, dims, message):
+        with pytest.raises(JedaxError, match=message):
+            MethodConfig.build({"dims": dims})
+
+
+class TestUnits:
+    """Cells are made, and distances measured, in the unit box."""
+
+    LOWS, WIDTHS = np.array([-5.0, 1e6]), np.array([1e-3, 1e4])
+
+    def test_of_another_unit_they_are_the_same(self):
+        bounds = tuple(self.LOWS), tuple(self.LOWS + self.WIDTHS)
+        unit, scaled = make_cells(UNIT, 100), make_cells(bounds, 100)
+        np.testing.assert_allclose((scaled.centroids - self.LOWS) / self.WIDTHS, unit.centroids, atol=5e-4)
+        points = np.random.default_rng(0).uniform(size=(500, 2))
+        distances = np.linalg.norm(points[:, None] - unit.centroids, axis=-1)
+        nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
+        clear = second - nearest > 2e-3
+        assert clear.mean() > 0.9
+        with jax.enable_x64(True):
+            got = np.asarray(scaled.assign(jnp.asarray(self.LOWS + points * self.WIDTHS)))
+        np.testing.assert_array_equal(got[clear], np.argmin(distances, axis=1)[clear])
+
+    def test_a_narrow_descriptor_is_divided_as_finely_as_a_wide_one(self):
+        cells = make_cells(((0.0, 0.0), (1.0, 1000.0)), 100)
+        spread = cells.centroids.std(axis=0) / [1, 1000]
+        np.testing.assert_allclose(spread, 1 / np.sqrt(12), rtol=0.1)
+
+    @pytest.mark.parametrize("layout", ["cvt", "grid"])
+    def test_float64_and_float32_agree(self, layout):
+        cells = make_cells(BOX, 64, layout)
+        points = np.random.default_rng(1).uniform(*BOX, (200, 2)).astype(np.float32)
+        with jax.enable_x64(True):
+            double = np.asarray(cells.assign(jnp.asarray(points, jnp.float64)))
+        assert (double == np.asarray(cells.assign(jnp.asarray(points)))).mean() > 0.99
 
 
 @pytest.mark.parametrize("count", [0, -3])

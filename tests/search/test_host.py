@@ -1,5 +1,7 @@
 """Searches whose evaluations run in worker processes: the same search, whatever happens to the workers."""
 
+import hashlib
+import json
 import os
 import signal
 import threading
@@ -8,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conftest import assert_same_bits, without_seconds
+from tests.conftest import assert_same_bits, seal, without_seconds
 from tests.search.workers.work import WAYS_TO_FAIL
 
 import jedax
+from jedax.store import files
 from jedax.store.directory import RunDirectory
 from jedax.tasks import Task, make
 
@@ -155,3 +158,35 @@ def test_bench_knows_its_runs_by_measured_bounds_too(tmp_path):
     assert (outcome.done, outcome.failed) == (1, ())
     again = bench(grid, tmp_path)  # bounds measured anew are the same, or the runs would not belong together
     assert (again.done, again.before) == (0, 2)
+
+
+def test_descriptors_on_the_borders_of_cells_are_resumed(tmp_path):
+    """In float32 some of them are in other cells than in float64, as which the search computes."""
+    settings = {"evaluations": 400, "offspring": 50, "dims": (10, 10), "workers": 1, "checkpoint_seconds": 0}
+
+    def stop(report):
+        raise KeyError("killed")
+
+    with pytest.raises(KeyError, match="killed"):
+        jedax.run("map-elites", f"{WORK}:tenths", out=tmp_path / "run", callbacks=[stop], **settings)
+    resumed = jedax.resume(tmp_path / "run", draw=None)
+    assert_same_bits(resumed.repertoire, jedax.run("map-elites", f"{WORK}:tenths", **settings).repertoire)
+
+
+def test_a_run_of_an_earlier_version_in_float32_is_refused(tmp_path):
+    settings = {"evaluations": 80, "offspring": 8, "cells": 16, "workers": 1, "checkpoint_seconds": 0, "draw": None}
+    jedax.run("map-elites", f"{WORK}:sphere", out=tmp_path / "run", **settings)
+    for folder in RunDirectory(tmp_path / "run").checkpoints():
+        arrays, facts = files.read_tree(folder), files.read_facts(folder)
+        old = {name: array.astype(np.float32) if array.dtype == np.float64 else array for name, array in arrays.items()}
+        (folder / "state.safetensors").unlink()
+        files.write_tensors(folder / "state.safetensors", old)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["sha256"] = hashlib.sha256((folder / "state.safetensors").read_bytes()).hexdigest()
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        assert facts["evaluations"] > 0
+    seal(tmp_path / "run")
+    message = r"expected \.repertoire\.\w+ as float64\(.*\), got float32.* from another run or version"
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.resume(tmp_path / "run", draw=None)
+    assert jedax.load(tmp_path / "run").evaluations == 80  # it can be read

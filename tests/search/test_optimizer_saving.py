@@ -269,17 +269,13 @@ def test_no_bit_can_change_unnoticed(tmp_path):
         data = bytearray(whole)
         data[place // 8] ^= 1 << (place % 8)
         path.write_bytes(data)
-        try:
-            loaded = jedax.Optimizer.load(path)
-        except jedax.JedaxError as error:
-            assert str(path) in str(error)
-        else:  # a name of the header that nobody reads
-            np.testing.assert_array_equal(loaded.ask(), optimizer.ask())
+        with pytest.raises(jedax.JedaxError, match=str(path)):
+            jedax.Optimizer.load(path)
 
 
 def test_files_of_earlier_versions_are_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FORMAT", "jedax optimizer 2")
     make(MAPS).save(tmp_path / "old")
     monkeypatch.undo()
-    with pytest.raises(jedax.JedaxError, match=r"old: expected format 'jedax optimizer 3', got 'jedax optimizer 2'; use"):
+    with pytest.raises(jedax.JedaxError, match=r"old: expected format 'jedax optimizer 3', got 'jedax optimizer 2'"):
         jedax.Optimizer.load(tmp_path / "old")

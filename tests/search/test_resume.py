@@ -278,11 +278,17 @@ def set_generation(value):
     return change
 
 
+def move_elites(arrays, facts):
+    """Exchange the descriptors of the cells, as if these were in other places."""
+    arrays[".repertoire.descriptors"] = np.ascontiguousarray(arrays[".repertoire.descriptors"][:, ::-1])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (set_generation(10**6), "expected a checkpoint whose state and manifest agree"),  # a search without an end
         (set_generation(-3), "expected a checkpoint whose state and manifest agree"),
+        (move_elites, "run: expected elites in the cells of their descriptors, got elites elsewhere"),
         (lambda arrays, facts: facts.update(failures={"nan": [1, 2, 3]}), "whose state and manifest agree"),
         (lambda arrays, facts: facts.update(evaluations=8), "expected the evaluations of a run in its manifest"),
         (lambda arrays, facts: facts.update(seconds="long"), "expected the seconds of a run in its manifest, got long"),

@@ -121,6 +121,14 @@ def named(genotypes):
 
 named.descriptor_names = ("speed", "height")
 
+
+def tenths(genotypes):
+    """Return descriptors that are multiples of 0.1."""
+    return sphere(genotypes)[0], np.round(np.abs(np.sin(genotypes[:, :2])), 1)
+
+
+tenths.num_params, tenths.descriptor_lows, tenths.descriptor_highs = 3, (0.0, 0.0), (1.0, 1.0)
+
 for name in ("num_params", "descriptor_lows", "descriptor_highs"):
     setattr(naps, name, getattr(sphere, name))
     setattr(named, name, getattr(sphere, name))
