@@ -27,7 +27,7 @@ import time; began = time.perf_counter()
 import numpy as np, jedax
 optimizer = jedax.Optimizer(num_params=10, descriptor_bounds=([-1, -1], [1, 1]), evaluations=50_000)
 genotypes = optimizer.ask()
-optimizer.tell(-(genotypes**2).sum(axis=1), np.clip(genotypes[:, :2], -1, 1))
+optimizer.tell(genotypes, -(genotypes**2).sum(axis=1), np.clip(genotypes[:, :2], -1, 1))
 optimizer.ask()
 print(time.perf_counter() - began)
 """

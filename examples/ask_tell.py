@@ -29,11 +29,13 @@ def main(evaluations=50_000, out="runs/example-gaits.safetensors"):
     """Search, save and load the search halfway, and continue."""
     optimizer = jedax.Optimizer(8, descriptor_bounds=([0, 0], [1, 1]), evaluations=evaluations, seed=1)
     while optimizer.evaluations < evaluations / 2:
-        optimizer.tell(*simulate(optimizer.ask()))
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes, *simulate(genotypes))
     optimizer.save(out)
     optimizer = jedax.Optimizer.load(out)
     while not optimizer.done:
-        optimizer.tell(*simulate(optimizer.ask()))
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes, *simulate(genotypes))
     left, right = optimizer.best.descriptor
     print(
         f"The best gait scores {optimizer.best.fitness:.2f}; its feet are down {left:.0%} and {right:.0%} of the time."

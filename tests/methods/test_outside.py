@@ -139,13 +139,13 @@ class TestMethod:
         optimizer = jedax.Optimizer(4, ([-1, -1], [1, 1]), evaluations=96, method=method, cells=16, loop=3)
         for _ in range(5):
             genotypes = optimizer.ask()
-            optimizer.tell(-np.square(genotypes).sum(axis=1), genotypes[:, :2])
+            optimizer.tell(genotypes, -np.square(genotypes).sum(axis=1), genotypes[:, :2])
         optimizer.save(tmp_path / "half")
         again = jedax.Optimizer.load(tmp_path / "half")
         while not optimizer.done:
             for each in (optimizer, again):
                 genotypes = each.ask()
-                each.tell(-np.square(genotypes).sum(axis=1), genotypes[:, :2])
+                each.tell(genotypes, -np.square(genotypes).sum(axis=1), genotypes[:, :2])
         assert_same_bits(optimizer.repertoire, again.repertoire)
         assert optimizer.best.fitness > -1
         assert int(optimizer._state.num_moves[0]) == 4
@@ -348,7 +348,8 @@ class TestCodeThatIsNotThere:
             pass
 
         optimizer = jedax.Optimizer(3, ([-1, -1], [1, 1]), evaluations=80, method=Local, cells=16)
-        optimizer.tell(np.zeros(8), optimizer.ask()[:, :2])
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes, np.zeros(8), genotypes[:, :2])
         optimizer.save(tmp_path / "o")
         with pytest.raises(jedax.JedaxError, match=r"custom:.*Local"):
             jedax.Optimizer.load(tmp_path / "o")

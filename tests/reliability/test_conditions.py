@@ -203,8 +203,8 @@ def test_a_million_parameters(tmp_path):
             other = jedax.Optimizer.load(tmp_path / "optimizer.safetensors")
         if step >= 3:
             np.testing.assert_array_equal(other.ask(), batch)
-            other.tell(-(batch**2).mean(axis=1), batch[:, :1])
-        optimizer.tell(-(batch**2).mean(axis=1), batch[:, :1])
+            other.tell(batch, -(batch**2).mean(axis=1), batch[:, :1])
+        optimizer.tell(batch, -(batch**2).mean(axis=1), batch[:, :1])
     assert_same_bits(other.repertoire, optimizer.repertoire)
     size = os.path.getsize(tmp_path / "optimizer.safetensors") / 1e6
     print(f"optimizer: file {size:.0f} MB, peak {_peak():.0f} MB")  # noqa: T201

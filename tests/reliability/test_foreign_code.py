@@ -647,7 +647,8 @@ class TestOptimizer:
     def saved(self, made, mark, tmp_path, monkeypatch):
         monkeypatch.chdir(made("method"))
         optimizer = jedax.Optimizer(3, ([-1, -1], [1, 1]), evaluations=80, method="evil:Drift", cells=16)
-        optimizer.tell(np.zeros(8), optimizer.ask()[:, :2])
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes, np.zeros(8), genotypes[:, :2])
         optimizer.save(tmp_path / "o")
         forget()
         mark.unlink()

@@ -129,7 +129,7 @@ def read_optimizer(path):
     """The batch to be told, and the one after that."""
     optimizer = jedax.Optimizer.load(path / "optimizer.safetensors")
     found = [optimizer.evaluations, optimizer.ask()]
-    optimizer.tell(-(found[1] ** 2).sum(axis=1), found[1][:, :1])
+    optimizer.tell(found[1], -(found[1] ** 2).sum(axis=1), found[1][:, :1])
     return _plain([*found, optimizer.ask(), optimizer.best.fitness]), ()
 
 
@@ -166,7 +166,7 @@ def wholes(tmp_path_factory, without_figures):
         for step in range(3):
             batch = optimizer.ask()
             if step < 2:
-                optimizer.tell(-(batch**2).sum(axis=1), batch[:, :1])
+                optimizer.tell(batch, -(batch**2).sum(axis=1), batch[:, :1])
         optimizer.save(top / "optimizer" / "optimizer.safetensors")
         meanings = {}
         for base in ("uniform", "gp", "optimizer"):

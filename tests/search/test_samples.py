@@ -206,7 +206,7 @@ class TestOptimizer:
         def three(optimizer, genotypes):
             fitness = -np.abs(genotypes).sum(axis=1)
             low_high = np.stack([fitness, fitness - 9, fitness + 100], axis=1)
-            optimizer.tell(low_high, np.stack([genotypes, genotypes - 1, genotypes + 1], axis=1))
+            optimizer.tell(genotypes, low_high, np.stack([genotypes, genotypes - 1, genotypes + 1], axis=1))
 
         found = search(three)
         assert found.evaluations == 120 == int(found.repertoire.counts.sum())
@@ -216,9 +216,9 @@ class TestOptimizer:
     def test_another_number_of_samples_is_refused(self):
         optimizer = jedax.Optimizer(2, ([-4, -4], [4, 4]), evaluations=99, method="map-elites",
                                     samples_per_evaluation=3, **MAPS)  # fmt: skip
-        batch = len(optimizer.ask())
+        genotypes = optimizer.ask()
         with pytest.raises(jedax.JedaxError, match=r"fitness: expected shape \(8, 3\), got \(8, 2\)"):
-            optimizer.tell(np.zeros((batch, 2)), np.zeros((batch, 2, 2)))
+            optimizer.tell(genotypes, np.zeros((8, 2)), np.zeros((8, 2, 2)))
 
 
 def test_samples_of_a_task_without_noise_are_remarked_on(arm):

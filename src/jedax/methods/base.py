@@ -61,7 +61,7 @@ class MethodConfig(Config):
     @classmethod
     def _count_cells(cls, values: Any) -> Any:
         dims = values.get("dims")
-        if not (isinstance(dims, list | tuple) and all(type(side) is int for side in dims)):
+        if not (isinstance(dims, list | tuple) and all(type(side) is int and side > 0 for side in dims)):
             return values  # None, or refused for its type
         return {**values, "cells": math.prod(dims)}
 

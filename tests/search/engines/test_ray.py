@@ -105,7 +105,7 @@ class TestWorkers:
     def test_order(self, engine):
         pool, notes = self.pool(engine)
         for genotypes in (self.GENOTYPES, self.GENOTYPES[::-1]):
-            assert_same_bits(pool.evaluate(genotypes), [np.float32(values) for values in sphere(genotypes)])
+            assert_same_bits(pool.evaluate(genotypes), [np.float64(values) for values in sphere(genotypes)])
         pool.close()
         assert notes == []
 
@@ -120,7 +120,7 @@ class TestWorkers:
     def test_a_failure_is_retried(self, engine, tmp_path, how, reason):
         pool, notes = self.pool(engine, marker=str(tmp_path / "marker"), how=how, seconds=3.0, bad=-100.0)
         genotypes = self.GENOTYPES[:3]
-        assert_same_bits(pool.evaluate(genotypes), [np.float32(values) for values in sphere(genotypes)])
+        assert_same_bits(pool.evaluate(genotypes), [np.float64(values) for values in sphere(genotypes)])
         pool.close()
         assert notes == [f"{reason}; 3 evaluations will be run again."]
 

@@ -40,11 +40,11 @@ def pool():
 
 
 def assert_evaluated(found, genotypes, failed=()):
-    fitness, descriptors = (np.array(values, np.float32) for values in sphere(genotypes))
+    fitness, descriptors = (np.array(values, np.float64) for values in sphere(genotypes))
     fitness[list(failed)], descriptors[list(failed)] = np.nan, np.nan
     np.testing.assert_array_equal(found[0], fitness)
     np.testing.assert_array_equal(found[1], descriptors)
-    assert found[0].dtype == found[1].dtype == np.float32
+    assert found[0].dtype == found[1].dtype == np.float64
 
 
 @pytest.mark.parametrize(("size", "chunk"), [(1, 3), (2, 1), (3, 100)])
