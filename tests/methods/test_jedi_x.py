@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 from tests.conftest import assert_same_bits
 
 import jedax
@@ -61,24 +62,46 @@ def with_elites(state, *genotypes):
     return dataclasses.replace(state, repertoire=dataclasses.replace(repertoire, fitness=fitness, genotypes=stored))
 
 
+def means(states):
+    """Return the means of ES, whose own parameters are distances from `origin` in units of `unit`."""
+    return np.asarray(states.origin + states.unit[:, None] * states.inner.mean)
+
+
+def one_of(states, number):
+    return jax.tree.map(lambda leaf: leaf[number], states.inner)
+
+
+def steps_of(states, number, genotypes):
+    return (genotypes - states.origin[number]) / states.unit[number]
+
+
+def is_fresh(states, number, spread):
+    """Return whether an ES has just started, with a step size in the range of `steps`."""
+    low, high = np.array(SMALL.steps) * float(spread) * np.array([0.999, 1.001])
+    return float(states.inner.sigma[number]) == 1 and low <= float(states.unit[number]) <= high
+
+
 def test_begins_at_elites(search):
     _, state = search
     repertoire = state.repertoire
     fittest = int(np.argmax(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf)))
-    np.testing.assert_array_equal(state.pool.mean[0], repertoire.genotypes[fittest])
-    for start in np.vstack([state.pool.mean, state.scouts.mean]):
+    np.testing.assert_array_equal(means(state.pool)[0], repertoire.genotypes[fittest])
+    for start in np.vstack([means(state.pool), means(state.scouts)]):
         assert (elites(state) == start).all(axis=1).any()
+    for states, number in ((state.pool, 3), (state.scouts, 2)):
+        assert all(is_fresh(states, which, state.spread) for which in range(number))
+        assert len(set(states.unit.tolist())) == number
 
 
 def assert_sampled(genotypes, states, number):
     """Assert that `number` ES have each sampled its part of the batch, one after the other."""
     size = BATCH // number
-    strategy = make_strategy("sep-cma-es", population=size, step_size=0.05, elite_ratio=0.5)
+    strategy = make_strategy("sep-cma-es", population=size, step_size=1.0, elite_ratio=0.5)
     keys = jax.random.split(jax.random.split(jax.random.key(5))[1], number)
     assert genotypes.shape[0] == BATCH
     for which in range(number):
-        own = jax.tree.map(lambda leaf, n=which: leaf[n], states)
-        sampled, _ = strategy.ask(keys[which], own)
+        steps, _ = strategy.ask(keys[which], one_of(states, which))
+        sampled = states.origin[which] + states.unit[which] * steps
         np.testing.assert_allclose(genotypes[size * which : size * (which + 1)], sampled, rtol=1e-5, atol=1e-6)
 
 
@@ -207,9 +230,9 @@ def test_every_es_learns_its_own_fitness(search):
     after, _ = method.tell(jax.random.key(6), state, genotypes, evaluation_of(fitness))
     for number in range(3):
         mine = slice(6 * number, 6 * number + 6)
-        own = jax.tree.map(lambda leaf, n=number: leaf[n], state.pool)
-        own = method.pool.strategy.tell(jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine]))
-        np.testing.assert_allclose(after.pool.mean[number], own.mean, rtol=1e-5, atol=1e-6)
+        steps, scores = steps_of(state.pool, number, genotypes[mine]), jnp.float32(fitness[mine])
+        own = method.pool.strategy.tell(jax.random.key(9), one_of(state.pool, number), steps, scores)
+        np.testing.assert_allclose(after.pool.inner.mean[number], own.mean, rtol=1e-5, atol=1e-6)
         known = float(state.repertoire.best_fitness) if number == 0 else -np.inf
         assert float(after.best[number]) == pytest.approx(max(fitness[mine].max(), known))
     assert int(after.num_restarts) == 0
@@ -240,10 +263,10 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
     fittest = np.argsort(-np.asarray(jnp.where(state.repertoire.filled, state.repertoire.fitness, -jnp.inf)))[:4]
     starts = np.asarray(state.repertoire.genotypes)[fittest]
     for number in (1, 2):
-        assert any(np.array_equal(state.pool.mean[number], start) for start in starts)
-        assert float(state.pool.sigma[number]) == pytest.approx(0.05)
-    assert not any(np.array_equal(state.pool.mean[0], start) for start in starts)
-    assert float(before.pool.sigma[1]) != pytest.approx(0.05)
+        assert any(np.array_equal(means(state.pool)[number], start) for start in starts)
+        assert is_fresh(state.pool, number, state.spread)
+    assert not any(np.array_equal(means(state.pool)[0], start) for start in starts)
+    assert not is_fresh(before.pool, 1, state.spread)
 
 
 def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(search):
@@ -259,13 +282,13 @@ def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(s
         if generation == 0:
             for number in range(2):
                 mine = slice(9 * number, 9 * number + 9)
-                own = jax.tree.map(lambda leaf, n=number: leaf[n], asked.scouts)
-                own = method.scouts.strategy.tell(jax.random.key(9), own, genotypes[mine], jnp.float32(fitness[mine]))
-                np.testing.assert_allclose(state.scouts.mean[number], own.mean, rtol=1e-5, atol=1e-6)
+                steps, scores = steps_of(asked.scouts, number, genotypes[mine]), jnp.float32(fitness[mine])
+                own = method.scouts.strategy.tell(jax.random.key(9), one_of(asked.scouts, number), steps, scores)
+                np.testing.assert_allclose(state.scouts.inner.mean[number], own.mean, rtol=1e-5, atol=1e-6)
     assert idle == [[0, 1], [0, 0]]
-    assert (elites(state) == np.asarray(state.scouts.mean[1])).all(axis=1).any()
-    assert float(state.scouts.sigma[1]) == pytest.approx(0.05)
-    assert float(state.scouts.sigma[0]) != pytest.approx(0.05)
+    assert (elites(state) == means(state.scouts)[1]).all(axis=1).any()
+    assert is_fresh(state.scouts, 1, state.spread)
+    assert not is_fresh(state.scouts, 0, state.spread)
     assert_same_bits(state.pool, before.pool)
     assert (int(state.num_scouted), int(state.num_varied)) == (2, 0)
 
@@ -287,10 +310,10 @@ def test_fewer_cells_filled_than_elites(search):
     method, state = search
     genotypes = state.repertoire.genotypes[:BATCH]
     one = method.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.arange(BATCH)))
-    np.testing.assert_array_equal(one.pool.mean, np.tile(np.asarray(genotypes[-1] + 0.5), (3, 1)))
+    np.testing.assert_array_equal(means(one.pool), np.tile(np.asarray(genotypes[-1] + 0.5), (3, 1)))
     none = method.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.full(BATCH, np.nan)))
-    np.testing.assert_array_equal(none.pool.mean, np.tile(np.asarray(genotypes[0] + 0.5), (3, 1)))
-    np.testing.assert_array_equal(none.scouts.mean, np.tile(np.asarray(genotypes[0] + 0.5), (2, 1)))
+    np.testing.assert_array_equal(means(none.pool), np.tile(np.asarray(genotypes[0] + 0.5), (3, 1)))
+    np.testing.assert_array_equal(means(none.scouts), np.tile(np.asarray(genotypes[0] + 0.5), (2, 1)))
 
 
 class Wide(Task):
@@ -316,6 +339,16 @@ def test_the_unit_of_variation_is_the_spread_of_random_genotypes(task, expected)
     genotypes = jnp.zeros((BATCH, 400))
     state = method.init(jax.random.key(1), genotypes, evaluation_of(np.zeros(BATCH)))
     assert float(state.spread) == pytest.approx(expected, rel=0.02)
+
+
+def test_step_sizes_are_log_uniform_in_units_of_the_spread(search):
+    """Kolmogorov and Smirnov, of 2,000 step sizes; `step_size` sets all of them instead."""
+    method = search[0]
+    units = np.asarray(method.units(jax.random.key(0), 2000, jnp.float32(7.0)))
+    low, high = np.log(SMALL.steps)
+    assert stats.kstest(np.log(units / 7), stats.uniform(low, high - low).cdf).pvalue > 1e-4
+    fixed = with_settings(method, step_size=0.05).units(jax.random.key(0), 5, jnp.float32(7.0))
+    np.testing.assert_allclose(fixed, 0.05)
 
 
 def test_bounds_the_wrong_way_round():
