@@ -728,7 +728,7 @@ def _space(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Sp
             x0 = box.values(np.where(np.isfinite(_widths(box)), 0.5, 0.0))
         if sigma0 is None:
             sigma0 = [0.3 * width if np.isfinite(width) else 1.0 for width in _widths(box)]
-        found = Space.around(x0, sigma0, bounds)
+        found = Space.around(x0, sigma0, (lows, highs))
     if found is None and num_params is None:
         remedy = "give it, or space, bounds or x0"
         raise fail("num_params", expected="the number of parameters", received="None", remedy=remedy)
