@@ -17,6 +17,11 @@ def pool_of(es, step_size=1.0):
     return ESPool(make_strategy(es, population=8, step_size=step_size), 2)
 
 
+def places(units):
+    """Return units with populations that do not grow."""
+    return jnp.asarray(units), jnp.ones(len(units), jnp.int32)
+
+
 def score(genotypes):
     return -np.square(np.asarray(genotypes) - [2.0, 5.0, 1.0]).sum(axis=-1)
 
@@ -30,7 +35,7 @@ def test_a_unit_is_a_step_size(es):
     """Ten generations of a pool with units equal those of each strategy with its own mean and step size."""
     with jax.enable_x64(True):
         pool = pool_of(es)
-        states = pool.start(key(0), jnp.asarray(MEANS), jnp.asarray(UNITS))
+        states = pool.start(key(0), jnp.asarray(MEANS), places(UNITS))
         own = [pool_of(es, unit).strategy for unit in UNITS]
         alone = [strategy.init(k, jnp.asarray(mean)) for strategy, k, mean in
                  zip(own, jax.random.split(key(0), 2), MEANS, strict=True)]  # fmt: skip
@@ -53,14 +58,13 @@ def test_a_unit_is_a_step_size(es):
 
 @pytest.mark.parametrize("units", [None, UNITS], ids=["plain", "units"])
 def test_only_those_that_are_due_restart(units):
-    units = None if units is None else jnp.asarray(units)
+    first, later = (None, None) if units is None else (places(units), places(7 * units))
     pool = pool_of("sep-cma-es")
-    states = pool.start(key(0), jnp.asarray(MEANS), units)
+    states = pool.start(key(0), jnp.asarray(MEANS), first)
     genotypes, asked = pool.ask(key(1), states)
     told = pool.tell(key(2), asked, genotypes, pool.split(jnp.asarray(score(genotypes))))
-    fresh = pool.start(key(3), jnp.asarray(MEANS + 9), None if units is None else 7 * units)
-    after = pool.restart(key(3), told, jnp.array([False, True]), jnp.asarray(MEANS + 9),
-                         None if units is None else 7 * units)  # fmt: skip
+    fresh = pool.start(key(3), jnp.asarray(MEANS + 9), later)
+    after = pool.restart(key(3), told, jnp.array([False, True]), jnp.asarray(MEANS + 9), later)
     for number, expected in ((0, told), (1, fresh)):
         first, second = (jax.tree.map(lambda leaf, n=number: leaf[n], tree) for tree in (after, expected))
         assert_same_bits(first, second)
@@ -68,7 +72,7 @@ def test_only_those_that_are_due_restart(units):
 
 def test_the_first_samples_have_the_spread_of_their_unit():
     pool = ESPool(make_strategy("cma-es", population=2000, step_size=1.0), 2)
-    genotypes, _ = pool.ask(key(1), pool.start(key(0), jnp.asarray(MEANS), jnp.asarray(UNITS)))
+    genotypes, _ = pool.ask(key(1), pool.start(key(0), jnp.asarray(MEANS), places(UNITS)))
     each = np.asarray(pool.split(genotypes))
     np.testing.assert_allclose(each.std(axis=1) / UNITS[:, None], 1, rtol=0.06)
     np.testing.assert_allclose((each.mean(axis=1) - MEANS) / UNITS[:, None], 0, atol=0.1)
