@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jedax.report.reevaluation import reevaluate
     from jedax.search.interrupts import Interrupted
     from jedax.search.loop import Report
+    from jedax.search.minimize import minimize
     from jedax.search.optimizer import Optimizer
     from jedax.space import Choice, Integer, Real, Space
     from jedax.store.run import Run, Solution, load
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Choice", "Evaluation", "Integer", "Interrupted", "JEDi", "JEDiX", "JedaxError", "JediConfig", "JediXConfig",
     "Method", "MethodConfig", "Optimizer", "Real", "Repertoire", "Report", "Run", "Solution", "Space", "__version__",
-    "compare", "load", "reevaluate", "resume", "run", "tasks", "write_report",
+    "compare", "load", "minimize", "reevaluate", "resume", "run", "tasks", "write_report",
 ]  # fmt: skip
 
 _HOMES = {
@@ -47,6 +48,7 @@ _HOMES = {
     "jedax.report.reevaluation": ("reevaluate",),
     "jedax.search.interrupts": ("Interrupted",),
     "jedax.search.loop": ("Report",),
+    "jedax.search.minimize": ("minimize",),
     "jedax.search.optimizer": ("Optimizer",),
     "jedax.space": ("Choice", "Integer", "Real", "Space"),
     "jedax.store.run": ("Run", "Solution", "load"),

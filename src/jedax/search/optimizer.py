@@ -228,6 +228,11 @@ class Optimizer:
         return self._evaluations
 
     @property
+    def generations(self) -> int:
+        """Generations all of whose results were told."""
+        return self._number - (self._generation is not None)
+
+    @property
     def done(self) -> bool:
         """Whether no generation is open and the budget has no room for another one."""
         return self.stop_reason != ""

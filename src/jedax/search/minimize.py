@@ -1,0 +1,411 @@
+"""`minimize`: the search for a function's minimum, called as scipy's optimisers are."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import LinearConstraint, NonlinearConstraint, OptimizeResult
+
+from jedax.errors import fail
+from jedax.methods.base import Method, MethodConfig
+from jedax.methods.registry import DEFAULT_METHOD
+from jedax.search.optimizer import Optimizer
+from jedax.search.workers import functions
+from jedax.search.workers.functions import Evaluated, Failure, Functions, Limits, Product
+from jedax.space import Space
+from jedax.store.environment import num_cores
+
+EVALUATIONS_PER_PARAMETER = 2_000
+"""The default budget of `minimize` per parameter."""
+
+_HOPELESS = 100  # failed evaluations without a successful one, after which the search gives up
+
+
+def minimize(
+    fun: Callable[[Any], Any],
+    x0: Any = None,
+    *,
+    bounds: Any = None,
+    space: Space | Mapping[str, Any] | None = None,
+    sigma0: Any = None,
+    constraints: Any = None,
+    descriptors: Callable[[Any], Any] | None = None,
+    descriptor_bounds: tuple[Sequence[float], Sequence[float]] | Literal["measure"] | None = None,
+    evaluations: int | None = None,
+    workers: int | Callable[..., Any] = 1,
+    seed: int = 0,
+    method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
+    callback: Callable[[OptimizeResult], Any] | None = None,
+    vectorised: bool = False,
+    **settings: Any,
+) -> OptimizeResult:
+    """Return the minimum of a function, searched without derivatives, as scipy's result object.
+
+    Example:
+        ```python
+        result = jedax.minimize(rosenbrock, bounds=([-5] * 10, [10] * 10), workers=4)
+        print(result.x, result.fun)
+        ```
+
+    A call of `fun` that raises an exception, or whose numbers are not finite, is a failed evaluation: it does not count
+    towards the budget, and another solution takes its place.
+
+    Args:
+        fun: The function of one solution: an array `(parameters,)`, or a dict where `space` names the parameters. It
+            returns a number; with `descriptor_bounds` and without `descriptors`, a number and the descriptors.
+        x0: A solution to start from. One of `x0`, `bounds` and `space` is needed.
+        bounds: `(lows, highs)`, numbers or one per parameter; or, as in scipy, a list of tuples `(low, high)` or
+            `scipy.optimize.Bounds`. No solution leaves the bounds.
+        space: The parameters by name, see `jedax.Space`.
+        sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter.
+        constraints: A function that returns numbers, above 0 where violated; scipy's `NonlinearConstraint` or
+            `LinearConstraint`; or a list of them. Equalities hold within 1e-4.
+        descriptors: A function that returns the numbers that describe how a solution behaves.
+        descriptor_bounds: `(lows, highs)` of the descriptors; "measure": from the first generation, which is the
+            default with `descriptors`.
+        evaluations: Budget; default: 2,000 per parameter.
+        workers: Number of processes, -1 for all cores; or a function like `map`, such as `pool.map`, which gets a
+            generation at a time. Processes need functions that can be imported, from a module or a script with
+            `if __name__ == "__main__":`. They evaluate asynchronously, so results depend on the timing.
+        seed: Random seed.
+        method: As for `jedax.Optimizer`.
+        callback: Called after every generation with the result so far, as in scipy; the search stops if it returns True
+            or raises `StopIteration`.
+        vectorised: Whether the functions take all solutions of a generation, `(n, parameters)` or a list of dicts, and
+            return `(n,)`, `(n, constraints)` and `(n, d)`.
+        **settings: Further arguments of `jedax.Optimizer`, and changes to the method's settings.
+
+    Returns:
+        `x` and `fun` of the best solution, `nfev` (calls of `fun`), `nit` (generations), `success`, `status` (0: the
+        budget is spent; 1: the same, but no solution is feasible; 2: stopped by Ctrl-C; 99: by the callback),
+        `message`, `violation` (sum of the violated constraints; 0: feasible), `parameters` (by name; None without
+        `space`), `descriptors`, and `optimizer`, with its `repertoire`.
+
+    Raises:
+        JedaxError: An argument does not fit, a function returns something else than numbers, worker processes do not
+            start, or all of the first 100 evaluations failed.
+    """
+    for name, given in (("fun", fun), ("descriptors", descriptors), ("callback", callback)):
+        if not (callable(given) or (given is None and name != "fun")):
+            raise fail(name, expected="a function", received=repr(given), remedy="change it")
+    space = space if space is None or isinstance(space, Space) else Space(space)
+    bounds = None if bounds is None else _bounds(bounds)
+    if descriptors is not None and descriptor_bounds is None:
+        descriptor_bounds = "measure"
+    if evaluations is None:
+        evaluations = EVALUATIONS_PER_PARAMETER * _num_values(x0, bounds, space)
+    optimizer = Optimizer(
+        descriptor_bounds=descriptor_bounds,
+        evaluations=evaluations,
+        **{"x0": x0, "bounds": bounds, "space": space, "sigma0": sigma0, "method": method, "seed": seed},
+        **{**settings, "minimise": True},
+    )
+    if getattr(optimizer.config, "samples_per_evaluation", 1) != 1:
+        remedy = "average within fun, or use jedax.Optimizer"
+        raise fail("samples_per_evaluation", expected="1", received="more", remedy=remedy)
+    limits = tuple(_constraint(one, space) for one in _listed(constraints))
+    has_pairs = descriptor_bounds is not None and descriptors is None
+    problem = Functions(fun, limits, descriptors, has_pairs, bool(vectorised))
+    return _Search(optimizer, evaluations, space, problem).run(workers, callback)
+
+
+class _Search:
+    """A search for a minimum, its best solution, and what failed."""
+
+    def __init__(self, optimizer: Optimizer, budget: int, space: Space | None, problem: Functions):
+        self.optimizer, self.budget, self.problem = optimizer, budget, problem
+        self.space = space if space is not None and space.is_named else None
+        self.best = (np.inf, np.inf)  # violation and value
+        self.found: dict[str, Any] = {"x": None, "fun": np.nan, "violation": np.nan, "descriptors": None}
+        self.num_evaluated, self.num_failed, self.first_failure = 0, 0, Failure("")
+
+    def run(self, workers: Any, callback: Any) -> OptimizeResult:
+        """Search until the budget is spent, the callback stops the search, or Ctrl-C does."""
+        generations, status = 0, 0
+        with _evaluator(self.problem, workers) as evaluator:
+            try:
+                while self._ask(evaluator):
+                    self._tell(evaluator.results())
+                    if callback is not None and self.optimizer.generations > generations:
+                        generations = self.optimizer.generations
+                        if self._asks_to_stop(callback):
+                            status = 99
+                            break
+            except KeyboardInterrupt:
+                status = 2
+            if status:
+                evaluator.cancel()
+        if self.num_failed == self.num_evaluated and status != 2:
+            raise self._nothing()
+        return self._result(status)
+
+    def _ask(self, evaluator: _Direct | _Processes) -> bool:
+        """Ask for as many solutions as can be evaluated; return whether any are being evaluated."""
+        optimizer, free = self.optimizer, evaluator.free
+        if not optimizer.done:
+            if free is None:
+                evaluator.submit(list(optimizer.ask()))
+            else:
+                room = self.budget - optimizer.evaluations - evaluator.num_running
+                if min(free, room) > 0:
+                    evaluator.submit(list(optimizer.ask(min(free, room))))
+        return evaluator.num_running > 0
+
+    def _tell(self, results: list[tuple[list[Any], Evaluated | Failure]]) -> None:
+        """Give the results of some solutions to the optimizer."""
+        for xs, result in results:
+            self.num_evaluated += len(xs)
+            if isinstance(result, Failure):
+                has_descriptors = self.problem.has_pairs or self.problem.descriptors is not None
+                width = self.optimizer.cells.centroids.shape[1]
+                points = np.full((len(xs), width), np.nan) if has_descriptors else None
+                self._note_failures(result, len(xs))
+                self.optimizer.tell(xs, np.full(len(xs), np.nan), points)
+            else:
+                failed = ~np.isfinite(np.column_stack([one for one in result if one is not None])).all(axis=1)
+                failed = np.atleast_1d(failed)
+                if failed.any():
+                    self._note_failures(Failure("a result that is not finite"), int(failed.sum()))
+                self._note_best(xs, result, failed)
+                violations = None if result.violations is None else np.nan_to_num(result.violations)
+                self.optimizer.tell(xs, result.fitness, result.descriptors, violations=violations, failed=failed)
+            if self.num_failed == self.num_evaluated >= _HOPELESS:
+                raise self._nothing()
+
+    def _note_failures(self, failure: Failure, number: int) -> None:
+        self.first_failure = self.first_failure if self.num_failed else failure
+        self.num_failed += number
+
+    def _note_best(self, xs: list[Any], result: Evaluated, failed: np.ndarray) -> None:
+        for number, (x, value) in enumerate(zip(xs, result.fitness.tolist(), strict=True)):
+            violation = 0.0 if result.violations is None else float(np.maximum(result.violations[number], 0).sum())
+            if not failed[number] and (violation, value) < self.best:
+                self.best = violation, value
+                behaviour = None if result.descriptors is None else result.descriptors[number]
+                self.found = {"x": x, "fun": value, "violation": violation, "descriptors": behaviour}
+
+    def _nothing(self) -> Exception:
+        error = fail(
+            "fun",
+            expected="an evaluation that succeeds",
+            received=f"{self.num_failed} that failed, first with {self.first_failure.reason}",
+            remedy="correct fun, or start from an x0 or within bounds where it has a value",
+        )
+        if self.first_failure.trace:
+            error.add_note(f"The first failure:\n{self.first_failure.trace}")
+        return error
+
+    def _asks_to_stop(self, callback: Any) -> bool:
+        try:
+            return bool(callback(self._result(0)))
+        except StopIteration:
+            return True
+
+    def _result(self, status: int) -> OptimizeResult:
+        found, parameters = dict(self.found), None
+        if self.space is not None and found["x"] is not None:
+            parameters = found["x"]
+            found["x"] = self.space.values(self.space.genotypes(parameters))
+        is_feasible = found["violation"] == 0
+        status = status or int(not is_feasible)
+        stops = {2: "Stopped by Ctrl-C.", 99: "Stopped by the callback."}
+        message = stops.get(status) or self.optimizer.stop_reason or "The budget is spent."
+        if not is_feasible:
+            message += " No solution was feasible."
+        if self.num_failed:
+            message += f" {self.num_failed:,} of {self.num_evaluated:,} evaluations failed, first with: "
+            message += f"{self.first_failure.reason[:200].rstrip('.')}."
+        return OptimizeResult(
+            **found, parameters=parameters, nfev=self.num_evaluated, nit=self.optimizer.generations,
+            success=status == 0, status=status, message=message, optimizer=self.optimizer,
+        )  # fmt: skip
+
+
+class _Direct:
+    """Evaluates in this process, or with a function like `map`."""
+
+    def __init__(self, problem: Functions, free: int | None, mapper: Callable[..., Any] = map):
+        self._problem, self._mapper, self.free = problem, mapper, free
+        self._waiting: list[Any] = []
+
+    @property
+    def num_running(self) -> int:
+        return len(self._waiting)
+
+    def submit(self, xs: list[Any]) -> None:
+        self._waiting = xs
+
+    def results(self) -> list[tuple[list[Any], Evaluated | Failure]]:
+        xs, self._waiting = self._waiting, []
+        if self._problem.vectorised:
+            batch = xs if isinstance(xs[0], Mapping) else np.array(xs)
+            return [(xs, self._problem(batch))]
+        return [([x], result) for x, result in zip(xs, self._mapper(self._problem, xs), strict=True)]
+
+    def cancel(self) -> None:
+        """Forget what is being evaluated."""
+
+
+class _Processes:
+    """Evaluates in worker processes, one solution each at a time."""
+
+    def __init__(self, problem: Functions, size: int):
+        self._problem, self._size = problem, size
+        self._running: dict[Future, Any] = {}
+        self._is_known_to_work = False
+        self._start()
+
+    def _start(self) -> None:
+        # Spawned, because a process that has used JAX must not be forked.
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(self._size, context, initializer=functions.begin, initargs=(self._problem,))
+
+    @property
+    def free(self) -> int:
+        return self._size - len(self._running)
+
+    @property
+    def num_running(self) -> int:
+        return len(self._running)
+
+    def submit(self, xs: list[Any]) -> None:
+        for x in xs:
+            self._running[self._pool.submit(functions.evaluate, x)] = x
+
+    def results(self) -> list[tuple[list[Any], Evaluated | Failure]]:
+        """Return the results of those that have ended, at least one."""
+        found, is_broken = [], False
+        for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+            x = self._running.pop(future)
+            try:
+                found.append(([x], future.result()))
+                self._is_known_to_work = True
+            except BrokenProcessPool:
+                found.append(([x], Failure("the end of its worker process")))
+                is_broken = True
+        if is_broken:
+            found += [([x], Failure("the end of its worker process")) for x in self._running.values()]
+            self._running.clear()
+            self._pool.shutdown(wait=False)
+            if not self._is_known_to_work:
+                remedy = 'call minimize under `if __name__ == "__main__":`, and check that fun does not end its process'
+                received = "processes that end before the first result"
+                raise fail("workers", expected="processes that start", received=received, remedy=remedy)
+            self._is_known_to_work = False
+            self._start()
+        return found
+
+    def cancel(self) -> None:
+        """End the processes, whatever they evaluate."""
+        self._running.clear()
+        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
+            process.terminate()
+        self._pool.shutdown(cancel_futures=True)
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _evaluator(problem: Functions, workers: Any) -> Iterator[_Direct | _Processes]:
+    """Give the evaluator for the argument `workers`."""
+    if callable(workers):
+        yield _Direct(problem, None, workers)
+        return
+    if not isinstance(workers, int | np.integer) or not (workers == -1 or 1 <= workers < 2**15):
+        expected = "a number of processes, -1 for all cores, or a function like map"
+        raise fail("workers", expected=expected, received=repr(workers), remedy="change it")
+    size = num_cores() if workers == -1 else int(workers)
+    if problem.vectorised and size > 1:
+        received, remedy = f"{workers} with vectorised=True", "leave one of them out"
+        raise fail("workers", expected="1 for functions of all solutions", received=received, remedy=remedy)
+    if size == 1:
+        yield _Direct(problem, None if problem.vectorised else 1)
+        return
+    _check_importable(problem)
+    processes = _Processes(problem, size)
+    try:
+        yield processes
+    except BaseException:
+        processes.cancel()
+        raise
+    processes.close()
+
+
+def _check_importable(problem: Functions) -> None:
+    """Raise an error where worker processes cannot import the functions."""
+    received = ""
+    try:
+        pickle.dumps(problem)
+    except Exception as error:  # pickle passes on what objects raise
+        received = f"{type(error).__name__}: {error}"
+    main = sys.modules["__main__"]
+    if not received and not (getattr(main, "__file__", None) or getattr(main, "__spec__", None)):
+        given = [problem.fun, problem.descriptors, *problem.constraints]
+        is_inner = any(getattr(one, "__module__", "") == "__main__" for one in given)
+        received = "one of a notebook or a prompt" if is_inner else ""
+    if received:
+        remedy = "define the functions in a module (no lambdas), or use workers=1"
+        raise fail("workers", expected="functions that processes can import", received=received, remedy=remedy)
+
+
+def _listed(constraints: Any) -> Sequence[Any]:
+    if constraints is None:
+        return ()
+    return constraints if isinstance(constraints, list | tuple) else [constraints]
+
+
+def _constraint(given: Any, space: Space | None) -> Callable[[Any], Any]:
+    """Return a function whose values are above 0 where a constraint is violated."""
+    if isinstance(given, LinearConstraint):
+        if space is not None and space.is_named:
+            remedy = "give a function of the dict"
+            raise fail("constraints", expected="no LinearConstraint with space", received="one", remedy=remedy)
+        matrix: Any = given.A.toarray() if hasattr(given.A, "toarray") else given.A  # type: ignore[union-attr]
+        return Limits(Product(np.asarray(matrix)), given.lb, given.ub)
+    if isinstance(given, NonlinearConstraint):
+        return Limits(given.fun, given.lb, given.ub)
+    if not callable(given):
+        expected = "a function, a NonlinearConstraint or a LinearConstraint"
+        remedy = "return values above 0 where violated"
+        raise fail("constraints", expected=expected, received=repr(given), remedy=remedy)
+    return given
+
+
+def _bounds(given: Any) -> tuple[Any, Any]:
+    """Return bounds in any of their forms as (lows, highs)."""
+    if hasattr(given, "lb") and hasattr(given, "ub"):
+        return given.lb, given.ub
+    try:
+        size, widths = len(given), {np.size(part) for part in given}
+    except (TypeError, ValueError):
+        size, widths = 0, set()
+    is_pairs = isinstance(given, list) and all(isinstance(part, tuple) for part in given)
+    is_lists = isinstance(given, tuple) and not any(isinstance(part, tuple) for part in given)
+    if widths == {2} and (size != 2 or is_pairs):
+        lows, highs = zip(*given, strict=True)
+        return list(lows), list(highs)
+    if size != 2 or (widths == {2} and not is_lists):
+        expected = "(lows, highs), or a list of tuples (low, high)"
+        remedy = "write ([0, 0], [1, 5]), [(0, 1), (0, 5)] or scipy.optimize.Bounds([0, 0], [1, 5])"
+        raise fail("bounds", expected=expected, received=repr(given), remedy=remedy)
+    return tuple(given)  # type: ignore[return-value]
+
+
+def _num_values(x0: Any, bounds: Any, space: Space | None) -> int:
+    """Return the number of parameters."""
+    if space is not None:
+        return space.num_values
+    if x0 is not None:
+        return np.shape(x0)[-1] if np.ndim(x0) else 1
+    if bounds is None:
+        raise fail("x0", expected="x0, bounds or space, to know the parameters", received="none", remedy="give one")
+    return max(np.size(part) for part in bounds)

@@ -1,0 +1,132 @@
+"""The evaluation of solutions by plain functions, for `jedax.minimize`; worker processes import this module."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jedax.arrays import as_floats
+from jedax.errors import fail
+
+_TOLERANCE = 1e-4  # of equality constraints, as in the CEC competitions on constrained optimisation
+
+
+class Evaluated(NamedTuple):
+    """Results of `n` solutions: `(n,)`, `(n, d)` and `(n, constraints)`; None where there are none."""
+
+    fitness: np.ndarray
+    descriptors: np.ndarray | None
+    violations: np.ndarray | None
+
+
+class Failure(NamedTuple):
+    """An exception of the user's functions."""
+
+    reason: str
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The functions of a problem.
+
+    Attributes:
+        fun: Returns a number; or, with `has_pairs`, a number and descriptors.
+        constraints: Each returns numbers, above 0 where violated.
+        descriptors: Returns the descriptors; None: there are none, or `fun` returns them.
+        has_pairs: Whether `fun` returns descriptors.
+        vectorised: Whether the functions take all solutions at once; their results then have a leading axis for them.
+    """
+
+    fun: Callable[[Any], Any]
+    constraints: tuple[Callable[[Any], Any], ...] = ()
+    descriptors: Callable[[Any], Any] | None = None
+    has_pairs: bool = False
+    vectorised: bool = False
+
+    def __call__(self, x: Any) -> Evaluated | Failure:
+        """Evaluate one solution; if `vectorised`, several.
+
+        Raises:
+            JedaxError: A function returned something else than it should.
+        """
+        try:
+            value = self.fun(x)
+            descriptors = None if self.descriptors is None else self.descriptors(x)
+            violations = [constraint(x) for constraint in self.constraints]
+        except Exception as error:
+            return Failure(f"{type(error).__name__}: {error}".removesuffix(": "), traceback.format_exc())
+        if self.has_pairs:
+            if not (isinstance(value, Sequence) and len(value) == 2):
+                remedy = "return both, give a function as descriptors, or leave descriptor_bounds out"
+                raise fail("fun", expected="a number and descriptors", received=repr(value), remedy=remedy)
+            value, descriptors = value
+        elif isinstance(value, tuple):
+            remedy = 'give descriptor_bounds, such as "measure", if fun returns descriptors'
+            raise fail("fun", expected="numbers", received=repr(value), remedy=remedy)
+        number = len(x) if self.vectorised else 1
+        remedy = f"return {'one number for each solution' if self.vectorised else 'a number'}"
+        with contextlib.suppress(ValueError):  # what is no number, which `as_floats` refuses
+            value = value if self.vectorised else np.reshape(value, 1)
+        fitness = as_floats("fun", value, (number,), remedy)
+        return Evaluated(
+            fitness,
+            None if descriptors is None else self._rows("descriptors", descriptors, number),
+            np.concatenate([self._rows("constraints", one, number) for one in violations], 1) if violations else None,
+        )
+
+    def _rows(self, name: str, values: Any, number: int) -> np.ndarray:
+        """Return what a function returned with one row per solution."""
+        with contextlib.suppress(ValueError):  # lists of different lengths, which `as_floats` refuses
+            rows = np.asarray(values) if self.vectorised else np.asarray(values)[None]
+            values = rows[:, None] if rows.ndim == 1 else rows
+        return as_floats(name, values, (number, None), "return as many numbers for every solution")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Violations of `low <= values(x) <= high`; equalities hold within 1e-4."""
+
+    values: Callable[[Any], Any]
+    low: Any
+    high: Any
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """Return the violations, at least 0, in the shape of the values."""
+        values, low, high = (np.asarray(part, np.float64) for part in (self.values(x), self.low, self.high))
+        excess = np.maximum(low - values, values - high)
+        return np.maximum(np.where(low == high, excess - _TOLERANCE, excess), 0)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A linear function of the solutions."""
+
+    matrix: np.ndarray
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """Return the products of the rows of the matrix with one solution, or with the rows of `x`."""
+        return np.asarray(x) @ self.matrix.T
+
+
+_functions: Functions | None = None  # of this worker process
+
+
+def begin(functions: Functions) -> None:
+    """Prepare a worker process for evaluations; Ctrl-C is for its parent alone."""
+    global _functions
+    _functions = functions
+    with contextlib.suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def evaluate(x: Any) -> Evaluated | Failure:
+    """Evaluate one solution with the functions that `begin` was given."""
+    assert _functions is not None
+    return _functions(x)

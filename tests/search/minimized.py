@@ -1,0 +1,34 @@
+"""Functions that worker processes import."""
+
+import os
+import sys
+import time
+
+import numpy as np
+
+OPTIMUM = np.array([0.3, -1.2, 2.0])
+
+
+def sphere(x):
+    return float(np.square(x - OPTIMUM).sum())
+
+
+def light(x):
+    assert "jax" not in sys.modules
+    return sphere(x)
+
+
+def sometimes_slow(x):
+    if x[0] > 2:
+        time.sleep(1)
+    return sphere(x)
+
+
+def deadly(x):
+    if x[0] > 2.5:
+        os._exit(3)
+    return sphere(x)
+
+
+def always_deadly(x):
+    os._exit(3)

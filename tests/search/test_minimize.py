@@ -1,0 +1,297 @@
+"""`jedax.minimize`: scipy's result, bounds, constraints, spaces, workers and failures."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, OptimizeResult, rosen
+from tests.search.minimized import OPTIMUM, always_deadly, deadly, light, sometimes_slow, sphere
+
+import jedax
+from jedax.search.minimize import EVALUATIONS_PER_PARAMETER
+
+BOX = ([-3.0] * 3, [3.0] * 3)
+
+
+def test_sphere_gives_the_result_of_scipy():
+    found = jedax.minimize(sphere, bounds=BOX, evaluations=1500)
+    assert isinstance(found, OptimizeResult)
+    assert found.success
+    assert (found.status, found.violation, found.parameters) == (0, 0, None)
+    assert found.fun < 1e-8
+    assert found.fun == sphere(found.x)
+    np.testing.assert_allclose(found.x, OPTIMUM, atol=1e-3)
+    assert 1490 <= found.nfev <= 1500
+    assert found.nit == found.optimizer.generations > 100
+    assert found.message == found.optimizer.stop_reason
+    assert found.optimizer.best.fitness == found.fun
+
+
+def test_default_budget_and_seeds():
+    one, other = (jedax.minimize(rosen, [1.0, 0.0], bounds=(-1, 2), seed=3) for _ in range(2))
+    assert 2 * EVALUATIONS_PER_PARAMETER - 8 <= one.nfev <= 2 * EVALUATIONS_PER_PARAMETER
+    assert (one.x == other.x).all()
+
+
+def test_rosenbrock_with_an_optimum_at_the_bound():
+    seen = []
+
+    def fun(x):
+        seen.append(x)
+        return rosen(x)
+
+    found = jedax.minimize(fun, [0.0, 0.0], bounds=Bounds([-2, -2], [0.5, 2]), evaluations=2000)
+    np.testing.assert_allclose(found.x, [0.5, 0.25], atol=1e-4)
+    assert (np.array(seen) <= [0.5, 2]).all()
+    assert (seen[0] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        ([-5, 0], [10, 15]),
+        (np.array([-5, 0]), np.array([10, 15])),
+        [(-5, 10), (0, 15)],
+        Bounds([-5, 0], [10, 15]),
+    ],
+)
+def test_forms_of_bounds(bounds):
+    seen = []
+    jedax.minimize(lambda x: seen.append(x) or 0.0, bounds=bounds, evaluations=200)
+    lows, highs = np.min(seen, 0), np.max(seen, 0)
+    assert (lows >= [-5, 0]).all()
+    assert (highs <= [10, 15]).all()
+    assert lows[0] < -1
+    assert highs[1] > 11
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        lambda x: x[0] + x[1] - 1,
+        LinearConstraint([[1, 1]], -np.inf, 1),
+        [NonlinearConstraint(lambda x: x[0] + x[1], -np.inf, 1)],
+    ],
+)
+def test_constrained_optimum(constraints):
+    def fun(x):
+        return (x[0] - 2) ** 2 + (x[1] - 1) ** 2
+
+    found = jedax.minimize(fun, bounds=([-3, -3], [3, 3]), constraints=constraints, evaluations=3000)
+    assert found.success
+    assert found.violation == 0
+    np.testing.assert_allclose(found.x, [1, 0], atol=2e-2)
+    assert found.x.sum() <= 1 + 1e-9
+
+
+def test_equalities_hold_within_a_tolerance():
+    circle = NonlinearConstraint(lambda x: x @ x, 1, 1)
+    found = jedax.minimize(lambda x: x[0], bounds=([-2, -2], [2, 2]), constraints=circle, evaluations=3000)
+    assert found.success
+    assert abs(found.x @ found.x - 1) <= 1e-4
+    assert found.fun == pytest.approx(-1, abs=0.02)
+
+
+def test_no_feasible_solution_is_said():
+    found = jedax.minimize(sphere, bounds=BOX, constraints=lambda x: 1 + abs(x[0]), evaluations=400)
+    assert not found.success
+    assert found.status == 1
+    assert found.violation == pytest.approx(1, abs=0.05)
+    assert "No solution was feasible" in found.message
+
+
+def test_space_of_integers_and_choices():
+    def fun(design):
+        assert isinstance(design["teeth"], int)
+        return abs(design["teeth"] - 17) + {"steel": 0, "brass": 3}[design["metal"]] + (design["width"] - 0.5) ** 2
+
+    space = {"teeth": jedax.Integer(8, 60), "metal": ["steel", "brass"], "width": (0.0, 1.0)}
+    found = jedax.minimize(fun, space=space, evaluations=2000)
+    assert found.parameters["teeth"] == 17
+    assert found.parameters["metal"] == "steel"
+    assert found.fun < 1e-4
+    np.testing.assert_allclose(found.x, [17, 0, found.parameters["width"]])
+
+
+def test_descriptors_fill_a_repertoire():
+    found = jedax.minimize(sphere, bounds=BOX, descriptors=lambda x: x[:2], evaluations=2000, cells=64)
+    assert found.optimizer.repertoire.filled.sum() > 15
+    np.testing.assert_array_equal(found.descriptors, found.x[:2])
+    bounds = ([-3, -3], [3, 3])
+    pair = jedax.minimize(lambda x: (sphere(x), x[:2]), bounds=BOX, descriptor_bounds=bounds, evaluations=1000)
+    assert pair.fun < 0.1
+
+
+def test_vectorised_functions_take_a_generation():
+    def fun(x):
+        assert x.ndim == 2
+        return np.square(x - OPTIMUM).sum(axis=1)
+
+    limits = {"constraints": LinearConstraint([1, 0, 0], 0.5, 3), "descriptors": lambda x: x[:, 1:], "vectorised": True}
+    found = jedax.minimize(fun, bounds=BOX, evaluations=2000, **limits)
+    assert found.x[0] >= 0.5
+    assert found.fun == pytest.approx(0.04, abs=0.02)
+
+
+def test_processes_do_not_import_jax_and_find_the_optimum():
+    found = jedax.minimize(light, bounds=BOX, evaluations=800, workers=2)
+    assert found.success
+    assert found.fun < 1e-2
+    assert found.nfev <= 800
+
+
+@pytest.mark.slow
+def test_a_slow_evaluation_holds_nobody_up():
+    began = time.monotonic()
+    found = jedax.minimize(sometimes_slow, [2.5, 0, 0], sigma0=1e-3, bounds=BOX, evaluations=16, workers=2)
+    assert found.nfev == 16
+    assert time.monotonic() - began < 16  # 8 seconds, and two cold starts
+
+
+def test_a_process_that_dies_is_a_failure():
+    found = jedax.minimize(deadly, [0, 0, 0], sigma0=1.0, bounds=BOX, evaluations=150, workers=2)
+    assert "the end of its worker process" in found.message
+    assert found.success
+
+
+def test_a_function_like_map():
+    with ThreadPoolExecutor(2) as pool:
+        found = jedax.minimize(sphere, bounds=BOX, evaluations=800, workers=pool.map)
+    same = jedax.minimize(sphere, bounds=BOX, evaluations=800, workers=map)
+    assert found.fun < 1e-2
+    assert (found.x == same.x).all()
+
+
+def test_failures_are_counted_and_the_first_is_reported():
+    def fun(x):
+        if x[0] > 1:
+            raise ZeroDivisionError("no value here")
+        return sphere(x)
+
+    found = jedax.minimize(fun, bounds=BOX, evaluations=800)
+    assert found.success
+    assert found.fun < 1e-2
+    failures = found.nfev - found.optimizer.evaluations
+    assert failures > 0
+    text = (
+        f"{found.optimizer.num_failed:,} of {found.nfev:,} evaluations failed, first with: ZeroDivisionError: no value"
+    )
+    assert text in found.message
+    half = jedax.minimize(lambda x: np.nan if x[0] > 1 else sphere(x), bounds=BOX, evaluations=200)
+    assert "a result that is not finite" in half.message
+
+
+def test_constraints_that_are_not_numbers_are_failures():
+    found = jedax.minimize(sphere, bounds=BOX, constraints=lambda x: np.nan if x[0] > 1 else -1.0, evaluations=200)
+    assert found.x[0] <= 1
+    assert "a result that is not finite" in found.message
+
+
+def test_failures_alone_are_an_error():
+    def fun(x):
+        raise KeyError("weight")
+
+    with pytest.raises(jedax.JedaxError, match=r"fun: expected an evaluation that succeeds, got \d+ .*KeyError: 'wei"):
+        jedax.minimize(fun, bounds=BOX)
+
+
+def test_callback_sees_results_and_stops():
+    seen = []
+
+    def callback(intermediate_result):
+        seen.append(intermediate_result.fun)
+        return len(seen) == 5
+
+    found = jedax.minimize(sphere, bounds=BOX, callback=callback)
+    assert seen == sorted(seen, reverse=True)
+    assert (found.success, found.status, found.nit) == (False, 99, 5)
+    assert found.message.startswith("Stopped by the callback")
+    assert found.fun == seen[-1]
+
+    def stop(result):
+        raise StopIteration
+
+    assert jedax.minimize(sphere, bounds=BOX, callback=stop).nit == 1
+
+
+def test_interrupt_gives_the_best_so_far():
+    calls = []
+
+    def fun(x):
+        calls.append(x)
+        if len(calls) == 100:
+            raise KeyboardInterrupt
+        return sphere(x)
+
+    found = jedax.minimize(fun, bounds=BOX)
+    assert (found.success, found.status, found.nfev) == (False, 2, 99)
+    assert found.fun == min(map(sphere, calls[:99]))
+    assert "Ctrl-C" in found.message
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupt_ends_worker_processes():
+    threading.Timer(5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    found = jedax.minimize(sometimes_slow, [2.9, 0, 0], sigma0=1e-3, bounds=BOX, workers=2)
+    assert found.status == 2
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bounds": [[-1, -2], [3, 4]]}, "bounds: expected .* or a list of tuples"),
+        ({"bounds": 3}, "bounds: expected"),
+        ({}, "x0: expected x0, bounds or space"),
+        ({"bounds": BOX, "workers": 0}, "workers: expected a number of processes"),
+        ({"bounds": BOX, "workers": 2, "vectorised": True}, "workers: expected 1"),
+        ({"bounds": BOX, "constraints": {"type": "ineq"}}, "constraints: expected a function"),
+        ({"bounds": BOX, "evaluations": 0}, "evaluations: expected a whole number"),
+        ({"bounds": BOX, "descriptors": 3}, "descriptors: expected a function"),
+        ({"bounds": BOX, "popsize": 3}, "popsize"),
+        ({"bounds": BOX, "samples_per_evaluation": 2}, "samples_per_evaluation: expected 1"),
+        (
+            {"space": {"a": (0, 1), "b": (0, 1)}, "constraints": LinearConstraint([1, 1], 0, 1)},
+            "no LinearConstraint with space",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.minimize(sphere, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("fun", "message"),
+    [
+        (lambda x: "text", "fun: expected numbers of shape"),
+        (lambda x: [1.0, 2.0], "fun: expected shape"),
+        (lambda x: None if x[0] > 9 else [[1.0], [2.0, 3.0]], "fun: expected numbers"),
+        (lambda x: (1.0, [0.0, 0.0]), "give descriptor_bounds"),
+    ],
+)
+def test_functions_that_return_something_else(fun, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.minimize(fun, bounds=BOX)
+
+
+def test_functions_that_processes_cannot_import():
+    with pytest.raises(jedax.JedaxError, match="workers: expected functions that processes can import, got .*lambda"):
+        jedax.minimize(lambda x: 0.0, bounds=BOX, workers=2)
+    with pytest.raises(jedax.JedaxError, match="workers: expected processes that start, got processes that end"):
+        jedax.minimize(always_deadly, bounds=BOX, workers=2)
+
+
+def test_a_script_without_a_guard_is_told(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import jedax\ndef f(x): return x @ x\njedax.minimize(f, [1., 2.], workers=2)\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert "workers: expected processes that start" in done.stderr
+    assert "__main__" in done.stderr.splitlines()[-1]
