@@ -22,7 +22,7 @@ FLOORS = (
     ("search",),
     ("bench",),
     ("report",),
-    ("api",),
+    ("api", "optuna"),
     ("cli",),
     ("", "__main__"),
 )

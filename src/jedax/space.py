@@ -23,7 +23,7 @@ import dataclasses
 import keyword
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -469,6 +469,14 @@ class Space:
         """Return the parameters of one genotype, `(num_params,)`, by name; see `dicts`."""
         return self.dicts(np.asarray(genotype)[None])[0]
 
+    def rows(self, dicts: Iterable[Mapping[str, Any]]) -> np.ndarray:
+        """Return the values of parameters by name as an array `(batch, num_values)`; bounds are not checked.
+
+        Raises:
+            JedaxError: A name is unknown or missing, or a value is no number and no option.
+        """
+        return np.array([self._row(one) for one in dicts]).reshape(-1, self.num_values)
+
     def genotypes(self, values: Any) -> np.ndarray:
         """Return genotypes with the given values: `values(genotypes(v))` equals v, for real parameters up to rounding.
 
@@ -490,7 +498,7 @@ class Space:
         if isinstance(values, Mapping):
             return self._encoded(np.array(self._row(values)))
         if isinstance(values, list | tuple) and all(isinstance(one, Mapping) for one in values):
-            return self._encoded(np.array([self._row(one) for one in values]).reshape(-1, self.num_values))
+            return self._encoded(self.rows(values))
         return self._encoded(np.asarray(_array("values", values, self.num_values)))
 
     @property

@@ -213,7 +213,7 @@ class _Search:
         found, parameters = dict(self.found), None
         if self.space is not None and found["x"] is not None:
             parameters = found["x"]
-            found["x"] = self.space.values(self.space.genotypes(parameters))
+            found["x"] = self.space.rows([parameters])[0]
         is_feasible = found["violation"] == 0
         status = status or int(not is_feasible)
         stops = {2: "Stopped by Ctrl-C.", 99: "Stopped by the callback."}

@@ -498,7 +498,7 @@ class Optimizer:
         """Return solutions as the user gives them as rows of values."""
         dicts = [genotypes] if isinstance(genotypes, Mapping) else genotypes
         if self._space is not None and isinstance(dicts, list | tuple) and any(isinstance(d, Mapping) for d in dicts):
-            return self.values(self._space.genotypes(list(dicts)))
+            return self._space.rows(dicts)  # not by genotypes, whose rounding could hide which solution it is
         return as_floats(argument, genotypes, (None, self._num_values), "give one solution per row, as ask() does")
 
     def _genotypes(self, values: Any) -> np.ndarray:

@@ -1,0 +1,327 @@
+"""A sampler for Optuna, which searches a study with `jedax.Optimizer`; needs the extra `[optuna]`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from jedax.errors import check_choice, fail
+from jedax.imports import require
+from jedax.methods.base import Method, MethodConfig
+from jedax.methods.registry import DEFAULT_METHOD, method_defaults, method_named
+from jedax.search.optimizer import Optimizer
+from jedax.space import Choice, Integer, Real, Space
+
+require("optuna", "optuna", "jedax.optuna")
+
+from optuna.distributions import (  # noqa: E402
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler, RandomSampler  # noqa: E402
+from optuna.samplers._base import _process_constraints_after_trial  # noqa: E402
+from optuna.study import Study, StudyDirection  # noqa: E402
+from optuna.trial import FrozenTrial, TrialState  # noqa: E402
+
+_STATE = ("_lock", "_study", "_space", "_optimizer", "_asked", "_unused", "_seen")  # not pickled: trials have it all
+
+
+class Sampler(BaseSampler):
+    """Samples the parameters of a study's trials with `jedax.Optimizer`.
+
+    Example:
+        ```python
+        study = optuna.create_study(sampler=jedax.optuna.Sampler(descriptors=["mass"], seed=0))
+        study.optimize(objective, n_trials=1000)
+        print(study.best_value, study.sampler.optimizer.repertoire.filled.sum())
+        ```
+
+    The search space is that of the first completed trials, which are sampled at random, unless `search_space` is given.
+    Parameters outside of it are sampled at random. Failed and pruned trials are failed evaluations. All completed
+    trials of the study count, whoever sampled them: those enqueued, of other samplers, of an earlier program, and of
+    other processes on the same storage. Each process has a search of its own, which also learns from their trials. A
+    sampler works for one study.
+
+    Args:
+        descriptors: Names of the user attributes that describe how a trial's solution behaves: numbers that the
+            objective sets with `trial.set_user_attr`. None: there are none.
+        descriptor_bounds: `(lows, highs)` of the descriptors; "measure": from the first generation.
+        search_space: The distribution of each parameter; None: that of the first completed trials.
+        constraints_func: Returns a trial's constraints, above 0 where violated, as for Optuna's samplers.
+            `trial.set_constraint` in the objective does the same.
+        evaluations: Number of trials, where the method needs it; otherwise the search has no end of its own.
+        seed: Random seed; None: another one each time. Processes with the same seed draw different solutions.
+        method: As for `jedax.Optimizer`.
+        **settings: Changes to the method's settings, such as `population=16`.
+
+    Raises:
+        JedaxError: An argument does not fit; later, from the objective: the study has several objectives, or its
+            trials disagree on the distribution of a parameter, or a trial lacks a descriptor.
+    """
+
+    def __init__(
+        self,
+        descriptors: Sequence[str] | None = None,
+        descriptor_bounds: tuple[Sequence[float], Sequence[float]] | Literal["measure"] = "measure",
+        *,
+        search_space: Mapping[str, BaseDistribution] | None = None,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        evaluations: int | None = None,
+        seed: int | None = None,
+        method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
+        **settings: Any,
+    ):
+        if isinstance(descriptors, str) or not all(isinstance(name, str) for name in descriptors or ()):
+            remedy = 'write ["speed"]'
+            raise fail("descriptors", expected="a list of names", received=repr(descriptors), remedy=remedy)
+        if not (seed is None or (isinstance(seed, int | np.integer) and 0 <= seed < 2**32)):
+            raise fail("seed", expected="a whole number of at least 0", received=repr(seed), remedy="change it")
+        config = method if isinstance(method, MethodConfig) else method_defaults(method_named(method).name)
+        for name in settings:
+            check_choice("settings", name, type(config).model_fields)
+        self._descriptors = tuple(descriptors or ())
+        self._arguments = {
+            "descriptor_bounds": descriptor_bounds if self._descriptors else None,
+            "evaluations": evaluations,
+            "method": method,
+            "noisy": True,
+            **settings,
+        }
+        self._search_space = None if search_space is None else dict(search_space)
+        self._constraints_func, self._seed = constraints_func, seed
+        self._random = RandomSampler(seed)
+        self._begin()
+        box = self._arguments["descriptor_bounds"]
+        if box is not None and box != "measure" and {len(bound) for bound in box} != {len(self._descriptors)}:
+            expected = f"{len(self._descriptors)} lows and highs, one per descriptor"
+            raise fail("descriptor_bounds", expected=expected, received=repr(box), remedy="change them")
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()
+        self._study: str | None = None
+        self._space = None if self._search_space is None else _Parameters(self._search_space)
+        self._optimizer: Optimizer | None = None
+        self._asked: dict[int, dict[str, Any]] = {}  # by the number of the trial
+        self._unused: list[dict[str, Any]] = []  # asked for trials that took other values
+        self._seen: set[int] = set()
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The search, with its `repertoire`; an error before it has begun.
+
+        Its parameters are the study's; those with a step are the number of steps, categories are indices.
+        """
+        if self._optimizer is None:
+            remedy = "run more trials"
+            raise fail("optimizer", expected="a search that has begun", received="none", remedy=remedy)
+        return self._optimizer
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Return the distributions of the parameters that the search samples."""
+        with self._lock:
+            self._check(study)
+            if self._space is None:
+                self._space = self._first_space(study)
+            return {} if self._space is None else dict(self._space.distributions)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return the parameters of a trial."""
+        with self._lock:
+            if self._space is None or not search_space:
+                return {}
+            if self._optimizer is None:
+                self._optimizer = self._made(study, trial, self._space)
+            self._learn(study, self._optimizer, self._space)
+            [asked] = [self._unused.pop()] if self._unused else self._optimizer.ask(1)
+            self._asked[trial.number] = asked
+            return self._space.to_study(asked)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Return a random value of a parameter that the search does not sample."""
+        with self._lock:
+            return self._random.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Give the result of a trial to the search."""
+        if self._constraints_func is not None:
+            _process_constraints_after_trial(self._constraints_func, study, trial, state)
+            trial = study._storage.get_trial(trial._trial_id)
+        with self._lock:
+            asked = self._asked.pop(trial.number, None)
+            optimizer, space = self._optimizer, self._space
+            if asked is None or optimizer is None or space is None:
+                return  # `_learn` finds the trial in the study
+            used = space.to_search({**space.to_study(asked), **trial.params})
+            if used != asked:
+                self._unused.append(asked)
+                return
+            self._seen.add(trial.number)
+            width = len(self._descriptors)
+            if state != TrialState.COMPLETE or values is None:
+                optimizer.tell([asked], [np.nan], np.full((1, width), np.nan) if width else None)
+                return
+            try:
+                points = [self._point(trial)] if width else None
+            except ValueError:
+                optimizer.tell([asked], [np.nan], np.full((1, width), np.nan))
+                raise
+            optimizer.tell([asked], [values[0]], points, violations=_violations(trial))
+
+    def reseed_rng(self) -> None:
+        """Seed the random parameters again, as Optuna asks for before it starts threads."""
+        self._random.reseed_rng()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in _STATE}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    def _check(self, study: Study) -> None:
+        """Raise an error for a study that the search cannot continue."""
+        if len(study.directions) != 1:
+            remedy = "optimise one of them, and make the others descriptors"
+            raise fail("study", expected="one objective", received=len(study.directions), remedy=remedy)
+        name = study.study_name
+        if self._study not in (None, name):
+            raise fail("study", expected=f"the study {self._study!r}", received=repr(name), remedy="make a new Sampler")
+        self._study = name
+
+    def _first_space(self, study: Study) -> _Parameters | None:
+        """Return the parameters that all completed trials have; None: there are none."""
+        common: dict[str, BaseDistribution] | None = None
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            common = dict(trial.distributions) if common is None else common
+            common = {name: known for name, known in common.items() if name in trial.distributions}
+            for name, known in common.items():
+                if trial.distributions[name] != known:
+                    raise fail(
+                        name,
+                        expected=f"{known} as in the first trials",
+                        received=str(trial.distributions[name]),
+                        remedy="start a new study, or give search_space to Sampler",
+                    )
+        common = {name: known for name, known in (common or {}).items() if not known.single()}
+        return _Parameters(common) if common else None
+
+    def _made(self, study: Study, trial: FrozenTrial, space: _Parameters) -> Optimizer:
+        entropy = None if self._seed is None else [self._seed, trial.number]
+        return Optimizer(
+            space=space.space,
+            minimise=study.direction != StudyDirection.MAXIMIZE,
+            seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
+            **self._arguments,
+        )
+
+    def _learn(self, study: Study, optimizer: Optimizer, space: _Parameters) -> None:
+        """Add the completed trials that the search does not know."""
+        rows, values, points, violations = [], [], [], []
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            if trial.number in self._seen or trial.number in self._asked:
+                continue
+            self._seen.add(trial.number)
+            row = space.to_search(trial.params)
+            has_all = all(name in trial.user_attrs for name in self._descriptors)
+            if row is not None and has_all and trial.value is not None:
+                rows.append(row)
+                values.append(trial.value)
+                points.append(self._point(trial))
+                violations.append(_violations(trial))
+        known = [one for one in violations if one is not None]
+        total = [[0.0] if one is None else [np.maximum(one, 0).sum()] for one in violations] if known else None
+        if rows:
+            optimizer.add(rows, values, points if self._descriptors else None, violations=total)
+
+    def _point(self, trial: FrozenTrial) -> list[float]:
+        """Return the descriptors of a trial."""
+        point = []
+        for name in self._descriptors:
+            value = trial.user_attrs.get(name)
+            if not isinstance(value, int | float):
+                raise fail(
+                    f"user attribute {name!r} of trial {trial.number}",
+                    expected="a number",
+                    received="none" if value is None else repr(value),
+                    remedy=f"call trial.set_user_attr({name!r}, ...) in the objective",
+                )
+            point.append(float(value))
+        return point
+
+
+def _violations(trial: FrozenTrial) -> list[list[float]] | None:
+    return [list(trial.constraints.values())] if trial.constraints else None
+
+
+class _Parameters:
+    """The parameters of a study, and the space of the search: whole numbers of steps, and indices of categories."""
+
+    def __init__(self, distributions: Mapping[str, BaseDistribution]):
+        self.distributions = {name: known for name, known in distributions.items() if not known.single()}
+        self.space = Space({name: _parameter(name, known) for name, known in self.distributions.items()})
+
+    def to_study(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters of the search as the study has them."""
+        return {name: _to_study(known, row[name]) for name, known in self.distributions.items()}
+
+    def to_search(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return parameters of the study as the search has them; None: one is missing or out of its range."""
+        row = {}
+        for name, known in self.distributions.items():
+            if name not in params:
+                return None
+            try:
+                internal = known.to_internal_repr(params[name])
+            except ValueError:  # another category, or no number
+                return None
+            if not known._contains(internal):
+                return None
+            row[name] = _to_search(known, params[name], internal)
+        return row
+
+
+def _steps(known: BaseDistribution) -> tuple[float, float, int] | None:
+    """Return low, step and the number of steps of a distribution whose values are counted; None: they are not."""
+    if isinstance(known, FloatDistribution) and known.step is not None:
+        return known.low, known.step, round((known.high - known.low) / known.step)
+    if isinstance(known, IntDistribution) and known.step != 1:
+        return known.low, known.step, (known.high - known.low) // known.step
+    return None
+
+
+def _parameter(name: str, known: BaseDistribution) -> Real | Integer | Choice:
+    if steps := _steps(known):
+        return Integer(0, steps[2])
+    if isinstance(known, FloatDistribution):
+        return Real(known.low, known.high, log=known.log)
+    if isinstance(known, IntDistribution):
+        return Integer(known.low, known.high, log=known.log)
+    if isinstance(known, CategoricalDistribution):
+        return Choice(*range(len(known.choices)))
+    received = type(known).__name__
+    raise fail(name, expected="a float, int or categorical distribution", received=received, remedy="change it")
+
+
+def _to_study(known: BaseDistribution, value: Any) -> Any:
+    if isinstance(known, CategoricalDistribution):
+        return known.choices[value]
+    if steps := _steps(known):
+        return min(steps[0] + steps[1] * value, known.high)  # type: ignore[attr-defined]
+    return value
+
+
+def _to_search(known: BaseDistribution, value: Any, internal: float) -> Any:
+    if isinstance(known, CategoricalDistribution):
+        return int(internal)
+    if steps := _steps(known):
+        return round((internal - steps[0]) / steps[1])
+    return value

@@ -1,0 +1,249 @@
+"""The sampler for Optuna."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import jedax
+
+optuna = pytest.importorskip("optuna")
+from optuna.trial import TrialState  # noqa: E402
+
+from jedax.optuna import Sampler  # noqa: E402
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def sphere(trial):
+    return sum((trial.suggest_float(f"x{i}", -5, 5) - i) ** 2 for i in range(3))
+
+
+def study_with(direction="minimize", study_name=None, storage=None, **arguments):
+    sampler = Sampler(**{"seed": 0, **arguments})
+    return optuna.create_study(
+        sampler=sampler, direction=direction, study_name=study_name, storage=storage, load_if_exists=True
+    )
+
+
+def test_sphere_converges_and_seeds_repeat():
+    one, other = study_with(), study_with()
+    for study in (one, other):
+        study.optimize(sphere, n_trials=400)
+    assert one.best_value < 1e-3
+    assert one.best_params == other.best_params
+    assert one.sampler.optimizer.best.fitness <= one.best_value * 1.01
+    assert one.sampler.optimizer.evaluations == 399  # all but the first, which was drawn at random
+    assert not one.sampler.optimizer.asked
+
+
+def test_maximise():
+    study = study_with("maximize")
+    study.optimize(lambda trial: -sphere(trial), n_trials=300)
+    assert study.best_value > -1e-2
+
+
+def test_all_kinds_of_parameters():
+    def objective(trial):
+        rate = trial.suggest_float("rate", 1e-6, 1.0, log=True)
+        layers = trial.suggest_int("layers", 1, 64, log=True)
+        width = trial.suggest_int("width", 10, 101, step=7)
+        share = trial.suggest_float("share", 0.1, 0.9, step=0.1)
+        kind = trial.suggest_categorical("kind", ["a", None, 3.5, True])
+        assert trial.suggest_float("fixed", 2, 2) == 2
+        error = abs(np.log10(rate) + 3) + abs(layers - 8) + abs(width - 45) / 7 + abs(share - 0.4) * 10
+        return error + (kind is not None)
+
+    study = study_with()
+    study.optimize(objective, n_trials=600)
+    best = study.best_params
+    assert (best["layers"], best["width"], best["kind"]) == (8, 45, None)
+    assert best["share"] == pytest.approx(0.4)
+    assert best["rate"] == pytest.approx(1e-3, rel=0.1)
+    assert study.sampler.optimizer.evaluations == 599
+
+
+def test_behaviours_fill_a_repertoire():
+    def objective(trial):
+        value = sphere(trial)
+        trial.set_user_attr("speed", trial.params["x0"])
+        trial.set_user_attr("mass", trial.params["x1"])
+        return value
+
+    study = study_with(descriptors=["speed", "mass"], descriptor_bounds=([-5, -5], [5, 5]), cells=100)
+    study.optimize(objective, n_trials=300)
+    repertoire = study.sampler.optimizer.repertoire
+    assert repertoire.filled.sum() > 20
+    speeds = repertoire.descriptors[repertoire.filled][:, 0]
+    assert speeds.max() - speeds.min() > 4
+
+
+def test_a_missing_behaviour_is_said():
+    study = study_with(descriptors=["speed"])
+    with pytest.raises(jedax.JedaxError, match=r"user attribute 'speed' of trial 1: expected a number, got none"):
+        study.optimize(sphere, n_trials=20)
+    assert study.trials[1].state == TrialState.COMPLETE
+
+
+def test_pruned_and_failed_trials_are_failures():
+    def objective(trial):
+        value = sphere(trial)
+        if trial.params["x0"] > 2:
+            trial.report(value, 1)
+            raise optuna.TrialPruned
+        if trial.params["x1"] < -2:
+            raise RuntimeError
+        return np.nan if trial.params["x2"] < -3 else value
+
+    study = study_with()
+    study.optimize(objective, n_trials=300, catch=(RuntimeError,))
+    assert study.best_value < 0.1
+    states = [trial.state for trial in study.trials]
+    failures = states.count(TrialState.FAIL) + states.count(TrialState.PRUNED)
+    assert study.sampler.optimizer.num_failed == failures > 5
+
+
+def test_constraints_by_function_and_by_trial():
+    def objective(trial):
+        value = sphere(trial)
+        trial.set_user_attr("excess", 1 - trial.params["x0"])
+        return value
+
+    study = study_with(constraints_func=lambda trial: [trial.user_attrs["excess"]])
+    study.optimize(objective, n_trials=400)
+    assert study.best_params["x0"] >= 1
+    assert study.best_value == pytest.approx(1, abs=0.1)
+
+    def same(trial):
+        value = sphere(trial)
+        trial.set_constraint("x0", 1 - trial.params["x0"])
+        return value
+
+    study = study_with()
+    study.optimize(same, n_trials=400)
+    assert study.sampler.optimizer.best.fitness == pytest.approx(1, abs=0.1)
+    assert study.sampler.optimizer.best.violation == 0
+
+
+def test_enqueued_trials_and_those_of_others_are_known():
+    study = study_with()
+    study.optimize(sphere, n_trials=5)
+    study.enqueue_trial({"x0": 0, "x1": 1, "x2": 2})
+    study.enqueue_trial({"x0": 0.5})  # the others are sampled
+    study.optimize(sphere, n_trials=40)
+    assert study.sampler.optimizer.best.fitness == 0
+    assert len(study.sampler._unused) + len(study.sampler.optimizer.asked) <= 1
+    later = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    later.optimize(sphere, n_trials=30)
+    best = later.best_value
+    later.sampler = Sampler(seed=0)
+    later.optimize(sphere, n_trials=20)
+    assert later.sampler.optimizer.best.fitness <= best
+    assert len(later.sampler._seen) == 50
+
+
+def test_threads():
+    threads = set()
+
+    def objective(trial):
+        threads.add(threading.get_ident())
+        return sphere(trial)
+
+    study = study_with()
+    study.optimize(objective, n_trials=300, n_jobs=2)
+    assert len(threads) == 2
+    assert study.best_value < 0.1
+    assert len(study.trials) == 300
+    assert len(study.sampler._seen) >= 298  # the last ones are learnt before the next trial
+
+
+def test_two_samplers_on_one_storage(tmp_path):
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal")))
+    one, other = (study_with(study_name="s", storage=storage) for _ in range(2))
+    for _ in range(60):
+        one.optimize(sphere, n_trials=1)
+        other.optimize(sphere, n_trials=1)
+    values = [tuple(trial.params.values()) for trial in one.trials]
+    assert len(set(values)) == 120
+    for study in (one, other):
+        assert len(study.sampler._seen) >= 118
+        assert study.sampler.optimizer.best.fitness <= study.best_value * 2
+
+
+def test_parameters_that_some_trials_lack():
+    def objective(trial):
+        value = sphere(trial)
+        if trial.number % 2:
+            return value + trial.suggest_float("extra", 0, 1)
+        return value
+
+    study = study_with()
+    study.optimize(objective, n_trials=60)
+    assert study.sampler.optimizer.evaluations == 59
+
+
+def test_declared_space_searches_from_the_first_trial():
+    space = {f"x{i}": optuna.distributions.FloatDistribution(-5, 5) for i in range(3)}
+    study = study_with(search_space=space)
+    study.optimize(sphere, n_trials=10)
+    assert study.sampler.optimizer.evaluations == 10
+
+
+def test_another_space_is_an_error_and_loses_nothing():
+    study = study_with()
+    study.optimize(sphere, n_trials=3)
+    study.sampler = Sampler()
+    study.add_trial(
+        optuna.create_trial(
+            params={"x0": 0.5}, distributions={"x0": optuna.distributions.FloatDistribution(0, 1)}, value=3.0
+        )
+    )
+    with pytest.raises(jedax.JedaxError, match=r"x0: expected FloatDistribution.* give search_space to Sampler"):
+        study.optimize(sphere, n_trials=1)
+    assert sum(trial.state == TrialState.COMPLETE for trial in study.trials) == 4
+    space = {f"x{i}": optuna.distributions.FloatDistribution(-5, 5) for i in range(3)}
+    study.sampler = Sampler(search_space=space)
+    study.optimize(sphere, n_trials=5)
+
+
+def test_values_outside_of_the_space_are_left_out():
+    study = study_with()
+    study.optimize(sphere, n_trials=5)
+    study.optimize(lambda trial: trial.suggest_float("x0", 20, 30), n_trials=3)
+    study.optimize(sphere, n_trials=5)
+    assert len(study.trials) == 13
+
+
+def test_studies_that_do_not_fit():
+    several = optuna.create_study(directions=["minimize"] * 2, sampler=Sampler())
+    with pytest.raises(jedax.JedaxError, match="study: expected one objective, got 2"):
+        several.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 0), n_trials=1)
+    study = study_with()
+    study.optimize(sphere, n_trials=1)
+    other = optuna.create_study(sampler=study.sampler)
+    with pytest.raises(jedax.JedaxError, match="make a new Sampler"):
+        other.optimize(sphere, n_trials=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"descriptors": "speed"}, "descriptors: expected a list of names"),
+        ({"descriptors": ["a"], "descriptor_bounds": ([0, 0], [1, 1])}, "descriptor_bounds: expected 1 lows"),
+        ({"populatoin": 3}, "population"),
+        ({"seed": -1}, "seed: expected a whole number"),
+        ({"method": "jedi-z"}, "jedi-x"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        Sampler(**arguments)
+
+
+def test_samplers_are_pickled_without_the_search():
+    study = study_with()
+    study.optimize(sphere, n_trials=20)
+    study.sampler = pickle.loads(pickle.dumps(study.sampler))
+    study.optimize(sphere, n_trials=20)
+    assert len(study.sampler._seen) == 40
