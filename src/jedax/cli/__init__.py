@@ -28,6 +28,9 @@ commands:
   bench TASK... [options]  compare methods on tasks, such as: jedax bench maze-a --methods jedi-x map-elites
   bench --preset NAME      a comparison of the paper, such as paper-mazes-quick
   bench ... --engine ray   the same on several machines; --print-trials: as commands for a job array
+  ask DIR [-n 8]           solutions for other programs to evaluate, as JSON; --new FILE: begin a search in DIR
+  tell DIR FILE            take their results from a JSON file, or - for standard input
+  best DIR                 the best solution of such a search, as JSON
   compare DIR...           tables and figures of the runs below some directories
   replay DIR [--cell X Y]  picture and film of a solution of a run
   reevaluate DIR           evaluate the solutions of a noisy run many times
@@ -44,6 +47,7 @@ options:
   -h, --help               show this help
   --version                show the version
 """
+_EXCHANGE = ("ask", "tell", "best")
 _READING = ("compare", "export", "replay", "reevaluate", "report", "view")
 
 
@@ -113,6 +117,10 @@ def _dispatch(arguments: list[str]) -> None:
         from jedax.cli.bench import bench
 
         bench(arguments)
+    elif command in _EXCHANGE:
+        from jedax.cli import exchange
+
+        getattr(exchange, command)(arguments)
     elif command in _READING:
         from jedax.cli import results
 
@@ -126,7 +134,7 @@ def _dispatch(arguments: list[str]) -> None:
             raise fail(command, expected="no more words after it", received=repr(arguments[0]), remedy="leave it out")
         _show_tasks() if command == "tasks" else _show_methods()
     else:
-        known = ["run", "bench", *_READING, "doctor", "tasks", "methods", "--help", "--version"]
+        known = ["run", "bench", *_EXCHANGE, *_READING, "doctor", "tasks", "methods", "--help", "--version"]
         raise unknown("command", command, known)
 
 

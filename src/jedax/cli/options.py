@@ -16,11 +16,12 @@ from jedax.errors import fail, printable
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """One option of a command: its help, its type, and its value where it is not given."""
+    """One option of a command: its help, its type, its value where it is not given, and other names."""
 
     help: str
     type: Any
     default: Any = None
+    aliases: tuple[str, ...] = ()
 
 
 ENGINE = {
@@ -57,7 +58,7 @@ def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str,
         is_optional = type(None) in typing.get_args(kind) and len(optional) == 1
         metavar = optional[0].__name__.upper() if is_optional else None
         hint = "" if is_optional and option.default is None else None
-        arg = tyro.conf.arg(help=option.help, metavar=metavar, help_behavior_hint=hint)
+        arg = tyro.conf.arg(help=option.help, metavar=metavar, help_behavior_hint=hint, aliases=option.aliases or None)
         fields.append((name, Annotated[kind, arg], option.default))
     made = dataclasses.make_dataclass("Options", fields, frozen=True)
     parsed = tyro.cli(made, args=list(arguments), prog=prog, description=description)
@@ -104,7 +105,8 @@ def peek(arguments: Sequence[str], flag: str) -> str | None:
 
 def leading_words(arguments: list[str]) -> list[str]:
     """Remove the words before the first option from the arguments and return them."""
-    count = next((place for place, word in enumerate(arguments) if word.startswith("-")), len(arguments))
+    is_option = [word.startswith("-") and word != "-" for word in arguments]
+    count = is_option.index(True) if True in is_option else len(arguments)
     words = arguments[:count]
     del arguments[:count]
     return words

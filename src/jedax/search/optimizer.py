@@ -171,7 +171,7 @@ class Optimizer:
         self._space = _space(num_params, space, bounds, x0, sigma0)
         self._num_params = int(num_params) if self._space is None else self._space.num_params  # type: ignore[arg-type]
         self._initial_std = float(initial_std)
-        self._has_descriptors = descriptor_bounds is not None
+        self.has_descriptors = descriptor_bounds is not None
         self._measures = isinstance(descriptor_bounds, str)
         if self._measures and descriptor_bounds != "measure":
             expected = "(lows, highs), 'measure' or None"
@@ -204,7 +204,7 @@ class Optimizer:
             fitting = self._entry.method.few_evaluations(self._num_params, batch)
             config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
         config = config.replace(**self._settings)
-        self.config: Any = config if self._has_descriptors else config.replace(cells=1, dims=None)
+        self.config: Any = config if self.has_descriptors else config.replace(cells=1, dims=None)
         self._task = OutsideTask(self._num_params, box, self._space, self._initial_std)
         self._method = self._entry.method(self.config, self._task)
         if self._budget is None and self._method.follows_budget:
@@ -354,7 +354,7 @@ class Optimizer:
         box = "measure" if self._measures else self._task.descriptor_bounds
         facts = {
             "num_params": None if self._space is not None else self._num_params,
-            "descriptor_bounds": box if self._has_descriptors else None,
+            "descriptor_bounds": box if self.has_descriptors else None,
             "space": None if self._space is None else self._space.spec(),
             "evaluations": self._budget,
             "seed": self._seed,
@@ -608,7 +608,7 @@ class Optimizer:
         remedy = "give one entry per genotype, in the same order"
         fitness = as_floats("fitness", fitness, shape, remedy).reshape(number, samples)
         points = np.zeros((number, samples, 1))
-        if self._has_descriptors:
+        if self.has_descriptors:
             width = self._task.num_descriptors if not self._measures or self._has_results else None
             found = as_floats("descriptors", descriptors, (*shape, width), remedy)
             points = found.reshape(number, samples, found.shape[-1])

@@ -1,0 +1,248 @@
+"""`jedax ask`, `tell` and `best`: a search in a directory, whose solutions other programs evaluate."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jedax.cli.options import Option, directory_of, leading_words, nothing_to_save, parse
+from jedax.errors import fail, unknown
+
+if TYPE_CHECKING:
+    from jedax.search.optimizer import Optimizer
+
+_SEARCH = "search.safetensors"
+_PROBLEM = "problem.yaml"
+_PATIENCE_SECONDS = 120.0  # a program that tells holds the directory for a few seconds
+_TRUST = {
+    "trust": Option("Import the method that the search names: only where you would run that code yourself. Not needed "
+                    "for methods of jedax and for installed ones.", bool, False),
+}  # fmt: skip
+_ASK = {
+    "n": Option("Number of new solutions; default: one for each missing result of the current generation, the same "
+                "ones until they are told.", int | None, aliases=("-n",)),
+    "new": Option("Begin a search in DIR: a YAML file with the problem, see docs/guides/ask-tell-files.md.",
+                  str | None),
+    **_TRUST,
+}  # fmt: skip
+_PROBLEM_KEYS = {
+    "num_params", "space", "bounds", "x0", "sigma0", "descriptor_bounds", "evaluations", "minimise", "noisy", "seed",
+    "method", "initial_std", "settings",
+}  # fmt: skip
+_RESULT_KEYS = {"id", "x", "fitness", "descriptors", "violations", "failed"}
+
+
+def ask(arguments: list[str]) -> None:
+    """Print solutions to evaluate as JSON."""
+    directory = Path(directory_of("ask", arguments))
+    values = parse(
+        arguments, _ASK, prog="jedax ask DIR",
+        description='Print solutions to evaluate as JSON, [{"id": 3, "x": ...}, ...]; [] if the search is done.',
+    )  # fmt: skip
+    if values["n"] is not None and not 1 <= values["n"] <= 100_000:
+        raise fail("-n", expected="a whole number from 1 to 100000", received=values["n"], remedy="change it")
+    if values["new"] is not None:
+        _begin(directory, Path(values["new"]), values["trust"])
+    with _search(directory, values["trust"], saves=True) as optimizer:
+        ids = [] if optimizer.done else optimizer.ask_ids(values["n"])
+        asked = optimizer.asked
+    if not ids:
+        print(f"jedax: {optimizer.stop_reason}", file=sys.stderr)
+    print(json.dumps([{"id": number, "x": _plain(asked[number])} for number in ids]))
+
+
+def tell(arguments: list[str]) -> None:
+    """Take results from a JSON file, or from standard input."""
+    words = leading_words(arguments)
+    if len(words) != 2 and not {"-h", "--help"} & set(arguments):
+        received, remedy = " ".join(words) or "none", "try: jedax tell DIR results.json"
+        raise fail("jedax tell", expected="a directory and a file of results", received=received, remedy=remedy)
+    values = parse(
+        arguments, _TRUST, prog="jedax tell DIR FILE",
+        description='Take the results in a JSON file, or from standard input with FILE -: [{"id": 3, "fitness": 1.2, '
+        '"descriptors": [...], "violations": [...], "failed": false}, ...]. "x" instead of "id": a solution that was '
+        "not asked for. Either all results are taken, or none.",
+    )  # fmt: skip
+    results = _read_results(words[1])
+    with _search(Path(words[0]), values["trust"], saves=True) as optimizer:
+        _take(optimizer, results)
+    print(json.dumps(_status(optimizer)))
+
+
+def best(arguments: list[str]) -> None:
+    """Print the best solution and the progress as JSON."""
+    directory = directory_of("best", arguments)
+    values = parse(
+        arguments, _TRUST, prog="jedax best DIR",
+        description="Print the best solution of the generations told so far, and the progress, as JSON.",
+    )  # fmt: skip
+    with _search(Path(directory), values["trust"]) as optimizer:
+        found: dict[str, Any] = {"best": None}
+        if optimizer.generations:
+            one = optimizer.best
+            found["best"] = {
+                "x": _plain(one.parameters or one.genotype),
+                "fitness": None if one.violation else one.fitness,
+                "descriptors": _plain(one.descriptor) if optimizer.has_descriptors else None,
+                "violation": one.violation,
+            }
+    print(json.dumps({**found, **_status(optimizer)}, indent=2))
+
+
+def _status(optimizer: Optimizer) -> dict[str, Any]:
+    return {
+        "evaluations": optimizer.evaluations,
+        "failed": optimizer.num_failed,
+        "generations": optimizer.generations,
+        "open": list(optimizer.asked),
+        "stop": optimizer.stop_reason or None,
+    }
+
+
+@contextlib.contextmanager
+def _search(directory: Path, trust: bool, *, saves: bool = False) -> Iterator[Optimizer]:
+    """Give the search in a directory, to this process alone; save it at the end if `saves`."""
+    file = directory / _SEARCH
+    if not file.is_file():
+        remedy = f"begin one with: jedax ask {directory} --new problem.yaml"
+        raise fail(str(directory), expected="a directory with a search", received="none", remedy=remedy)
+    with nothing_to_save(compiles=True):
+        from jedax.search.optimizer import Optimizer
+        from jedax.store.lock import Lock
+    with Lock(directory, patience=_PATIENCE_SECONDS):
+        optimizer = Optimizer.load(file, trust=trust)
+        yield optimizer
+        if saves:
+            optimizer.save(file)
+
+
+def _begin(directory: Path, problem: Path, trust: bool) -> None:
+    """Begin a search in a directory."""
+    with nothing_to_save(compiles=True):
+        from jedax.methods.registry import code_of
+        from jedax.search.optimizer import Optimizer
+        from jedax.store import files
+        from jedax.store.lock import alone_in
+        from jedax.store.trust import check
+    try:
+        text = problem.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        received = getattr(error, "strerror", None) or "another kind of file"
+        raise fail("--new", expected="a YAML file", received=f"{problem} ({received})", remedy="check it") from None
+    given = _read_problem(text, problem)
+    settings = given.pop("settings")
+    if not trust:
+        check(problem, code_of(str(given.get("method", "")), settings))
+    with alone_in(directory, _PATIENCE_SECONDS):
+        if (directory / _SEARCH).exists():
+            remedy = "leave --new out to continue it, or choose another directory"
+            raise fail("--new", expected="a directory without a search", received=str(directory), remedy=remedy)
+        optimizer = Optimizer(**given, **settings)
+        directory.mkdir(parents=True, exist_ok=True)
+        files.write_atomic(directory / _PROBLEM, text)
+        optimizer.save(directory / _SEARCH)
+
+
+def _read_problem(text: str, path: Path) -> dict[str, Any]:
+    """Return the arguments of an `Optimizer` from a YAML text; `settings` is a mapping."""
+    from jedax.space import Space
+    from jedax.yaml_text import read_yaml
+
+    given = read_yaml(text, str(path))
+    if not isinstance(given, dict):
+        remedy = "write the names of its settings, such as space: and evaluations:"
+        raise fail(str(path), expected="a mapping", received=type(given).__name__, remedy=remedy)
+    for key in given:
+        if key not in _PROBLEM_KEYS:
+            raise unknown(str(path), str(key), _PROBLEM_KEYS)
+    given["settings"] = given.get("settings") or {}
+    if not (isinstance(given["settings"], dict) and all(isinstance(name, str) for name in given["settings"])):
+        remedy = "write settings: {population: 16}"
+        raise fail("settings", expected="a mapping of names", received=repr(given["settings"]), remedy=remedy)
+    for key in sorted((_PROBLEM_KEYS | {"initial", "out"}) & set(given["settings"])):
+        raise fail("settings", expected="settings of the method", received=key, remedy=f"remove {key} from settings")
+    if given.get("space") is not None:
+        given["space"] = Space.from_spec(given["space"])
+    return given
+
+
+def _read_results(name: str) -> list[dict[str, Any]]:
+    """Return results from a JSON file, each a mapping with known names."""
+    where = "standard input" if name == "-" else name
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        found = json.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        received = getattr(error, "strerror", None) or "another kind of file"
+        raise fail(where, expected="a JSON file", received=received, remedy="check its path") from None
+    except (ValueError, RecursionError) as error:
+        raise fail(where, expected="JSON", received=f"a mistake: {error}", remedy="correct it") from None
+    found = [found] if isinstance(found, dict) else found
+    if not isinstance(found, list) or not found:
+        received = "none" if found == [] else type(found).__name__
+        remedy = 'write [{"id": 3, "fitness": 1.2}]'
+        raise fail(where, expected="a list of results", received=received, remedy=remedy)
+    for place, result in enumerate(found):
+        entry = f"{where}: result {place}"
+        if not isinstance(result, dict):
+            remedy = 'write {"id": 3, "fitness": 1.2}'
+            raise fail(entry, expected="a mapping", received=type(result).__name__, remedy=remedy)
+        for key in result:
+            if key not in _RESULT_KEYS:
+                raise unknown(entry, key, _RESULT_KEYS)
+        if ("id" in result) == ("x" in result):
+            received = "both" if "id" in result else "neither"
+            raise fail(entry, expected='either "id" or "x"', received=received, remedy="give one of them")
+        if not isinstance(result.get("failed", False), bool):
+            received, remedy = repr(result["failed"]), "change failed"
+            raise fail(entry, expected="true or false", received=received, remedy=remedy)
+    return found
+
+
+def _take(optimizer: Optimizer, results: Sequence[Mapping[str, Any]]) -> None:
+    """Give results to the search: all of them, or none and an error."""
+    asked, rows, given = optimizer.asked, [], set()
+    for result in results:
+        number = result.get("id")
+        if "id" in result and (type(number) is not int or number not in asked):
+            known = ", ".join(map(str, list(asked)[:10])) + ", ..." * (len(asked) > 10)
+            expected = f"one of those asked for and not told yet ({known or 'none'})"
+            raise fail("id", expected=expected, received=repr(number), remedy="leave it out, or check it")
+        if number in given:
+            raise fail("id", expected="one result per solution", received=f"{number} twice", remedy="leave one out")
+        given |= {number} - {None}
+        rows.append(result["x"] if number is None else asked[number])
+    samples, width = getattr(optimizer.config, "samples_per_evaluation", 1), optimizer.cells.centroids.shape[1]
+    nan = float("nan")
+    columns: dict[str, Any] = {"fitness": nan if samples == 1 else [nan] * samples}  # of failed evaluations
+    if optimizer.has_descriptors:
+        columns["descriptors"] = [nan] * width if samples == 1 else [[nan] * width] * samples
+    for key in ("descriptors", "violations"):
+        if any(key in result for result in results if not result.get("failed")):
+            columns.setdefault(key, nan)
+    failed = [result.get("failed", False) for result in results]
+    optimizer.tell(rows, failed=failed, **{key: _column(results, key, nothing) for key, nothing in columns.items()})
+
+
+def _column(results: Sequence[Mapping[str, Any]], key: str, nothing: Any) -> list[Any]:
+    """Return what each result has under a key; failed ones have NaN in the shape of the others, or `nothing`."""
+    succeeded = [result for result in results if not result.get("failed")]
+    for result in succeeded:
+        if key not in result:
+            which = f"id {result['id']}" if "id" in result else f"x {result['x']}"
+            raise fail(which, expected=f'"{key}"', received="none", remedy='give it, or "failed": true')
+    if succeeded:
+        nothing = _nan_like(succeeded[0][key])
+    return [nothing if result.get("failed") else result[key] for result in results]
+
+
+def _nan_like(value: Any) -> Any:
+    return [_nan_like(one) for one in value] if isinstance(value, list) else float("nan")
+
+
+def _plain(solution: Any) -> Any:
+    return solution if isinstance(solution, dict) else solution.tolist()

@@ -1,0 +1,242 @@
+"""`jedax ask`, `tell` and `best`: searches that other programs evaluate."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import yaml
+from tests.commands import call
+
+PROBLEM = {
+    "space": {"width": [0, 10], "teeth": {"low": 8, "high": 60, "integer": True}, "metal": ["steel", "brass"]},
+    "descriptor_bounds": [[0], [10]],
+    "evaluations": 120,
+    "minimise": True,
+    "settings": {"population": 4, "pool": 2, "scouts": 2, "cells": 16},
+}
+BOX = {"bounds": [[-1, -1], [1, 1]], "evaluations": 64, "minimise": True}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make(here, capsys, problem=PROBLEM, *options):
+    (here / "problem.yaml").write_text(yaml.safe_dump(problem))
+    return ask(capsys, "--new", "problem.yaml", *options)
+
+
+def ask(capsys, *options):
+    code, out, err = call(capsys, "ask", "d", *options)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def tell(here, capsys, results):
+    (here / "results.json").write_text(results if isinstance(results, str) else json.dumps(results))
+    return call(capsys, "tell", "d", "results.json")
+
+
+def best(capsys):
+    code, out, err = call(capsys, "best", "d")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def value(x):
+    return (x["width"] - 3) ** 2 + abs(x["teeth"] - 20) + (x["metal"] == "brass")
+
+
+def test_a_search_from_beginning_to_end(here, capsys):
+    asked = make(here, capsys)
+    assert [one["id"] for one in asked] == list(range(8))
+    assert ask(capsys) == asked  # until they are told
+    count = 0
+    while asked:
+        results = [{"id": one["id"], "fitness": value(one["x"]), "descriptors": [one["x"]["width"]]} for one in asked]
+        code, out, err = tell(here, capsys, results)
+        assert code == 0, err
+        count += len(asked)
+        assert json.loads(out)["evaluations"] == count
+        asked = ask(capsys)
+    found = best(capsys)
+    assert found["evaluations"] == 120
+    assert found["generations"] == 15
+    assert "no room for another generation" in found["stop"]
+    assert found["best"]["fitness"] == pytest.approx(value(found["best"]["x"]))
+    assert found["best"]["fitness"] < 30
+    assert yaml.safe_load((here / "d" / "problem.yaml").read_text()) == PROBLEM
+
+
+def test_any_number_failures_and_solutions_nobody_asked_for(here, capsys, monkeypatch):
+    make(here, capsys, BOX, "-n", "3")
+    assert [one["id"] for one in ask(capsys, "-n", "2")] == [3, 4]
+    monkeypatch.setattr(sys, "stdin", io.StringIO('[{"id": 4, "fitness": 2}, {"id": 0, "failed": true}]'))
+    code, out, _ = call(capsys, "tell", "d", "-")
+    assert code == 0
+    assert json.loads(out) == {"evaluations": 1, "failed": 1, "generations": 0, "open": [1, 2, 3], "stop": None}
+    results = [{"x": [0.5, 0.25], "fitness": 0.125}, {"id": 2, "fitness": None}, {"id": 1, "fitness": 4}]
+    assert tell(here, capsys, results)[0] == 0
+    found = best(capsys)
+    assert (found["best"], found["evaluations"], found["failed"]) == (None, 3, 2)
+    more = ask(capsys)
+    assert tell(here, capsys, [{"id": one["id"], "fitness": 1.0} for one in more])[0] == 0
+    assert best(capsys)["best"] == {"x": [0.5, 0.25], "fitness": 0.125, "descriptors": None, "violation": 0}
+
+
+def test_constraints(here, capsys):
+    asked = make(here, capsys, BOX)
+    results = [{"id": one["id"], "fitness": 1.0, "violations": [1.0, -2.0]} for one in asked[:-1]]
+    assert tell(here, capsys, [*results, {"id": asked[-1]["id"], "failed": True}])[0] == 0
+    [last, *_] = ask(capsys)
+    assert tell(here, capsys, {"id": last["id"], "fitness": 1.0, "violations": [3.0, 0.5]})[0] == 0
+    found = best(capsys)["best"]
+    assert found["fitness"] is None
+    assert found["violation"] == pytest.approx(1)
+
+
+def test_samples_are_lists(here, capsys):
+    problem = {**PROBLEM, "settings": {**PROBLEM["settings"], "samples_per_evaluation": 2}}
+    asked = make(here, capsys, problem)
+    results = [{"id": one["id"], "fitness": [1, 3], "descriptors": [[1], [2]]} for one in asked[1:]]
+    assert tell(here, capsys, [{"id": 0, "failed": True}])[0] == 0
+    code, _, err = tell(here, capsys, results)
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ("[{", "results.json: expected JSON, got a mistake"),
+        ("3", "expected a list of results, got int"),
+        ("[]", "expected a list of results, got none"),
+        ("[3]", "result 0: expected a mapping, got int"),
+        ('[{"id": 0, "fitnes": 1}]', "result 0: unknown name 'fitnes'; did you mean 'fitness'"),
+        ('[{"fitness": 1}]', 'result 0: expected either "id" or "x", got neither'),
+        ('[{"id": 99, "fitness": 1, "descriptors": [1]}]', "id: expected one of those asked for and not told yet"),
+        ('[{"id": "0", "fitness": 1, "descriptors": [1]}]', "id: expected one of those"),
+        ('[{"id": 0, "failed": true}, {"id": 0, "failed": true}]', "id: expected one result per solution, got 0 twice"),
+        ('[{"id": 0, "failed": "yes"}]', "result 0: expected true or false"),
+        ('[{"id": 0, "descriptors": [1]}]', 'id 0: expected "fitness", got none'),
+        ('[{"id": 0, "fitness": 1}]', 'id 0: expected "descriptors", got none'),
+        ('[{"id": 0, "fitness": 1, "descriptors": [1, 2]}]', "descriptors: expected shape"),
+        ('[{"id": 0, "fitness": "high", "descriptors": [1]}]', "fitness: expected numbers of shape"),
+        ('[{"id": 0, "fitness": 1, "descriptors": [[1], 2]}]', "descriptors: expected numbers of shape"),
+        ('[{"id": 0, "fitness": 1, "descriptors": [1], "violations": [NaN]}]', "violations: expected numbers"),
+        ('[{"x": {"width": 3}, "fitness": 1, "descriptors": [1]}]', "metal: expected a value"),
+        (
+            '[{"x": {"width": 30, "teeth": 9, "metal": "steel"}, "fitness": 1, "descriptors": [1]}]',
+            "width[0]: expected a finite number from 0.0 to 10.0",
+        ),
+        ('[{"x": {"width": 3, "teeth": 9, "metal": "gold"}, "fitness": 1, "descriptors": [1]}]', "metal: "),
+        (
+            '[{"id": 0, "fitness": 1, "descriptors": [1], "violations": [1]},'
+            ' {"id": 1, "fitness": 1, "descriptors": [1]}]',
+            'id 1: expected "violations", got none',
+        ),
+    ],
+)
+def test_results_that_are_refused_change_nothing(here, capsys, results, message):
+    make(here, capsys)
+    before = (here / "d" / "search.safetensors").read_bytes()
+    code, out, err = tell(here, capsys, results)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert (here / "d" / "search.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        ({"bound": 3}, "unknown name 'bound'; did you mean 'bounds'"),
+        ([1], "problem.yaml: expected a mapping, got list"),
+        ({**BOX, "bounds": [[1, 1], [-1, -1]]}, "low below high"),
+        ({**BOX, "bounds": [[1, 1]]}, "bounds: expected the pair (lows, highs)"),
+        ({**BOX, "descriptor_bounds": "measured"}, "descriptor_bounds: expected (lows, highs), 'measure' or None"),
+        ({**BOX, "bounds": "wide"}, "bounds: expected"),
+        ({**BOX, "x0": [5, 5]}, "start"),
+        ({**BOX, "evaluations": 1}, "evaluations: expected at least"),
+        ({**BOX, "settings": {"out": "/tmp/x"}}, "settings: expected settings of the method, got out"),
+        ({**BOX, "settings": {"popultion": 3}}, "popultion"),
+        ({"space": {"metal": 3}}, "metal: expected"),
+        ({"evaluations": 100}, "num_params: expected the number"),
+    ],
+)
+def test_problems_that_are_refused(here, capsys, problem, message):
+    (here / "problem.yaml").write_text(yaml.safe_dump(problem))
+    code, _, err = call(capsys, "ask", "d", "--new", "problem.yaml")
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (here / "d" / "search.safetensors").exists()
+
+
+def test_directories_that_are_refused(here, capsys):
+    for command in (["ask", "d"], ["best", "d"], ["tell", "d", "results.json"]):
+        (here / "results.json").write_text('[{"id": 1, "failed": true}]')
+        code, _, err = call(capsys, *command)
+        assert code == 2
+        assert "d: expected a directory with a search, got none; begin one with: jedax ask d --new" in err
+    make(here, capsys, BOX)
+    for command, message in [
+        (["ask", "d", "--new", "problem.yaml"], "--new: expected a directory without a search"),
+        (["ask", "d", "-n", "0"], "-n: expected a whole number from 1"),
+        (["ask"], "jedax ask: expected one directory"),
+        (["tell", "d"], "jedax tell: expected a directory and a file of results"),
+        (["tell", "d", "missing.json"], "missing.json: expected a JSON file, got No such file"),
+        (["ask", "e", "--new", "missing.yaml"], "--new: expected a YAML file, got missing.yaml"),
+    ]:
+        code, _, err = call(capsys, *command)
+        assert (code, message in err) == (2, True), err
+
+
+def test_code_of_others_is_not_run(here, capsys):
+    (here / "evil.py").write_text("open('ran', 'w').close()\n")
+    (here / "problem.yaml").write_text(yaml.safe_dump({**BOX, "method": "evil:Method"}))
+    code, _, err = call(capsys, "ask", "d", "--new", "problem.yaml")
+    assert code == 2
+    assert "add --trust" in err
+    assert not (here / "ran").exists()
+
+
+def test_two_programs_at_once_both_arrive(here, capsys):
+    make(here, capsys, BOX, "-n", "4")
+    began = [
+        subprocess.Popen(
+            [sys.executable, "-m", "jedax", "tell", "d", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for number, one in enumerate(began):
+        one.stdin.write(json.dumps([{"id": 2 * number + k, "fitness": float(number)} for k in range(2)]))
+        one.stdin.close()
+    assert [one.wait(120) for one in began] == [0, 0]
+    found = best(capsys)
+    assert (found["evaluations"], found["open"]) == (4, [])
+
+
+@pytest.mark.slow
+def test_one_ask_of_a_cold_process_takes_seconds(here, capsys):
+    make(here, capsys, BOX)
+    seconds = []
+    for _ in range(3):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-m", "jedax", "ask", "d", "-n", "8"], check=True, capture_output=True)
+        seconds.append(time.monotonic() - began)
+    assert np.min(seconds) < 10  # 1 to 2 on an idle machine
+
+
+def test_help(capsys):
+    for command, words in (("ask", ("-n", "--new")), ("tell", ("violations",)), ("best", ("--trust",))):
+        code, out, _ = call(capsys, command, "--help")
+        assert code == 0
+        text = re.sub(r"\s+", " ", out)
+        assert all(word in text for word in words)
