@@ -1,8 +1,10 @@
 """The example and the page on tasks of one's own run as they stand there, with smaller budgets."""
 
+import os
 import re
 import runpy
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -125,3 +127,23 @@ def test_the_strategy_of_the_page_on_methods(undrawn):
     exec(block, names)
     run = jedax.run("jedi-x", "sphere", es=names["Greedy"], evaluations=640, cells=16)
     assert run.best().fitness > float(run.repertoire.fitness[0].min())
+
+
+def test_the_page_on_optuna(here, capsys):
+    pytest.importorskip("optuna", reason="needs the extra [optuna]")
+    page = (ROOT / "docs" / "guides" / "optuna.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(example.replace("n_trials=300", "n_trials=40"), {})
+    assert "found beside" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_page_on_ask_and_tell_by_files(here):
+    page = (ROOT / "docs" / "guides" / "ask-tell-files.md").read_text(encoding="utf-8")
+    (example,) = [sh for sh in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL) if "--new" in sh]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    small = example.replace("evaluations: 200", "evaluations: 24")
+    done = subprocess.run(["sh", "-ec", small], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert '"evaluations": 24' in done.stdout
+    assert '"wire"' in done.stdout

@@ -53,7 +53,7 @@ def test_all_kinds_of_parameters():
         kind = trial.suggest_categorical("kind", ["a", None, 3.5, True])
         assert trial.suggest_float("fixed", 2, 2) == 2
         error = abs(np.log10(rate) + 3) + abs(layers - 8) + abs(width - 45) / 7 + abs(share - 0.4) * 10
-        return error + (kind is not None)
+        return error + 3 * (kind is not None)
 
     study = study_with()
     study.optimize(objective, n_trials=600)
@@ -100,6 +100,7 @@ def test_pruned_and_failed_trials_are_failures():
     study.optimize(objective, n_trials=300, catch=(RuntimeError,))
     assert study.best_value < 0.1
     states = [trial.state for trial in study.trials]
+    states = states[states.index(TrialState.COMPLETE) :]  # the search begins after the first completed trial
     failures = states.count(TrialState.FAIL) + states.count(TrialState.PRUNED)
     assert study.sampler.optimizer.num_failed == failures > 5
 
@@ -247,3 +248,19 @@ def test_samplers_are_pickled_without_the_search():
     study.sampler = pickle.loads(pickle.dumps(study.sampler))
     study.optimize(sphere, n_trials=20)
     assert len(study.sampler._seen) == 40
+
+
+def test_pruners_that_divide_the_study():
+    def objective(trial):
+        value = sphere(trial)
+        for step in range(3):
+            trial.report(value / (step + 1), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    pruner = optuna.pruners.HyperbandPruner(max_resource=3)
+    study = optuna.create_study(sampler=Sampler(seed=0, constraints_func=lambda trial: (-1.0,)), pruner=pruner)
+    study.optimize(objective, n_trials=60)
+    assert study.sampler.optimizer.num_failed > 0
+    assert study.sampler.optimizer.evaluations > 10

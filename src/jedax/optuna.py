@@ -28,7 +28,16 @@ from optuna.samplers._base import _process_constraints_after_trial  # noqa: E402
 from optuna.study import Study, StudyDirection  # noqa: E402
 from optuna.trial import FrozenTrial, TrialState  # noqa: E402
 
-_STATE = ("_lock", "_study", "_space", "_optimizer", "_asked", "_unused", "_seen")  # not pickled: trials have it all
+_STATE = (
+    "_lock",
+    "_study",
+    "_space",
+    "_optimizer",
+    "_random",
+    "_asked",
+    "_unused",
+    "_seen",
+)  # not pickled: trials have it all
 
 
 class Sampler(BaseSampler):
@@ -94,7 +103,6 @@ class Sampler(BaseSampler):
         }
         self._search_space = None if search_space is None else dict(search_space)
         self._constraints_func, self._seed = constraints_func, seed
-        self._random = RandomSampler(seed)
         self._begin()
         box = self._arguments["descriptor_bounds"]
         if box is not None and box != "measure" and {len(bound) for bound in box} != {len(self._descriptors)}:
@@ -106,6 +114,7 @@ class Sampler(BaseSampler):
         self._study: str | None = None
         self._space = None if self._search_space is None else _Parameters(self._search_space)
         self._optimizer: Optimizer | None = None
+        self._random: RandomSampler | None = None
         self._asked: dict[int, dict[str, Any]] = {}  # by the number of the trial
         self._unused: list[dict[str, Any]] = []  # asked for trials that took other values
         self._seen: set[int] = set()
@@ -148,6 +157,8 @@ class Sampler(BaseSampler):
     ) -> Any:
         """Return a random value of a parameter that the search does not sample."""
         with self._lock:
+            if self._random is None:
+                self._random = RandomSampler(self._seed_at(trial))
             return self._random.sample_independent(study, trial, param_name, param_distribution)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
@@ -178,7 +189,8 @@ class Sampler(BaseSampler):
 
     def reseed_rng(self) -> None:
         """Seed the random parameters again, as Optuna asks for before it starts threads."""
-        self._random.reseed_rng()
+        if self._random is not None:
+            self._random.reseed_rng()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in _STATE}
@@ -215,13 +227,17 @@ class Sampler(BaseSampler):
         return _Parameters(common) if common else None
 
     def _made(self, study: Study, trial: FrozenTrial, space: _Parameters) -> Optimizer:
-        entropy = None if self._seed is None else [self._seed, trial.number]
         return Optimizer(
             space=space.space,
             minimise=study.direction != StudyDirection.MAXIMIZE,
-            seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
+            seed=self._seed_at(trial),
             **self._arguments,
         )
+
+    def _seed_at(self, trial: FrozenTrial) -> int:
+        """Return a seed that differs among processes, which never have the same trial."""
+        entropy = None if self._seed is None else [self._seed, trial.number]
+        return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
     def _learn(self, study: Study, optimizer: Optimizer, space: _Parameters) -> None:
         """Add the completed trials that the search does not know."""
