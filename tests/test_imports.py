@@ -77,7 +77,8 @@ def test_objects_of_the_main_module_cannot_be_imported_again():
 
 def test_importing_the_package_is_light():
     """No JAX, no figures, no extra, for the package and for what worker processes load."""
-    heavy = "jax jaxlib matplotlib pandas scipy optax evosax brax gymnasium ray plotly optuna".split()
+    heavy = ["jax", "jaxlib", "matplotlib", "pandas", "scipy", "optax", "evosax", "brax", "gymnasium", "ray", "plotly",
+             "optuna"]  # fmt: skip
     workers = ("jedax.search.workers.evaluator", "jedax.search.workers.functions")
     for module in ("jedax", "jedax.tasks", *workers, "jedax.cli", "jedax.cli.exchange"):
         program = f"import sys, {module}; print(*sorted(set({heavy}) & set(sys.modules)))"

@@ -105,8 +105,14 @@ def minimize(
     optimizer = Optimizer(
         descriptor_bounds=descriptor_bounds,
         evaluations=evaluations,
-        **{"x0": x0, "bounds": bounds, "space": space, "sigma0": sigma0, "method": method, "seed": seed},
-        **{**settings, "minimise": True},
+        space=space,
+        bounds=bounds,
+        x0=x0,
+        sigma0=sigma0,
+        method=method,
+        seed=seed,
+        minimise=True,
+        **settings,
     )
     if getattr(optimizer.config, "samples_per_evaluation", 1) != 1:
         remedy = "average within fun, or use jedax.Optimizer"
@@ -170,13 +176,15 @@ class _Search:
                 self._note_failures(result, len(xs))
                 self.optimizer.tell(xs, np.full(len(xs), np.nan), points)
             else:
-                failed = ~np.isfinite(np.column_stack([one for one in result if one is not None])).all(axis=1)
-                failed = np.atleast_1d(failed)
+                failed = ~np.isfinite(result.fitness)
+                if result.descriptors is not None:
+                    failed |= ~np.isfinite(result.descriptors).all(axis=1)
+                if result.violations is not None:
+                    failed |= np.isnan(result.violations).any(axis=1)
                 if failed.any():
                     self._note_failures(Failure("a result that is not finite"), int(failed.sum()))
                 self._note_best(xs, result, failed)
-                violations = None if result.violations is None else np.nan_to_num(result.violations)
-                self.optimizer.tell(xs, result.fitness, result.descriptors, violations=violations, failed=failed)
+                self.optimizer.tell(xs, result.fitness, result.descriptors, violations=result.violations, failed=failed)
             if self.num_failed == self.num_evaluated >= _HOPELESS:
                 raise self._nothing()
 
