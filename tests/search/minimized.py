@@ -25,7 +25,7 @@ def sometimes_slow(x):
 
 
 def deadly(x):
-    if x[0] > 2.5:
+    if x[0] > 2:
         os._exit(3)
     return sphere(x)
 

@@ -155,7 +155,7 @@ def test_a_slow_evaluation_holds_nobody_up():
 
 
 def test_a_process_that_dies_is_a_failure():
-    found = jedax.minimize(deadly, [0, 0, 0], sigma0=1.0, bounds=BOX, evaluations=150, workers=2)
+    found = jedax.minimize(deadly, [1.5, 0, 0], sigma0=1.0, bounds=BOX, evaluations=150, workers=2)
     assert "the end of its worker process" in found.message
     assert found.success
 

@@ -27,6 +27,7 @@ EVALUATIONS_PER_PARAMETER = 2_000
 """The default budget of `minimize` per parameter."""
 
 _HOPELESS = 100  # failed evaluations without a successful one, after which the search gives up
+_BROKEN_STARTS = 3  # of all worker processes, after which the search gives up
 
 
 def minimize(
@@ -268,7 +269,7 @@ class _Processes:
     def __init__(self, problem: Functions, size: int):
         self._problem, self._size = problem, size
         self._running: dict[Future, Any] = {}
-        self._is_known_to_work = False
+        self._broken_starts = 0  # consecutive ones without a result
         self._start()
 
     def _start(self) -> None:
@@ -286,7 +287,12 @@ class _Processes:
 
     def submit(self, xs: list[Any]) -> None:
         for x in xs:
-            self._running[self._pool.submit(functions.evaluate, x)] = x
+            try:
+                future = self._pool.submit(functions.evaluate, x)
+            except BrokenProcessPool as error:  # a process has died since the last result
+                future = Future()
+                future.set_exception(error)
+            self._running[future] = x
 
     def results(self) -> list[tuple[list[Any], Evaluated | Failure]]:
         """Return the results of those that have ended, at least one."""
@@ -295,7 +301,7 @@ class _Processes:
             x = self._running.pop(future)
             try:
                 found.append(([x], future.result()))
-                self._is_known_to_work = True
+                self._broken_starts = 0
             except BrokenProcessPool:
                 found.append(([x], Failure("the end of its worker process")))
                 is_broken = True
@@ -303,11 +309,11 @@ class _Processes:
             found += [([x], Failure("the end of its worker process")) for x in self._running.values()]
             self._running.clear()
             self._pool.shutdown(wait=False)
-            if not self._is_known_to_work:
+            self._broken_starts += 1
+            if self._broken_starts == _BROKEN_STARTS:
                 remedy = 'call minimize under `if __name__ == "__main__":`, and check that fun does not end its process'
-                received = "processes that end before the first result"
+                received = "processes that end before they have a result"
                 raise fail("workers", expected="processes that start", received=received, remedy=remedy)
-            self._is_known_to_work = False
             self._start()
         return found
 
