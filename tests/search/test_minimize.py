@@ -285,7 +285,7 @@ def test_functions_that_return_something_else(fun, message):
 def test_functions_that_processes_cannot_import():
     with pytest.raises(jedax.JedaxError, match=r"workers: expected functions that processes can import, got .*lambda"):
         jedax.minimize(lambda x: 0.0, bounds=BOX, workers=2)
-    with pytest.raises(jedax.JedaxError, match="workers: expected processes that start, got processes that end"):
+    with pytest.raises(jedax.JedaxError, match="fun: expected evaluations that return, got 10 that ended"):
         jedax.minimize(always_deadly, bounds=BOX, workers=2)
 
 

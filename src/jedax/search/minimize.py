@@ -27,7 +27,7 @@ EVALUATIONS_PER_PARAMETER = 2_000
 """The default budget of `minimize` per parameter."""
 
 _HOPELESS = 100  # failed evaluations without a successful one, after which the search gives up
-_BROKEN_STARTS = 3  # of all worker processes, after which the search gives up
+_DEATHS = 10  # of worker processes in a row, without a result between them, after which the search gives up
 
 
 def minimize(
@@ -269,13 +269,19 @@ class _Processes:
     def __init__(self, problem: Functions, size: int):
         self._problem, self._size = problem, size
         self._running: dict[Future, Any] = {}
-        self._broken_starts = 0  # consecutive ones without a result
+        self._deaths = 0  # in a row, without a result between them
         self._start()
 
     def _start(self) -> None:
         # Spawned, because a process that has used JAX must not be forked.
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(self._size, context, initializer=functions.begin, initargs=(self._problem,))
+        try:
+            self._pool.submit(functions.is_ready).result()
+        except BrokenProcessPool:
+            remedy = 'call minimize under `if __name__ == "__main__":`, and define the functions in a file'
+            received = "processes that end at once"
+            raise fail("workers", expected="processes that start", received=received, remedy=remedy) from None
 
     @property
     def free(self) -> int:
@@ -296,24 +302,24 @@ class _Processes:
 
     def results(self) -> list[tuple[list[Any], Evaluated | Failure]]:
         """Return the results of those that have ended, at least one."""
-        found, is_broken = [], False
-        for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+        done = wait(self._running, return_when=FIRST_COMPLETED).done
+        is_broken = any(isinstance(future.exception(), BrokenProcessPool) for future in done)
+        if is_broken:  # then all evaluations end
+            done = wait(self._running).done
+        found = []
+        for future in done:
             x = self._running.pop(future)
-            try:
-                found.append(([x], future.result()))
-                self._broken_starts = 0
-            except BrokenProcessPool:
+            if isinstance(future.exception(), BrokenProcessPool):
                 found.append(([x], Failure("the end of its worker process")))
-                is_broken = True
+            else:
+                found.append(([x], future.result()))
+                self._deaths = 0
         if is_broken:
-            found += [([x], Failure("the end of its worker process")) for x in self._running.values()]
-            self._running.clear()
             self._pool.shutdown(wait=False)
-            self._broken_starts += 1
-            if self._broken_starts == _BROKEN_STARTS:
-                remedy = 'call minimize under `if __name__ == "__main__":`, and check that fun does not end its process'
-                received = "processes that end before they have a result"
-                raise fail("workers", expected="processes that start", received=received, remedy=remedy)
+            self._deaths += 1
+            if self._deaths == _DEATHS:
+                received = f"{_DEATHS} that ended their process, without a result between them"
+                raise fail("fun", expected="evaluations that return", received=received, remedy="correct fun")
             self._start()
         return found
 

@@ -126,6 +126,11 @@ def begin(functions: Functions) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def is_ready() -> bool:
+    """Return whether this worker process has its functions."""
+    return _functions is not None
+
+
 def evaluate(x: Any) -> Evaluated | Failure:
     """Evaluate one solution with the functions that `begin` was given."""
     assert _functions is not None
