@@ -13,7 +13,8 @@ constraints, and only feasible points reach targets.
 Descriptors, which only jedax uses: a fixed random projection of x on two dimensions, in which the suite's box lies
 within -1 to 1.
 Both: on bbob they begin at a uniform random point in [-4, 4] with a step size of 2 and no bounds.
-pycma: `fmin2` with BIPOP restarts, each from another such point. On the other suites its bounds are the box, and it starts from COCO's initial solution with a step size of 0.2 box
+pycma: `fmin2` with BIPOP restarts, each from another such point.
+On the other suites its bounds are the box, and it starts from COCO's initial solution with a step size of 0.2 box
 widths, by `fmin_con2` with constraints and with `integer_variables` where some parameters are integers.
 """
 

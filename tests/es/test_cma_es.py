@@ -137,3 +137,27 @@ def test_under_vmap_each_strategy_goes_its_own_way(ask, tell):
         alone = tell(strategy, alone, genotypes, -jnp.square(genotypes).sum(axis=1))
     np.testing.assert_allclose(states.mean[1], alone.mean, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(states.covariance[1], alone.covariance, rtol=1e-3, atol=1e-5)
+
+
+def test_a_population_over_several_generations_is_one_population():
+    with jax.enable_x64(True):
+        small, whole = CMAES(6, 0.5).growing(8), CMAES(24, 0.5)
+        collected, state = (
+            small.start(jax.random.key(0), jnp.ones(5), jnp.int32(4)),
+            whole.init(jax.random.key(0), jnp.ones(5)),
+        )
+        tell_part, tell = jax.jit(small.tell), jax.jit(whole.tell)
+        for number in range(25):
+            genotypes, _ = whole.ask(jax.random.key(number), state)
+            scores = -(genotypes**2 * jnp.arange(1, 6) ** 3).sum(axis=1)
+            scores = scores.at[number % 24].set(jnp.nan if number % 3 == 0 else 0.5)
+            for part in range(4):
+                place = slice(6 * part, 6 * part + 6)
+                assert collected.inner.generation == number
+                collected = tell_part(jax.random.key(0), collected, genotypes[place], scores[place])
+            state = tell(jax.random.key(0), state, genotypes, scores)
+            for name, expected in vars(state).items():
+                np.testing.assert_allclose(
+                    getattr(collected.inner, name), expected, rtol=1e-8, atol=1e-11, err_msg=name
+                )
+        assert small.start(jax.random.key(0), jnp.ones(5), jnp.int32(99)).growth == 8

@@ -26,9 +26,10 @@ from pydantic import Field, model_validator
 
 from jedax.errors import fail
 from jedax.es.pool import ESPool
+from jedax.es.restarts import Restarts, RestartState
 from jedax.methods.base import LARGE_ES, PoolMethod, Preset, WithPool, cpu_preset
 from jedax.repertoire import Repertoire
-from jedax.settings import MOST, Count, Positive, Range, Share
+from jedax.settings import MOST, Count, NotNegative, Positive, Range, Share
 from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line, log_uniform
 
@@ -36,8 +37,8 @@ POOL, SCOUTS, VARIATION = range(3)
 """The kinds of generations, as in `JEDiXState.kind`."""
 
 _MOST_OF_FULL_COVARIANCE = 300  # parameters
-_LARGEST_GROWTH = 64
-_LARGEST_POPULATION = 200_000  # numbers
+_LARGEST_GROWTH = 64  # of a population
+_MOST_NUMBERS = 200_000  # of the largest population
 _SPREAD_SAMPLES = 64  # random genotypes from which their spread is estimated
 
 
@@ -45,14 +46,31 @@ class JediXConfig(WithPool):
     """Settings of JEDi-X."""
 
     step_size: Positive | None = Field(
-        default=None, description="Initial step size of every ES; default: drawn from steps at each start."
+        default=None, description="Initial step size of every ES; default: first_step and steps."
     )
-    first_step: Positive = Field(default=0.5, description="x")
-    growth: Count = Field(default=1, description="x")
+    first_step: Positive = Field(
+        default=1.0,
+        description="Initial step size of the first ES and of restarts that grow, in units of the spread of random "
+        "genotypes.",
+    )
     steps: Range = Field(
         default=(0.01, 1.0),
-        description="Range of the initial step size of an ES, drawn log-uniformly at each start, in units of the "
-        "spread of random genotypes.",
+        description="Range of the initial step size of other ES, drawn log-uniformly at each start, in the same units.",
+    )
+    growth: Count = Field(
+        default=1,
+        description="Restarts have populations up to this many times larger, in turn with small ones; 1: none grows.",
+    )
+    optimum_radius: NotNegative = Field(
+        default=0.01,
+        description="Where populations grow, an ES restarts within this distance of an optimum that is known, in units "
+        "of the spread of random genotypes.",
+    )
+    rediscovery: Share = Field(
+        default=0.9, description="Each restart at a known optimum multiplies the share of the pool by this."
+    )
+    exploration: Share = Field(
+        default=1.0, description="Largest share of generations that a pool which waits gives to exploration."
     )
     population: int = Field(default=64, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
@@ -112,6 +130,7 @@ class JEDiXState:
     Attributes:
         best: Best fitness of each ES since it started; of the first ES, the best of the whole run.
         waited: Generations of each ES since its `best` last improved.
+        restarts: Populations and optima of the ES.
         idle: Generations of each scout since it last added to the repertoire.
         kind: Kind of the last generation asked for: `POOL`, `SCOUTS` or `VARIATION`.
         spread: Standard deviation of random genotypes over all parameters, the unit of variation.
@@ -124,11 +143,7 @@ class JEDiXState:
     pool: Any
     best: Float[Array, " pool"]
     waited: Int[Array, " pool"]
-    flat: Int[Array, " pool"]
-    is_large: Any
-    spent: Any
-    largest: Any
-    now: Any
+    restarts: RestartState
     scouts: Any
     idle: Int[Array, " scouts"]
     kind: Int[Array, ""]
@@ -168,6 +183,11 @@ class JEDiX(PoolMethod):
         """The evolution strategies."""
         return ESPool(self.config.make_strategy(step_size=1.0).growing(self.config.growth), self.config.pool)
 
+    @functools.cached_property
+    def restarts(self) -> Restarts:
+        """The rule by which ES of the pool restart."""
+        return Restarts(self.config.pool, self.config.growth, self.config.optimum_radius)
+
     def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
         """Return initial step sizes for a number of ES."""
         if self.config.step_size is not None:
@@ -180,31 +200,29 @@ class JEDiX(PoolMethod):
         default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
         population = max(8, default, 4 * math.ceil((batch or 1) / 4))  # at least two for each scout
         es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "sep-cma-es"
-        growth = max(1, min(_LARGEST_GROWTH, _LARGEST_POPULATION // (population * num_params)))
-        return {"population": population, "pool": 1, "es": es, "growth": growth}
+        growth = max(1, min(_LARGEST_GROWTH, _MOST_NUMBERS // (population * num_params)))
+        return {"population": population, "pool": 1, "es": es, "growth": growth, "exploration": 0.1}
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
         """Return the state after the evaluated initial batch, with all ES started."""
-        pool_key, elite_key, scout_key, place_key, spread_key = jax.random.split(key, 5)
+        pool_key, elite_key, scout_key, place_key, spread_key, unit_key, scout_unit_key = jax.random.split(key, 7)
         repertoire = self.begin_repertoire(genotypes, evaluation)
         size, scouts = self.config.pool, self.config.scouts
         spread_keys = jax.random.split(spread_key, _SPREAD_SAMPLES)
         spread = jnp.sqrt(jax.vmap(self.problem.init)(spread_keys).var(axis=0).mean())
         spread = jnp.where(spread > 0, spread, 1.0)
-        unit_key, scout_unit_key = jax.random.split(jax.random.fold_in(key, 1))
-        scout_units = self.units(scout_unit_key, scouts, spread)
-        first = self.units(unit_key, size, spread).at[0].set(self.config.first_step * spread)
+        scout_places = self.units(scout_unit_key, scouts, spread), jnp.ones(scouts, jnp.int32)
+        restarts = self.restarts.begin(genotypes.shape[1])
+        first = self.units(unit_key, size, spread)
+        if self.config.step_size is None:
+            first = first.at[0].set(self.config.first_step * spread)
         return JEDiXState(
             repertoire=repertoire,
-            pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire), (first, jnp.ones(size, jnp.int32))),
+            pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire), (first, restarts.growth)),
             best=jnp.full(size, -jnp.inf),
             waited=jnp.zeros(size, jnp.int32),
-            flat=jnp.zeros(size, jnp.int32),
-            is_large=jnp.ones(size, bool),
-            spent=jnp.zeros((size, 2), jnp.int32),
-            largest=jnp.ones(size, jnp.int32),
-            now=jnp.ones(size, jnp.int32),
-            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts), (scout_units, jnp.ones(scouts, jnp.int32))),
+            restarts=restarts,
+            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts), scout_places),
             idle=jnp.zeros(scouts, jnp.int32),
             kind=jnp.int32(POOL),
             spread=spread,
@@ -226,14 +244,37 @@ class JEDiX(PoolMethod):
         genotypes = repertoire.genotypes[cell[place]].astype(repertoire.best_genotype.dtype)
         return jnp.where(repertoire.filled.any(), genotypes, repertoire.best_genotype)
 
+    def choose_starts(
+        self,
+        elite_key: PRNGKeyArray,
+        unit_key: PRNGKeyArray,
+        restarts: RestartState,
+        repertoire: Repertoire,
+        spread: Float[Array, ""],
+    ) -> tuple[Float[Array, "pool params"], Float[Array, " pool"]]:
+        """Return where ES of the pool start, and with which step sizes.
+
+        Growing populations start with a long step from any elite, the others from one of the fittest.
+        """
+        fittest, units = self.choose_elites(elite_key, repertoire), self.units(unit_key, self.config.pool, spread)
+        if self.config.growth == 1:
+            return fittest, units
+        elites = repertoire.sample(jax.random.fold_in(elite_key, 1), self.config.pool)
+        first = self.config.first_step * spread if self.config.step_size is None else self.config.step_size
+        is_large = restarts.is_large
+        return jnp.where(is_large[:, None], elites, fittest), jnp.where(is_large, first, units)
+
     def shares(self, state: JEDiXState) -> Float[Array, "3"]:
         """Return the probabilities of the next generation's kinds: pool, scouts, variation.
 
-        Let w be the mean share of patience that the pool has used up. By default variation has probability w, scouts
-        (1 - w) * `scout_share` * w, and the pool the rest: while the pool improves, all evaluations are its own.
+        Let w be the mean share of patience that the pool has used up, at most `exploration`, and larger the more often
+        the pool has found known optima (`rediscovery`). By default variation has probability w, scouts (1 - w) *
+        `scout_share` * w, and the pool the rest: while the pool improves, all evaluations are its own.
         """
         config = self.config
-        spent = (state.waited / state.now).mean() / config.patience
+        waiting = (state.waited / state.restarts.growth).mean() / config.patience
+        known = 1 - config.rediscovery**state.restarts.num_known
+        spent = jnp.maximum(jnp.minimum(waiting, config.exploration), known)
         variation = spent if config.variation_share == "waiting" else jnp.float32(config.variation_share)
         scouts = (1 - variation) * config.scout_share * spent
         return jnp.stack([1 - variation - scouts, scouts, variation])
@@ -287,51 +328,30 @@ class JEDiX(PoolMethod):
     ) -> tuple[JEDiXState, Insertion]:
         """Add the generation to the repertoire; update the ES that sampled it and restart those that stagnate."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
-        learn_key, elite_key, restart_key = jax.random.split(key, 3)
-        unit_key = jax.random.fold_in(key, 1)
+        learn_key, elite_key, restart_key, unit_key, kind_key = jax.random.split(key, 5)
         config, scores = self.config, evaluation.fitness_or_worst
 
         def update_pool() -> JEDiXState:
             by_es = self.pool.split(scores)
-            # The first ES must beat the best of the run: small gains below it do not count.
-            leads = jnp.arange(config.pool) < (1 if config.pool > 1 else 0)
-            to_beat = jnp.where(leads, jnp.maximum(state.best, state.repertoire.best_fitness), state.best)
+            # With several ES the first must beat the best of the run: small gains below it do not count.
+            best_so_far = state.repertoire.best_fitness
+            to_beat = state.best.at[0].max(best_so_far) if config.pool > 1 else state.best
             best = jnp.maximum(by_es.max(axis=1), to_beat)
             waited = jnp.where(best > to_beat, 0, state.waited + 1)
-            finite = jnp.isfinite(by_es)
-            span = jnp.where(finite, by_es, -jnp.inf).max(axis=1) - jnp.where(finite, by_es, jnp.inf).min(axis=1)
-            is_flat = span <= 10 * jnp.finfo(by_es.dtype).eps * jnp.abs(best)
-            is_flat |= span <= 1e-11
-            flat = jnp.where(is_flat, state.flat + 1, 0)
-            stuck = (waited >= config.patience * state.now) | (flat >= 10)
-            spent = state.spent + jnp.stack([state.is_large, ~state.is_large], axis=1)
-            turn = spent[:, 0] <= spent[:, 1]
-            if config.growth == 1:
-                turn = jnp.zeros_like(turn)
-            is_large = jnp.where(stuck, turn, state.is_large)
-            starts_large = stuck & turn
-            largest = jnp.where(starts_large, jnp.minimum(2 * state.largest, config.growth), state.largest)
-            u = jax.random.uniform(jax.random.fold_in(unit_key, 7), (config.pool,))
-            small = jnp.maximum(1, jnp.floor((largest / 2.0) ** (u**2))).astype(jnp.int32)
-            growths = jnp.where(is_large, largest, small).astype(jnp.int32)
-            units = jnp.where(is_large, config.first_step * state.spread, self.units(unit_key, config.pool, state.spread))
-            means = jnp.where(
-                is_large[:, None],
-                repertoire.sample(jax.random.fold_in(elite_key, 3), config.pool),
-                self.choose_elites(elite_key, repertoire),
-            )
+            has_improved = by_es.max() > best_so_far
+            found = self.pool.split(genotypes)
+            restarts, has_converged = self.restarts.observe(state.restarts, found, by_es, state.spread, has_improved)
+            stuck = (waited >= config.patience * restarts.growth) | has_converged
+            restarts = self.restarts.restart(kind_key, restarts, stuck)
             pool = self.pool.tell(learn_key, state.pool, genotypes, by_es)
-            pool = self.pool.restart(restart_key, pool, stuck, means, (units, growths))
+            means, units = self.choose_starts(elite_key, unit_key, restarts, repertoire, state.spread)
+            pool = self.pool.restart(restart_key, pool, stuck, means, (units, restarts.growth))
             return replace(
                 state,
                 pool=pool,
                 best=jnp.where(stuck, -jnp.inf, best),
                 waited=jnp.where(stuck, 0, waited),
-                flat=jnp.where(stuck, 0, flat),
-                is_large=is_large,
-                spent=spent,
-                largest=largest,
-                now=jnp.where(stuck, growths, state.now),
+                restarts=restarts,
                 num_restarts=state.num_restarts + stuck.sum(dtype=jnp.int32),
             )
 
@@ -339,12 +359,10 @@ class JEDiX(PoolMethod):
             gains = self.scouts.split(insertion.status != NOT_ADDED).any(axis=1)
             idle = jnp.where(gains, 0, state.idle + 1)
             stuck = idle >= config.scout_patience
-            means, units = (
-                repertoire.sample(elite_key, config.scouts),
-                self.units(unit_key, config.scouts, state.spread),
-            )
+            means = repertoire.sample(elite_key, config.scouts)
+            places = self.units(unit_key, config.scouts, state.spread), jnp.ones(config.scouts, jnp.int32)
             scouts = self.scouts.tell(learn_key, state.scouts, genotypes, self.scouts.split(scores))
-            scouts = self.scouts.restart(restart_key, scouts, stuck, means, (units, jnp.ones(config.scouts, jnp.int32)))
+            scouts = self.scouts.restart(restart_key, scouts, stuck, means, places)
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
         state = jax.lax.switch(state.kind, (update_pool, update_scouts, lambda: state))
