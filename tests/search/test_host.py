@@ -190,3 +190,22 @@ def test_a_run_of_an_earlier_version_in_float32_is_refused(tmp_path):
     with pytest.raises(jedax.JedaxError, match=message):
         jedax.resume(tmp_path / "run", draw=None)
     assert jedax.load(tmp_path / "run").evaluations == 80  # it can be read
+
+
+def test_a_function_with_named_parameters(tmp_path):
+    """It gets dicts; the run says the best by name, also where its code is not imported."""
+    name, settings = "tests.search.workers.work:spring", {"population": 4, "pool": 1, "scouts": 2, "cells": 16}
+    run = jedax.run("jedi-x", name, evaluations=400, workers=1, out=tmp_path / "run", **settings)
+    best = run.best()
+    assert set(best.parameters) == {"gain", "teeth", "metal"}
+    assert (best.parameters["teeth"], best.parameters["metal"]) == (1, "steel")
+    assert best.fitness == -abs(best.parameters["gain"] - 7) - 1
+    assert 6 < best.parameters["gain"] < 8
+    genotypes = run.repertoire.genotypes
+    assert genotypes.dtype == np.float64
+    assert ((genotypes >= 0) & (genotypes <= 1)).all()
+    assert jedax.load(tmp_path / "run").best().parameters == best.parameters
+    space = {"gain": [1, 10], "teeth": {"low": 1, "high": 3, "integer": True}, "metal": ["steel", "brass"]}
+    assert make(name, space=space).space.dict_of(np.zeros(4)) == {"gain": 1.0, "teeth": 1, "metal": "steel"}
+    with pytest.raises(jedax.JedaxError, match="gain"):
+        make(name, space={"gain": [10, 1]})

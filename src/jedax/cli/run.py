@@ -30,7 +30,7 @@ _COMMON = (
     "method", "preset", "evaluations", "seed", "replicas", "out", "overwrite", "resume", "trust", "stop_fitness",
     "max_seconds",
 )  # fmt: skip
-_WITHOUT_FLAG = {"walls", "name"}  # settings that only files and Python can give
+_WITHOUT_FLAG = {"space", "walls", "name"}  # settings that only files and Python can give
 _STATUS = {
     "goal": "stopped because --stop-fitness was reached",
     "time": "stopped because --max-seconds had passed; everything is saved. Continue for as long again with: "
@@ -184,6 +184,11 @@ def _print_outcome(found: Any, out: Any) -> None:
         best = "no solution"
     say(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
           f"({clock(summary['wall_seconds'])} in all)")  # fmt: skip
+    if found.has_solution and (parameters := found.best().parameters) is not None:
+        shown = (
+            f"{name} {_rounded(value) if isinstance(value, float) else value}" for name, value in parameters.items()
+        )
+        say(f"best solution: {', '.join(shown)}")
     if summary["status"] in _STATUS:
         say(_STATUS[summary["status"]].format(out=out))
     if any(_each(summary["num_failed"])):

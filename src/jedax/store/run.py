@@ -147,10 +147,12 @@ class Run:
     def best(self, replica: int | None = None) -> Solution:
         """Return the best solution ever evaluated, of one replica or (None) of all."""
         which = self.best_replica if replica is None else replica
+        genotype, space = np.asarray(self.repertoire.best_genotype[which]), self.task.space
         return Solution(
-            genotype=np.asarray(self.repertoire.best_genotype[which]),
+            genotype=genotype,
             fitness=float(self.repertoire.best_fitness[which]),
             descriptor=np.asarray(self.repertoire.best_descriptor[which]),
+            parameters=None if space is None else space.dict_of(genotype),
         )
 
     def policy(self, replica: int | None = None) -> Callable[[Sequence[float]], np.ndarray]:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator, model_validator
 
 from jedax.errors import fail
 from jedax.settings import MOST, Config
+from jedax.space import Space
 
 Activation = Literal["relu", "tanh", "sigmoid", "elu", "gelu", "silu"]
 Numbers = tuple[float, ...]
 Hidden = tuple[Annotated[int, Field(ge=1, le=MOST)], ...]
 Budget = Annotated[int, Field(ge=1, le=MOST, description="Budget of a run that names none.")]
+
+
+def _read_space(given: Any) -> Any:
+    return given if given is None or isinstance(given, Space) else Space.from_spec(given)
+
+
+SpaceSetting = Annotated[
+    Space | None,
+    BeforeValidator(_read_space),
+    PlainSerializer(lambda space: None if space is None else space.spec(), return_type=dict | None),
+]
+"""A `jedax.Space`, or the mapping that describes it in a file, see `Space.from_spec`."""
 
 
 class TaskConfig(Config):

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from jedax.errors import JedaxError, fail
 from jedax.tasks.base import ConfiguredTask, Task, computed
-from jedax.tasks.settings import WithDescriptorBounds
+from jedax.tasks.settings import SpaceSetting, WithDescriptorBounds
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 
 class TaskFacts(WithDescriptorBounds):
     """What reports show of a task."""
 
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
     num_params: int = Field(ge=1, description="Length of a genotype.")
+    space: SpaceSetting = Field(default=None, description="The parameters, where the task has a space.")
     descriptor_names: tuple[str, ...] = Field(default=(), description="Label of each descriptor.")
     is_noisy: bool = Field(default=True, description="Whether two evaluations of one genotype can differ.")
 
@@ -33,6 +36,7 @@ class StoredTask(ConfiguredTask):
     qd_offset = computed(lambda self: self.config.qd_offset)
     goal_fitness = computed(lambda self: self.config.goal_fitness)
     is_noisy = computed(lambda self: self.config.is_noisy)
+    space = computed(lambda self: self.config.space)
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Raise a `JedaxError`."""
@@ -65,6 +69,7 @@ def facts_of(task: Task) -> dict[str, Any]:
         "qd_offset": float(task.qd_offset),
         "goal_fitness": float(goal) if goal is not None and math.isfinite(goal) else None,
         "is_noisy": bool(task.is_noisy),
+        "space": None if task.space is None else task.space.spec(),
     }
 
 

@@ -196,3 +196,17 @@ def velocity(state):
 
 
 not_callable = 3
+
+
+def spring(rows):
+    """A function with a space: rows are dicts."""
+    fitness = np.array([-abs(row["gain"] - 7) - row["teeth"] - (row["metal"] == "brass") for row in rows])
+    return fitness, np.array([[np.log10(row["gain"]), row["teeth"] / 10] for row in rows])
+
+
+spring.space = {
+    "gain": {"low": 0.1, "high": 400, "log": True},
+    "teeth": {"low": 1, "high": 9, "integer": True},
+    "metal": {"choices": ["steel", "brass"]},
+}
+spring.descriptor_lows, spring.descriptor_highs = (-1, 0), (3, 1)

@@ -17,7 +17,7 @@ from jedax.types import Array, Float, PRNGKeyArray
 class PythonFunction(HostTask):
     """A function of the user's, named `module:function`, that worker processes call.
 
-    It takes genotypes `(n, params)`, a NumPy array of float32 with at most `chunk` rows, and returns fitness `(n,)`,
+    It takes genotypes `(n, params)`, a NumPy array of float64 with at most `chunk` rows, and returns fitness `(n,)`,
     maximised, and descriptors `(n, d)`. Results that are not finite count as failed. If the results depend on the
     genotypes alone, the same seed gives the same bits whatever the number of workers.
 
@@ -27,7 +27,8 @@ class PythonFunction(HostTask):
 
     config: PythonFunctionConfig
     Config = PythonFunctionConfig
-    num_params = computed(lambda self: self.config.num_params or 0)
+    num_params = computed(lambda self: self.config.num_params if self.space is None else self.space.num_params)
+    space = computed(lambda self: self.config.space)
     descriptor_names = computed(lambda self: self.config.descriptor_names)
 
     def __init__(self, config: AnyConfig | None = None, /, **settings):
@@ -35,7 +36,7 @@ class PythonFunction(HostTask):
         if not callable(load_object(self.config.name, "task")):
             received = f"{self.config.name}, which is none"
             raise fail("task", expected="a function", received=received, remedy="name another")
-        if self.config.num_params is None:
+        if self.config.num_params is None and self.config.space is None:
             raise fail(
                 "num_params",
                 expected="the length of a genotype",
@@ -46,9 +47,12 @@ class PythonFunction(HostTask):
     @property
     def work(self) -> Work:
         """Calls of the function."""
-        settings = {"function": self.config.name, "num_descriptors": self.num_given}
+        space = None if self.space is None else self.space.spec()
+        settings = {"function": self.config.name, "num_descriptors": self.num_given, "space": space}
         return Work("jedax.tasks.python.calls:make", settings, self.config.chunk)
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        """Draw a genotype of normal numbers around zero."""
+        """Draw a genotype, as the space says or of normal numbers around zero."""
+        if self.space is not None:
+            return self.space.draw(key)
         return self.config.initial_std * jax.random.normal(key, (self.num_params,))

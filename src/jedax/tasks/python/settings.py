@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from jedax.errors import fail
 from jedax.settings import MOST, Config
-from jedax.tasks.settings import Budget, WithDescriptorBounds
+from jedax.tasks.settings import Budget, SpaceSetting, WithDescriptorBounds
 
 
 class PythonFunctionConfig(WithDescriptorBounds):
     """Settings of a function from genotypes to fitness and descriptors, which worker processes call."""
 
-    num_params: int | None = Field(default=None, ge=1, le=MOST, description="Length of a genotype; must be given.")
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    num_params: int | None = Field(
+        default=None, ge=1, le=MOST, description="Length of a genotype; must be given, or space."
+    )
+    space: SpaceSetting = Field(
+        default=None,
+        description="Parameters with bounds, scales and names, as a mapping in a file or a jedax.Space; the function "
+        "then gets their values, or a list of dicts where they have names.",
+    )
     initial_std: float = Field(
         default=1.0, ge=0, description="Standard deviation of random genotypes, drawn around zero."
     )
