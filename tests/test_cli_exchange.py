@@ -133,7 +133,7 @@ def test_samples_are_lists(here, capsys):
         ('[{"x": {"width": 3}, "fitness": 1, "descriptors": [1]}]', "metal: expected a value"),
         (
             '[{"x": {"width": 30, "teeth": 9, "metal": "steel"}, "fitness": 1, "descriptors": [1]}]',
-            "width[0]: expected a finite number from 0.0 to 10.0",
+            "width: expected a finite number from 0.0 to 10.0",
         ),
         ('[{"x": {"width": 3, "teeth": 9, "metal": "gold"}, "fitness": 1, "descriptors": [1]}]', "metal: "),
         (

@@ -26,9 +26,9 @@ OLDEST_JAX = HERE / ".github" / "oldest-jax.txt"
 # a user notices: see CONTRIBUTING.md.
 NAMES = {
     "jedax": [
-        "Evaluation", "Interrupted", "JEDi", "JEDiX", "JedaxError", "JediConfig", "JediXConfig", "Method",
-        "MethodConfig", "Optimizer", "Repertoire", "Report", "Run", "Solution", "__version__", "compare", "load",
-        "reevaluate", "resume", "run", "tasks", "write_report",
+        "Choice", "Evaluation", "Integer", "Interrupted", "JEDi", "JEDiX", "JedaxError", "JediConfig", "JediXConfig",
+        "Method", "MethodConfig", "Optimizer", "Real", "Repertoire", "Report", "Run", "Solution", "Space",
+        "__version__", "compare", "load", "minimize", "reevaluate", "resume", "run", "tasks", "write_report",
     ],
     "jedax.search.engines": ["Engine", "Failure", "Job", "LocalEngine", "NAMES", "make"],
     "jedax.es": [
@@ -147,7 +147,7 @@ class TestFormats:
         optimizer.save(path)
         with safe_open(path, "np") as file:
             kept = file.metadata()
-        assert kept["format"] == "jedax optimizer 2"
+        assert kept["format"] == "jedax optimizer 3"
         np.testing.assert_array_equal(jedax.Optimizer.load(path).ask(), optimizer.ask())
         save_file(load_file(path), path, {**kept, "format": "jedax optimizer 1"})
         with pytest.raises(jedax.JedaxError, match=r"got 'jedax optimizer 1'; use the version that wrote it"):

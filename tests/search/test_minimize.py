@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -237,9 +236,14 @@ def test_interrupt_gives_the_best_so_far():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupt_ends_worker_processes():
-    threading.Timer(5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    began = time.monotonic()
-    found = jedax.minimize(sometimes_slow, [2.9, 0, 0], sigma0=1e-3, bounds=BOX, workers=2)
+    began, sent = time.monotonic(), []
+
+    def interrupt(found):
+        if not sent:
+            sent.append(os.kill(os.getpid(), signal.SIGINT))
+
+    settings = {"sigma0": 1e-3, "bounds": BOX, "workers": 2, "evaluations": 10**7, "callback": interrupt}
+    found = jedax.minimize(sometimes_slow, [2.9, 0, 0], **settings)
     assert found.status == 2
     assert time.monotonic() - began < 30
 

@@ -99,7 +99,10 @@ def test_every_method_can_be_fed_from_outside(tmp_path, method, parameters):
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
-        ("jedi-x", {"population": 4, "pool": 2, "patience": 2, "scouts": 2, "es": "cma-es", "growth": 1}),
+        (
+            "jedi-x",
+            {"population": 4, "pool": 2, "patience": 2, "scouts": 2, "es": "cma-es", "growth": 1, "exploration": 1.0},
+        ),
         ("jedi", {"population": 4, "pool": 2, "generations": 5, "gp_max_steps": 4}),
         ("es-restart", {"population": 8}),
         ("map-elites", {"offspring": 8}),

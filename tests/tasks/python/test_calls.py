@@ -39,7 +39,7 @@ def test_any_number_of_descriptors():
 )
 def test_shapes(values, shape, fits):
     if fits:
-        assert checked("x", values, shape).dtype == np.float32
+        assert checked("x", values, shape).dtype == np.float64
     else:
         with pytest.raises(JedaxError, match=r"x: expected shape \(2, d\)"):
             checked("x", values, shape)
