@@ -100,16 +100,13 @@ class Restarts:
         """
         if self.growth == 1:
             return state, jnp.zeros(self.size, bool)
-        finite = jnp.isfinite(scores)
-        highest, lowest = (
-            jnp.where(finite, scores, -jnp.inf).max(axis=1),
-            jnp.where(finite, scores, jnp.inf).min(axis=1),
-        )
+        known = jnp.isfinite(scores)
+        highest = jnp.max(scores, axis=1, where=known, initial=-jnp.inf)
+        lowest = jnp.min(scores, axis=1, where=known, initial=jnp.inf)
         rounding = 10 * jnp.finfo(scores.dtype).eps * jnp.abs(highest)
         extent = jnp.ptp(genotypes, axis=1).max(axis=1) / spread
-        is_flat = (highest - lowest <= jnp.maximum(rounding, _SAME_FITNESS)) | (
-            extent <= _SAME_PLACE[str(genotypes.dtype)]
-        )
+        is_flat = highest - lowest <= jnp.maximum(rounding, _SAME_FITNESS)
+        is_flat |= extent <= _SAME_PLACE[str(genotypes.dtype)]
         flat = jnp.where(is_flat, state.flat + 1, 0)
         has_converged = flat >= _FLAT
         middle = genotypes.mean(axis=1)
@@ -118,10 +115,10 @@ class Restarts:
         is_new = has_converged & ~is_known
         place = jnp.where(is_new, (state.num_optima + jnp.cumsum(is_new) - 1) % _REMEMBERED, _REMEMBERED)
         num_known = state.num_known + is_known.sum(dtype=jnp.int32)
+        used = jnp.stack([state.is_large, ~state.is_large], axis=1) & (state.num_starts > 1)[:, None]
         state = replace(
             state,
-            spent=state.spent
-            + (state.num_starts > 1)[:, None] * jnp.stack([state.is_large, ~state.is_large], axis=1).astype(jnp.int32),
+            spent=state.spent + used,
             flat=flat,
             optima=state.optima.at[place].set(middle.astype(state.optima.dtype), mode="drop"),
             num_optima=state.num_optima + is_new.sum(dtype=jnp.int32),
