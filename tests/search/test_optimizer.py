@@ -101,7 +101,16 @@ def test_every_method_can_be_fed_from_outside(tmp_path, method, parameters):
     [
         (
             "jedi-x",
-            {"population": 4, "pool": 2, "patience": 2, "scouts": 2, "es": "cma-es", "growth": 1, "exploration": 1.0},
+            {
+                "population": 4,
+                "pool": 2,
+                "patience": 2,
+                "scouts": 2,
+                "es": "cma-es",
+                "growth": 1,
+                "exploration": 1.0,
+                "first_step": 0.5,
+            },
         ),
         ("jedi", {"population": 4, "pool": 2, "generations": 5, "gp_max_steps": 4}),
         ("es-restart", {"population": 8}),

@@ -49,7 +49,7 @@ class JediXConfig(WithPool):
         default=None, description="Initial step size of every ES; default: first_step and steps."
     )
     first_step: Positive = Field(
-        default=1.0,
+        default=0.15,
         description="Initial step size of the first ES and of restarts that grow, in units of the spread of random "
         "genotypes.",
     )
@@ -168,7 +168,7 @@ class JEDiX(PoolMethod):
         "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
         "cpu": cpu_preset(population=64, pool=1),
     }
-    large_policies = {**LARGE_ES, "pool": 4}
+    large_policies = {**LARGE_ES, "pool": 4, "step_size": 0.05}
     family = "jedi"
     has_branches = True
 
@@ -201,7 +201,7 @@ class JEDiX(PoolMethod):
         population = max(8, default, 4 * math.ceil((batch or 1) / 4))  # at least two for each scout
         es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "sep-cma-es"
         growth = max(1, min(_LARGEST_GROWTH, _MOST_NUMBERS // (population * num_params)))
-        return {"population": population, "pool": 1, "es": es, "growth": growth, "exploration": 0.1}
+        return {"population": population, "pool": 1, "es": es, "growth": growth, "first_step": 1.0, "exploration": 0.1}
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
         """Return the state after the evaluated initial batch, with all ES started."""
