@@ -49,6 +49,8 @@ def test_a_bench_of_the_paper_as_commands(here, capsys):
         ([*GRID, "--address", "auto"], "address: expected an engine of several machines, got the engine local;"),
         ([*GRID, "--engine", "ray", "--address", "ray://a:1"], "address: expected host:port, or auto on a node"),
         ([*GRID, "--trials", "arm/map-elite"], "trials: unknown name 'arm/map-elite'; did you mean"),
+        ([*GRID, "--joints", "4"], "--joints: expected an option of jedax bench (see --help), got a setting"),
+        ([*GRID, "--alpha=0.3"], "write it after the method's name: --methods jedi,alpha=VALUE."),
         (["bench", "--collect", "a"], "collect: expected --out, got none; name the directory to copy to"),
         (
             ["bench", "--collect", "a", "--out", "b"],

@@ -62,7 +62,7 @@ def test_the_table_is_that_of_compare(page, found):
                 assert text == "–"
                 continue
             assert float(text.split()[0]) == pytest.approx(entry.median, abs=0.051)
-            assert ("★" in text) == entry.similar
+            assert ("≈" in text) == entry.similar
             assert f"{entry.successes} of {len(entry.seeds)} reached the goal" in text
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jedax.report.numbers import (
+    colour_limits,
     cut_axis,
     decimals_for,
     evaluations_text,
@@ -75,6 +76,16 @@ def test_p_values_and_shares():
 def test_where_a_scale_begins(values, lowest):
     assert lowest_shown(values) == lowest
     assert lowest_shown(values[::-1]) == lowest
+
+
+def test_colours_begin_above_failed_solutions():
+    spread = list(range(-90, 1, 10))
+    assert colour_limits([-900, *spread], log=False) == (-90, 0)  # a gap of nine times the range
+    assert colour_limits([-900, -700, -500, *spread], log=False) == (-90, 0)  # and without a gap between the last
+    assert colour_limits(spread, log=False) == (-90, 0)
+    assert colour_limits([-300, *spread], log=False) == (-300, 0)  # upper three quarters have more than a quarter
+    assert colour_limits([1, 1, 1, 0.1], log=False) == (0.1, 1)
+    assert colour_limits([1e-6, 1, 2, 3], log=True) == (1e-6, 3)
 
 
 def test_an_axis_says_what_is_cut_off():

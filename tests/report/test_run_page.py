@@ -13,10 +13,28 @@ from tests.report.test_numbers import CASES
 
 import jedax
 from jedax.methods.map_elites import MapElitesConfig
+from jedax.report.numbers import colour_limits
 from jedax.report.pages import run_page, write_report
+from jedax.report.run_data import run_data
 from jedax.store import files, history
 from jedax.store.config import FORMAT
 from jedax.store.directory import RunDirectory
+
+
+class Spring(jedax.tasks.Task):
+    """A design with a name and a unit for each parameter; one of them is also a descriptor."""
+
+    name = "spring"
+    space = jedax.Space({"wire": (0.05, 2.0), "turns": jedax.Integer(2, 15), "metal": jedax.Choice("steel", "brass")})
+    num_params = space.num_params
+    descriptor_bounds = ((0.0, 0.0), (1.0, 1.0))
+    descriptor_names = ("wire", "other")
+
+    def init(self, key):
+        return self.space.draw(key)
+
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(fitness=-genotype.sum(), descriptor=genotype[:2])
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +198,35 @@ def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm, u
         points = np.array(page.evaluate("jedax.explorer.trace(jedax.explorer.cell).points"))
         np.testing.assert_allclose(points[0], 0, atol=1e-4)
         np.testing.assert_allclose(points[-1], run.best().descriptor, atol=1e-4)
+
+
+def test_the_parameters_of_a_solution_have_names_and_units(browser, tmp_path, undrawn):
+    config = MapElitesConfig(offspring=8, cells=16)
+    run = jedax.run(config, Spring(), evaluations=80, out=tmp_path / "run", report_every=3)
+    cell = int(np.argmax(run.repertoire.fitness[0]))
+    known = Spring.space.dict_of(np.asarray(run.repertoire.genotypes[0, cell]))
+    with opened(browser, write_report(run.path).as_uri()) as page:
+        shown = page.inner_text("#values").splitlines()
+        wire, turns, metal = (shown[len(shown) - 1 - shown[::-1].index(name) + 1] for name in known)
+        assert float(wire) == pytest.approx(known["wire"], rel=1e-3)
+        assert (turns, metal) == (str(known["turns"]), known["metal"])
+        head, *rows = (line.split(",") for line in saved(page, "[data-csv=cells]"))
+    cells = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    filled = {str(place) for place in np.flatnonzero(np.isfinite(run.repertoire.fitness[0]))}
+    assert {place for place, row in cells.items() if row["metal"]} == filled
+    best = cells[str(cell)]
+    assert float(best["parameter wire"]) == pytest.approx(known["wire"], rel=1e-6)
+    assert (best["turns"], best["metal"]) == (str(known["turns"]), known["metal"])
+
+
+def test_parameters_that_have_no_room_are_those_of_the_worst(tmp_path, undrawn, monkeypatch):
+    run = jedax.run(MapElitesConfig(offspring=8, cells=16), Spring(), evaluations=80)
+    monkeypatch.setattr("jedax.report.run_data._MOST_EXACT", 3 * Spring.num_params)
+    found = run_data(run)["replicas"][0]["parameters"]
+    fitness = np.asarray(run.repertoire.fitness[0])
+    assert found["cells"] == sorted(np.argsort(-fitness)[:3].tolist())
+    monkeypatch.setattr("jedax.report.run_data._MOST_PARAMETERS", 2)
+    assert run_data(run)["replicas"][0]["parameters"] is None
 
 
 def test_who_searched_adds_up_to_the_generations(browser, tmp_path, arm, undrawn):
@@ -416,6 +463,9 @@ def test_a_directory_is_still_a_runs(maze_run, copy):
 def test_scales_begin_where_those_of_the_figures_do(page, values, lowest):
     given = json.dumps([None if not np.isfinite(value) else value for value in values])
     assert page.evaluate(f"jedax.lowestShown({given}).low") == lowest
+    known = [value for value in values if np.isfinite(value)]
+    low, high = page.evaluate(f"(({{low, high}}) => [low, high])(jedax.colourLimits({given}))")
+    assert (low, high) == colour_limits(known, log=False)
 
 
 def test_very_bad_solutions_flatten_neither_map_nor_curve(browser, copy):

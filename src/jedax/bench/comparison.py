@@ -85,7 +85,7 @@ class Entry:
 
     @property
     def similar(self) -> bool:
-        """Whether the test found no significant difference from the reference: the star of the paper's table."""
+        """Whether the test found no significant difference from the reference."""
         return self.p is not None and self.p > SIGNIFICANT
 
 
@@ -102,6 +102,21 @@ class TaskTable:
     def entry(self, label: str) -> Entry | None:
         """Return a method's entry; None if it has no results on this task."""
         return next((entry for entry in self.entries if entry.label == label), None)
+
+    @property
+    def verdict(self) -> str | None:
+        """What the tests say of the reference, in one sentence; None: nothing was tested."""
+        reference, tested = self.entry(self.reference or ""), [entry for entry in self.entries if entry.p is not None]
+        if reference is None or not tested:
+            return None
+        groups = {"above": [], "below": [], "not distinguishable from": []}  # type: dict[str, list[str]]
+        for entry in tested:
+            wins = sum(mine > other for mine in reference.final for other in entry.final)
+            text = f"{entry.label} (above in {wins} of {len(reference.final) * len(entry.final)} pairs of seeds)"
+            side = "below" if entry.effect is not None and entry.effect > 0.5 else "above"
+            groups["not distinguishable from" if entry.similar else side].append(text)
+        parts = [f"{relation} {', '.join(texts)}" for relation, texts in groups.items() if texts]
+        return f"{self.task}: {reference.label} is {'; '.join(parts)}."
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,7 @@ def bench(arguments: list[str]) -> None:
     from jedax.bench.grids import GRIDS, slug
 
     words, tasks = list(arguments), leading_words(arguments)
+    _check_options(arguments, tasks)
     presets = "; ".join(f"{name}: {grid.summary}" for name, grid in GRIDS.items())
     values = parse(
         arguments, _BENCH, prog="jedax bench",
@@ -62,6 +63,32 @@ def bench(arguments: list[str]) -> None:
             say(_command(words, out, run.trial))
     else:
         _run(grid, out, values)
+
+
+def _check_options(arguments: list[str], tasks: list[str]) -> None:
+    """Raise a `JedaxError` for an option of `jedax run` that sets a task or a method: a bench has several of them."""
+    words = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    others = {name: word for word in words if (name := word[2:].replace("-", "_")) not in _BENCH}
+    if not others:
+        return
+    from jedax.methods.registry import methods
+    from jedax.tasks.registry import task_entry
+
+    known = reversed(methods().items())  # the first method that has a setting is the one that is named
+    of_methods = {name: method for method, entry in known for name in type(entry.config).model_fields}
+    of_tasks = {name for task in tasks for name in type(task_entry(task).config()).model_fields}
+    for name, word in others.items():
+        if name in of_methods:
+            remedy = f"write it after the method's name: --methods {of_methods[name]},{name}=VALUE"
+        elif name in of_tasks:
+            remedy = (
+                f"set it where a task of your own is defined, such as f.{name} = VALUE for a function mine:f, or an "
+                f"object T = MyTask({name}=VALUE) named mine:T"
+            )
+        else:
+            continue
+        expected = "an option of jedax bench (see --help)"
+        raise fail(word, expected=expected, received="a setting of jedax run", remedy=remedy)
 
 
 def _run(grid: Any, out: str, values: dict[str, Any]) -> None:

@@ -100,7 +100,8 @@ def folder_for(first: Path, out: str | Path | None = None) -> Path:
 
 def outcome(comparison: Comparison, folder: Path) -> str:
     """Return the text that the command line prints after a comparison was written to `folder`."""
-    lines = [tables.plain_table(comparison), *comparison.notes]
+    verdicts = [table.verdict for table in comparison.tables if table.verdict is not None]
+    lines = [tables.plain_table(comparison), *verdicts, *comparison.notes]
     if left_out := comparison.records.left_out:
         lines.append(f"runs that have not ended, left out: {len(left_out)}; table.md lists them")
     return "\n".join([*lines, f"tables and figures are in {folder}: see {folder / 'table.md'}"])

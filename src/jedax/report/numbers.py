@@ -52,7 +52,7 @@ def plain(text: str) -> str:
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-# `lowestShown` and `cutAxis` in common.js are the same as `lowest_shown` and `cut_axis`.
+# `lowestShown`, `colourLimits` and `cutAxis` in common.js are the same as `lowest_shown`, `colour_limits`, `cut_axis`.
 def lowest_shown(values: ArrayLike, ratio: float = 10.0) -> float:
     """Return the lower end of a scale: the lowest value, or the lowest above those far below all others.
 
@@ -68,12 +68,18 @@ def lowest_shown(values: ArrayLike, ratio: float = 10.0) -> float:
 
 
 def colour_limits(values: ArrayLike, *, log: bool) -> tuple[float, float]:
-    """Return the values at the ends of the colours: `lowest_shown` (the lowest for logarithmic colours), the highest.
+    """Return the values at the ends of the colours: the lowest that is not an outlier, the highest.
 
-    All values must be finite, and there must be one.
+    Outliers are values below `lowest_shown`, and values so low that the upper three quarters of all values would share
+    less than a quarter of the colours. Logarithmic colours begin at the lowest value. All values must be finite, and
+    there must be one.
     """
-    known = np.asarray(values, float)
-    return float(known.min()) if log else lowest_shown(known), float(known.max())
+    known = np.sort(np.asarray(values, float))
+    high, quartile = float(known[-1]), known[(len(known) - 1) // 4]
+    if log or quartile == high:
+        return float(known[0]) if log else lowest_shown(known), high
+    fence = quartile - 3 * (high - quartile)
+    return max(lowest_shown(known), float(known[known >= fence][0])), high
 
 
 def cut_axis(ax: Axes, values: ArrayLike) -> None:

@@ -199,7 +199,7 @@ def _cell(entry: Entry, decimals: int) -> dict[str, Any]:
         "median": fitness_text(entry.median, decimals),
         "place": {1: "best", 2: "second"}.get(entry.place, ""),
         "p": "" if entry.p is None else f"({p_text(entry.p)})",
-        "star": entry.similar,
+        "similar": entry.similar,
         "success": "" if entry.successes is None else f"{entry.successes} of {len(entry.seeds)} reached the goal, ",
         "coverage": share_text(entry.median_coverage),
     }

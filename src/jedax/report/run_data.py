@@ -30,6 +30,7 @@ from jedax.tasks.registry import title_of
 _MOST_POINTS = 400_000
 _MOST_RANKED = 20_000
 _MOST_EXACT = 100_000
+_MOST_PARAMETERS = 50
 # Values of all snapshots of the cells: 2.7 bytes each.
 _MOST_KEPT = 400_000
 _MAPS = ("viridis", "magma", "cividis")
@@ -138,9 +139,28 @@ def _replica(found: Run, replica: int) -> dict[str, Any]:
             "cell": int(np.asarray(cells.assign(jnp.asarray(best, jnp.float32)))) if filled.any() else None,
         },
         "traces": shown if lines else None,
+        "parameters": None if lines else _parameters(found.task, genotypes, fitness, _MOST_EXACT // found.replicas),
         "episodes": None,
         **_history(found.history if filled.any() else None, replica),
     }
+
+
+def _parameters(task: Task | None, genotypes: np.ndarray, fitness: np.ndarray, room: int) -> dict[str, Any] | None:
+    """Return the parameters of solutions by cell, in the units of the task's space; None: too many to read.
+
+    Where not all numbers have room, the worst solutions are left out.
+    """
+    number, space = genotypes.shape[1], getattr(task, "space", None)
+    if number > _MOST_PARAMETERS:
+        return None
+    filled = np.flatnonzero(np.isfinite(fitness))
+    cells = np.sort(filled[np.argsort(-fitness[filled], kind="stable")][: room // number])
+    names = [f"parameter {n + 1}" for n in range(number)] if space is None else list(space.names)
+    rows = genotypes[cells].tolist()
+    if space is not None:
+        rows = [list(named.values()) for named in space.dicts(genotypes[cells])]
+    short = [[float(f"{value:.7g}") if isinstance(value, float) else value for value in row] for row in rows]
+    return {"names": names, "cells": cells.tolist(), "rows": short}
 
 
 def _exact(values: Any, replicas: int) -> Any:

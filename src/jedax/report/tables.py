@@ -1,7 +1,7 @@
 """A comparison as tables: Markdown, plain text for a terminal, CSV in full precision, and LaTeX.
 
 The main table has the layout of Table 1 of the paper: tasks as rows, methods as columns, the median of the final best
-fitness and in brackets the p-value against the reference; the best median bold, the second underlined, a star if
+fitness and in brackets the p-value against the reference; the best median bold, the second underlined, ≈ where
 p > 0.05.
 """
 
@@ -45,11 +45,12 @@ def markdown(comparison: Comparison, pictures: Sequence[str] = ()) -> str:
     parts = ["# Comparison", "## Final best fitness", main_table(comparison), _legend(comparison)]
     for table in comparison.tables:
         goal = "no goal" if table.goal is None else f"goal {table.goal:g}"
+        verdict = [] if table.verdict is None else [_text(table.verdict)]
         head = f"Budget {table.budget:,} evaluations, {goal}, reference: {_text(table.reference or 'none')}."
         decimals = decimals_for(entry.median for entry in table.entries)
         rows = [details(entry, decimals) for entry in table.entries]
         body = _table(list(rows[0]), [map(_text, row.values()) for row in rows], right=True)
-        parts += [f"## {_text(table.task)}", head, body]
+        parts += [f"## {_text(table.task)}", head, *verdict, body]
     if pictures:
         parts += ["## Figures", *(f"![{Path(picture).stem}]({picture})" for picture in pictures)]
     if comparison.notes:
@@ -82,7 +83,7 @@ def main_table(comparison: Comparison) -> str:
         median = fitness_text(entry.median, decimals)
         median = {1: f"**{median}**", 2: f"<ins>{median}</ins>"}.get(entry.place, median)
         p = "" if entry.p is None else f" ({_text(p_text(entry.p))})"
-        return median + p + " ★" * entry.similar
+        return median + p + " ≈" * entry.similar
 
     rows = [[_text(task), *cells] for task, cells in median_rows(comparison, text, "-")]
     return _table(["task", *map(_text, comparison.labels)], rows)
@@ -118,7 +119,7 @@ def _legend(comparison: Comparison) -> str:
     if has_tests(comparison):
         text += (
             " In brackets: p-value of a two-sided Mann-Whitney U test against the reference of the task, not "
-            f"corrected, as in the paper; ★: p > {SIGNIFICANT:g}, no significant difference found. Below, p (Holm) is "
+            f"corrected, as in the paper; ≈: p > {SIGNIFICANT:g}, not distinguishable from it. Below, p (Holm) is "
             "corrected for all tests on the task, and A (Vargha and Delaney) is the probability that a seed of the "
             "method ends above one of the reference, 0.5 for no difference. If the reference is the best of several "
             "versions of JEDi, it was chosen by these same seeds, which favours it."
@@ -236,13 +237,13 @@ def _latex_main(comparison: Comparison) -> list[str]:
         median = _in_math(fitness_text(entry.median, decimals))
         median = {1: rf"$\mathbf{{{median.strip('$')}}}$", 2: rf"\underline{{{median}}}"}.get(entry.place, median)
         p = "" if entry.p is None else f" ({latex_text(p_text(entry.p))})"
-        return median + p + r" $^\star$" * entry.similar
+        return median + p + r" $\approx$" * entry.similar
 
     caption = "Median final best fitness. The highest is in bold, the second is underlined."
     if has_tests(comparison):
         caption += (
             " In brackets the p-value of a Mann--Whitney U test against the reference of the task;"
-            rf" those $> {SIGNIFICANT:g}$ (no significant difference found) have a star $\star$."
+            rf" those $> {SIGNIFICANT:g}$ (not distinguishable from the reference) have $\approx$."
         )
     rows = [[latex_text(task), *cells] for task, cells in median_rows(comparison, text, "--")]
     columns = "l" + "c" * len(comparison.labels)

@@ -36,7 +36,17 @@ jedax.lowestShown = (values, ratio = 10) => {
   return { low, lowest: known[0], high: known.at(-1) };
 };
 
-// A chart's y axis that begins there, and what says so; nothing where all is shown.
+// The ends of linear colours, of which a few failed solutions do not take the most.
+jedax.colourLimits = (values) => {
+  const known = Float64Array.from(values.filter((value) => value !== null && Number.isFinite(value))).sort();
+  const { low, lowest, high } = jedax.lowestShown(values);
+  const quartile = known[Math.floor((known.length - 1) / 4)];
+  if (!(quartile < high)) return { low, lowest, high };
+  const fence = quartile - 3 * (high - quartile);
+  return { low: Math.max(low, known.find((value) => value >= fence)), lowest, high };
+};
+
+// A chart's y axis that begins at the lowest value shown, and what says so; nothing where all is shown.
 jedax.cutAxis = (values) => {
   const { low, lowest, high } = jedax.lowestShown(values, 1000);
   if (!(lowest < low)) return { yaxis: {}, annotations: [] };

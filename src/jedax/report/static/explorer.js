@@ -117,7 +117,7 @@ jedax.Explorer = class {
   limits(layer = this.layer) {
     // The GP changes so much from loop to loop that only what is shown sets its scale.
     const values = layer.startsWith("gp_") ? this.shown().values : this.values(layer);
-    const { low, lowest, high } = jedax.lowestShown(values);
+    const { low, lowest, high } = jedax.colourLimits(values);
     return low <= high ? [jedax.LAYERS[layer].log ? lowest : low, high, lowest] : [0, 1, 0];
   }
 
@@ -418,7 +418,13 @@ jedax.Explorer = class {
     if (this.now.layers.gp_mean) facts.push(["GP mean", jedax.number(this.values("gp_mean")[cell])], ["GP standard deviation", jedax.number(this.values("gp_std")[cell])]);
     if (this.now.layers.rank) facts.push(["Pareto rank", jedax.number(this.values("rank")[cell] + 1)]);
     if (filled) facts.push(["last improved at", `${jedax.number(this.values("improved")[cell])} evaluations`]);
-    return facts;
+    return [...facts, ...this.parameters(cell)];
+  }
+
+  // Name and value of each parameter of a cell's solution.
+  parameters(cell) {
+    const known = this.now.parameters, row = known && known.rows[known.cells.indexOf(cell)];
+    return row ? known.names.map((name, place) => [name, typeof row[place] === "number" ? jedax.number(row[place]) : String(row[place])]) : [];
   }
 
   descriptor(axis) {
@@ -725,6 +731,11 @@ jedax.Explorer = class {
     const columns = { cell: [...this.centroids[0].keys()] };
     this.data.space.names.forEach((name, axis) => { columns[`centroid ${name}`] = this.centroids[axis]; columns[name] = this.descriptor(axis); });
     for (const layer of Object.keys(this.now.layers)) columns[layer] = layer === "rank" ? this.values(layer).map((rank) => rank + 1) : this.values(layer);
+    const known = this.now.parameters, rows = new Map(known?.cells.map((cell, place) => [cell, known.rows[place]]));
+    known?.names.forEach((name, place) => {
+      const own = name in columns ? `parameter ${name}` : name;
+      columns[own] = columns.cell.map((cell) => rows.get(cell)?.[place] ?? null);
+    });
     return columns;
   }
 
