@@ -40,6 +40,7 @@ _FACTS = {
     "num_params", "descriptor_bounds", "space", "evaluations", "seed", "minimise", "noisy", "initial_std",
 }  # fmt: skip
 _REMEMBERED = 10_000  # solutions whose results are known when they are told again
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64
 _MARGIN = 0.1  # of measured bounds of descriptors, on each side, as a share of the measured range
 _SAME = 1e-6  # relative difference up to which a told solution is the one that was asked for
 
@@ -84,6 +85,9 @@ class _Result(NamedTuple):
     descriptor: np.ndarray
     violation: float
     failed: bool
+
+
+_Print = tuple[int, int]  # fingerprints of a solution and of its result
 
 
 class _Candidate(NamedTuple):
@@ -330,8 +334,9 @@ class Optimizer:
                 Nothing is changed then.
         """
         results = self._results(genotypes, fitness, descriptors, violations, failed)
-        numbers = self._match(results)
-        extra = [self._take(result, number) for result, number in zip(results, numbers, strict=True)]
+        prints = _prints(results)
+        numbers = self._match(results, prints)
+        extra = [self._take(*one) for one in zip(results, numbers, prints, strict=True)]
         self._insert([result for result in extra if result is not None])
         if self._generation is not None and self._generation.is_complete:
             self._close_generation()
@@ -646,7 +651,7 @@ class Optimizer:
     def _with_genotype(self, result: _Result) -> _Result:
         return result._replace(genotype=self._genotypes(result.values))
 
-    def _match(self, results: list[_Result]) -> list[int | None]:
+    def _match(self, results: list[_Result], prints: list[_Print]) -> list[int | None]:
         """Return the number of the open solution of each result; None: there is none; -1: it is known already.
 
         An error where a solution was told before with another result, or is out of its bounds.
@@ -654,14 +659,18 @@ class Optimizer:
         waiting: dict[bytes, list[int]] = {}
         for number, one in self._open.items():
             waiting.setdefault(one.values.tobytes(), []).append(number)
-        told, numbers = dict(self._told), []
-        for result in results:
-            numbers.append(self._number_of(result, waiting, told))
+        now: dict[int, int] = {}
+        numbers = []
+        for result, (solution, outcome) in zip(results, prints, strict=True):
+            known = now.get(solution, self._told.get(solution))
+            numbers.append(self._number_of(result, waiting, is_known=known is not None, is_same=known == outcome))
             if not result.failed:
-                told[_fingerprint(result.values)] = _result_print(result)
+                now[solution] = outcome
         return numbers
 
-    def _number_of(self, result: _Result, waiting: dict[bytes, list[int]], told: dict[int, int]) -> int | None:
+    def _number_of(
+        self, result: _Result, waiting: dict[bytes, list[int]], *, is_known: bool, is_same: bool
+    ) -> int | None:
         key = result.values.tobytes()
         if key not in waiting and waiting:  # as after a detour through float32 or a few decimals
             rows = np.frombuffer(b"".join(waiting)).reshape(len(waiting), -1)
@@ -672,9 +681,8 @@ class Optimizer:
             if not waiting[key]:
                 del waiting[key]
             return number
-        before = told.get(_fingerprint(result.values))
-        if before is not None and not self.noisy:
-            if before != _result_print(result) and not result.failed:
+        if is_known and not self.noisy:
+            if not is_same and not result.failed:
                 raise fail(
                     "tell",
                     expected="one result per solution",
@@ -685,7 +693,7 @@ class Optimizer:
         self._with_genotype(result)  # refused here if it is out of its bounds
         return None
 
-    def _take(self, result: _Result, number: int | None) -> _Result | None:
+    def _take(self, result: _Result, number: int | None, prints: _Print) -> _Result | None:
         """Take the result of an open solution, of another (None), or of one that is known (-1).
 
         Returns the result if no place waits for it: then it is for the repertoire alone.
@@ -702,7 +710,7 @@ class Optimizer:
                 self._evaluations += self._method.samples
             return None
         self._evaluations += self._method.samples
-        self._told[_fingerprint(result.values)] = _result_print(result)
+        self._told[prints[0]] = prints[1]
         if len(self._told) > _REMEMBERED:
             del self._told[next(iter(self._told))]
         result = self._with_genotype(result) if one is None else result._replace(genotype=one.genotype)
@@ -791,13 +799,21 @@ def _padded(rows: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([rows, np.full((size - len(rows), *rows.shape[1:]), np.nan)])
 
 
-def _fingerprint(*values: Any) -> int:
-    content = b"".join(np.ascontiguousarray(value, np.float64).tobytes() for value in values)
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little", signed=True)
+def _prints(results: list[_Result]) -> list[_Print]:
+    """Return what tells the solutions apart, and what tells their results apart."""
+    if not results:
+        return []
+    _, values, fitness, descriptors, violations, _ = map(np.array, zip(*results, strict=True))
+    return list(zip(_fingerprints(values), _fingerprints(fitness, descriptors, violations), strict=True))
 
 
-def _result_print(result: _Result) -> int:
-    return _fingerprint(result.fitness, result.descriptor, result.violation)
+def _fingerprints(*columns: np.ndarray) -> list[int]:
+    """Return 64 bits that tell the rows of columns `(n, ...)` apart: the sum of all mixed numbers (SplitMix64)."""
+    rows = np.concatenate([np.reshape(column, (len(column), -1)) for column in columns], axis=1, dtype=np.float64)
+    mixed = np.ascontiguousarray(rows).view(np.uint64) + _GOLDEN * np.arange(1, rows.shape[1] + 1, dtype=np.uint64)
+    for shift, factor in (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1).view(np.int64).tolist()
 
 
 def _settings_digest(method: str, config: Any) -> str:
