@@ -8,6 +8,7 @@ from tests.conftest import assert_same_bits
 from tests.search.outside import JEDI_X, MAPS, drive, make, simulate, step
 
 import jedax
+from jedax.search.optimizer import _fingerprints
 
 ORDER = np.random.default_rng(0).permutation(8)
 
@@ -385,3 +386,12 @@ class TestAdd:
             optimizer.add(np.ones((2, 5)), np.zeros(2), np.zeros((2, 2)))
         with pytest.raises(jedax.JedaxError, match="genotypes: expected finite numbers"):
             optimizer.add(np.full((2, 6), np.inf), np.zeros(2), np.zeros((2, 2)))
+
+
+def test_solutions_of_simple_numbers_are_told_apart():
+    # The lower bits of whole numbers and of their halves are zero, which a weak hash does not mix.
+    rows = np.stack(np.meshgrid(*4 * [np.arange(-8, 9) / 2.0]), axis=-1).reshape(-1, 4)
+    prints = _fingerprints(rows[:, :2], rows[:, 2:])
+    assert len(set(prints)) == len(rows) == 17**4
+    assert _fingerprints(rows[5:6, :2], rows[5:6, 2:]) == prints[5:6]
+    assert not set(prints) & set(_fingerprints(rows[:, 2:] + 20, rows[:, :2]))
