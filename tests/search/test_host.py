@@ -121,7 +121,8 @@ def test_workers_do_not_import_jax(here):
 
 
 def test_failures_are_counted_logged_and_never_stored(tmp_path):
-    task = make(f"{WORK}:partly", num_params=3, descriptor_lows=(-1, -1), descriptor_highs=(1, 1), initial_std=2)
+    bounds = {"descriptor_lows": (-1, -1), "descriptor_highs": (1, 1)}
+    task = make(f"{WORK}:partly", num_params=3, initial_std=2, chunk=16, **bounds)
     run = jedax.run("map-elites", task, evaluations=32, offspring=8, cells=64, workers=2, out=tmp_path / "run")
     filled = run.repertoire.fitness[0] > -np.inf
     assert (run.repertoire.genotypes[0][filled][:, :2] <= 0).any(axis=1).all()

@@ -11,7 +11,16 @@ import jedax
 from jedax.report import plots
 from jedax.report.replay import replay
 from jedax.report.run_data import head_of, how_to_read, run_data
-from jedax.tasks.drawing import FEET, Episodes, Recording, Scene, TaskDrawing, Trace, draw_or_explain
+from jedax.tasks.drawing import (
+    FEET,
+    Episodes,
+    Recording,
+    Scene,
+    TaskDrawing,
+    Trace,
+    draw_or_explain,
+    draw_parameters,
+)
 from jedax.tasks.motion import acting
 
 
@@ -124,3 +133,53 @@ def test_an_error_is_shown_with_its_place():
     assert draw_or_explain(ax, lambda ax: 1 / 0) is True
     assert ax.texts[0].get_text().startswith("drawing raised\nZeroDivisionError: division by zero\n(test_drawing.py, ")
     plt.close(figure)
+
+
+SPRING = jedax.Space(
+    {
+        "wire": (0.0, 2.0),
+        "rate": jedax.Real(1e-4, 1.0, log=True),
+        "free": jedax.Real(),
+        "turns": jedax.Integer(2, 12),
+        "metal": ["steel", None, True],
+    }
+)
+
+
+def test_parameters_are_drawn_by_name_between_their_bounds_in_the_units_of_the_user():
+    values = {"wire": 0.5, "rate": 1e-2, "free": 3.25, "turns": 7, "metal": None}
+    _, ax = plt.subplots()
+    draw_parameters(ax, SPRING, SPRING.genotypes(values))
+    texts = [text.get_text() for text in ax.texts]
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(values)
+    assert {"0.5", "0.01", "3.25", "7", "None", "0.0001", "12", "of steel, None, True"} <= set(texts)
+    places = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in ax.lines}
+    assert places == pytest.approx({0: 0.25, 1: 0.5, 3: 0.5})
+    plt.close()
+
+
+def test_of_many_parameters_the_first_are_drawn():
+    _, ax = plt.subplots()
+    draw_parameters(ax, jedax.Space({f"p{n}": (0, 1) for n in range(100)}), np.full(100, 0.5))
+    assert len(ax.get_yticklabels()) == 20
+    assert "and 80 more" in [text.get_text() for text in ax.texts]
+    plt.close()
+
+
+def test_a_function_with_a_space_is_replayed_as_its_parameters():
+    class Spring(jedax.tasks.Task):
+        name = "spring"
+        num_params, space, descriptor_bounds = SPRING.num_params, SPRING, ((0.0,), (1.0,))
+
+        def init(self, key):
+            return SPRING.draw(key)
+
+        def evaluate(self, key, genotype):
+            return jedax.Evaluation(fitness=genotype[0], descriptor=genotype[:1])
+
+    drawing = Spring().drawing
+    recording = drawing.replay(SPRING.draw(jax.random.key(0)), 0.5, seed=0)
+    labels = [label.get_text() for label in recording.figure.axes[0].get_yticklabels()]
+    assert drawing.can_replay
+    assert labels == list(SPRING.names)
+    plt.close("all")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jedax.errors import check_choice, fail, unknown
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import MethodEntry, check_settings, method_named, preset_named
+from jedax.settings import Config
 from jedax.store.config import defaults_for
 
 if TYPE_CHECKING:
@@ -33,20 +34,20 @@ class Entry:
         """The method as jedax knows it."""
         return method_named(self.method)
 
-    def config(self, task: str) -> MethodConfig:
-        """Return the method's settings on a task."""
-        config = self.defaults(task)[0]
+    def config(self, task: str, task_config: Config | None = None) -> MethodConfig:
+        """Return the method's settings on a task, which may have settings of its own."""
+        config = self.defaults(task, task_config)[0]
         unfamiliar = [name for name in self.changes if name not in type(config).model_fields]
         if unfamiliar:
             check_settings(self.registered.name, unfamiliar, where=self.label)
             raise unknown(f"{self.label}: setting", unfamiliar[0], type(config).model_fields)
         return config.replace(**self.changes)
 
-    def defaults(self, task: str) -> tuple[MethodConfig, int | None]:
+    def defaults(self, task: str, task_config: Config | None = None) -> tuple[MethodConfig, int | None]:
         """Return the settings before `changes`, and the budget of the preset; None: the task's own."""
         if isinstance(self.method, MethodConfig):
             return self.method, None
-        return defaults_for(self.method, task, self.preset)
+        return defaults_for(self.method, task, self.preset, task_config=task_config)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def trials_of(grid: Grid, folder: Path, engine: Engine, only: Sequence[str] = ()
                 task=name,
                 task_config=settings,
                 method=method.name,
-                method_config=entry.config(name),
+                method_config=entry.config(name, settings),
                 label=entry.label,
                 run=RunConfig.build({"evaluations": budget, "replicas": grid.seeds}),
             )

@@ -95,8 +95,11 @@ def _default_config(arguments: list[str], task: str | None) -> Any:
     name, method = task or "maze-a", peek(arguments, "--method") or _COMMAND["method"].default
     if method in ALIASES:
         say(f"the method {method} is called {ALIASES[method]} now")
-    method_config, budget = defaults_for(method, name, peek(arguments, "--preset"))
     task_config: Any = task_entry(name).config()
+    length = peek(arguments, "--num-params") or ""
+    if length.isdecimal() and "num_params" in type(task_config).model_fields:  # some defaults depend on it
+        task_config = task_config.replace(num_params=int(length))
+    method_config, budget = defaults_for(method, name, peek(arguments, "--preset"), task_config=task_config)
     return FullConfig(
         task=name, task_config=task_config, method=method_named(method).name, method_config=method_config,
         run=RunConfig(evaluations=budget or task_config.evaluations),

@@ -181,6 +181,7 @@ def method_defaults(
     preset: str | None = None,
     *,
     large_policies: bool = False,
+    few_evaluations_of: int | None = None,
     has_small_budget: bool = False,
     where: str = "",
 ) -> MethodConfig:
@@ -191,6 +192,7 @@ def method_defaults(
         task: Name of the task.
         preset: One of the method's presets; None: its first.
         large_policies: Whether the task has large policies (column "Brax" of the paper's tables).
+        few_evaluations_of: Length of a genotype, where evaluations are done outside JAX and so are few.
         has_small_budget: Whether the task has a small budget, which some presets need.
         where: Put in front of an argument's name in errors, such as a file's name.
 
@@ -201,6 +203,8 @@ def method_defaults(
     changes: dict[str, Any] = {}
     if large_policies:
         changes |= {**entry.method.large_policies, **entry.method.by_task.get(task, {})}
+    if few_evaluations_of is not None:
+        changes |= entry.method.few_evaluations(few_evaluations_of, None)
     if preset is None and entry.presets:
         preset = next(iter(entry.presets))
     if preset is not None:

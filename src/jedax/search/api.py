@@ -40,6 +40,8 @@ from jedax.tasks.stored import facts_of
 
 Draw = Callable[[Run, Path], Any]  # draws the figures of a run into a folder
 
+_TASKS = "see jedax.tasks.names(); name a function module:function, or give it to jedax.minimize"
+
 
 def run(
     method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
@@ -91,12 +93,12 @@ def run(
     elif isinstance(task, Task):
         name = name_of(task)
     else:
-        raise fail("task", expected="a name or a Task", received=repr(task), remedy="see jedax.tasks.names()")
-    entry = method_named(method)
+        raise fail("task", expected="a name or a Task", received=repr(task), remedy=_TASKS)
+    entry, task_config = method_named(method), config_of(name, task)
     if isinstance(method, MethodConfig):
         parameters, budget = method, None
     else:
-        parameters, budget = defaults_for(method, name, preset)
+        parameters, budget = defaults_for(method, name, preset, task_config=task_config)
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
@@ -104,7 +106,7 @@ def run(
         raise unknown("setting", unfamiliar, [*RunConfig.model_fields, *type(parameters).model_fields])
     config = FullConfig(
         task=name,
-        task_config=config_of(name, task),
+        task_config=task_config,
         method=entry.name,
         method_config=parameters.replace(**settings),
         run=RunConfig.build(

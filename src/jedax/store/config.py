@@ -178,7 +178,7 @@ class FullConfig(Config):
             "task_config": task_config,
             "method_config": UnknownSettings.build(settings, where=where)
             if "method" in withheld
-            else _method_config(method, "" if "task" in withheld else task, settings, where, strict),
+            else _method_config(method, "" if "task" in withheld else task, task_config, settings, where, strict),
             "run": RunConfig.build(budget | _section(values, "run", where), where=where),
         }
         config = cls.build({**values, **sections}, where=where)
@@ -191,16 +191,32 @@ def _code(task: str, task_config: dict[str, Any], method: str, method_config: di
 
 
 def defaults_for(
-    method: str | type[Method], task: str, preset: str | None = None, *, where: str = ""
+    method: str | type[Method],
+    task: str,
+    preset: str | None = None,
+    *,
+    task_config: Config | None = None,
+    where: str = "",
 ) -> tuple[MethodConfig, int | None]:
-    """Return a method's default settings on a task, and the budget of the preset; None: the task's own budget."""
-    large_policies, small_budget = False, None
+    """Return a method's default settings on a task, and the budget of the preset; None: the task's own budget.
+
+    Args:
+        method: As in `jedax.methods.registry.method_named`.
+        task: Name of the task.
+        preset: One of the method's presets; None: its first.
+        task_config: Settings of the task; None: its defaults.
+        where: Put in front of an argument's name in errors, such as a file's name.
+    """
+    large_policies, length, small_budget = False, None, None
     with contextlib.suppress(JedaxError):  # a task that cannot be found here fails when it is made
         entry = task_entry(task)
         large_policies, small_budget = entry.large_policies, entry.small_budget
+        if entry.few_evaluations:
+            length = getattr(task_config or entry.config(), "length", None)
     config = method_defaults(
-        method, task, preset, large_policies=large_policies, has_small_budget=small_budget is not None, where=where
-    )
+        method, task, preset, large_policies=large_policies, few_evaluations_of=length,
+        has_small_budget=small_budget is not None, where=where,
+    )  # fmt: skip
     small = preset is not None and preset_named(method_named(method), preset).small_budget
     return config, small_budget if small else None
 
@@ -244,11 +260,13 @@ def _section(values: dict[str, Any], name: str, where: str) -> dict[str, Any]:
     return section
 
 
-def _method_config(method: str, task: str, settings: dict[str, Any], where: str, strict: bool) -> Config:
+def _method_config(
+    method: str, task: str, task_config: Config | None, settings: dict[str, Any], where: str, strict: bool
+) -> Config:
     try:
         if is_custom(method):
             return UnknownSettings(**settings)
-        default, _ = defaults_for(method, task, where=where)
+        default, _ = defaults_for(method, task, task_config=task_config, where=where)
     except JedaxError:
         if strict:
             raise

@@ -7,6 +7,7 @@ Figures, pages and `jedax replay` ask `Task.drawing` and know no task by name. A
 from __future__ import annotations
 
 import abc
+import textwrap
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +21,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from jedax.space import Choice, Integer, Real, Space
 from jedax.tasks.motion import MOST_FRAMES, Act, Motion, every
 from jedax.tasks.mujoco import render
 from jedax.types import Float
 
+_MOST_PARAMETERS = 20
 WALL = "#222222"
 PATH = "#0072b2"  # colours of Okabe & Ito, safe for colour-blind readers
 TARGET = "#009e73"
@@ -116,11 +119,15 @@ class TaskDrawing:
     def draw_solution(self, ax: Axes, genotype: Float[np.ndarray, " params"], seed: int) -> bool:
         """Draw what a solution does on empty axes, and return True.
 
-        False: the task draws nothing. Figures then mark the solution's place among the cells.
+        Without a method `draw` of the task, its parameters are drawn if it has a space. False: it draws nothing.
+        Figures then mark the solution's place among the cells.
         """
-        if not hasattr(self.task, "draw"):
+        if hasattr(self.task, "draw"):
+            self.task.draw(ax, genotype)
+        elif self._has_space:
+            draw_parameters(ax, self.task.space, genotype)
+        else:
             return False
-        self.task.draw(ax, genotype)
         return True
 
     def scene(self) -> Scene | None:
@@ -142,8 +149,12 @@ class TaskDrawing:
     def can_replay(self) -> bool:
         """Whether `replay` returns anything."""
         mine, base = type(self), TaskDrawing
-        draws = hasattr(self.task, "draw") or mine.draw_solution is not base.draw_solution
+        draws = hasattr(self.task, "draw") or self._has_space or mine.draw_solution is not base.draw_solution
         return draws or mine.replay is not base.replay
+
+    @property
+    def _has_space(self) -> bool:
+        return getattr(self.task, "space", None) is not None
 
     def replay(self, genotype: Float[np.ndarray, " params"], fitness: float, seed: int) -> Recording | None:
         """Return what a solution does, whose recorded fitness is given; None: the task draws nothing."""
@@ -158,6 +169,43 @@ class TaskDrawing:
 def drawing_of(task: Any) -> TaskDrawing:
     """Return a task's own drawing; the general one if it has none, or cannot be made here (None)."""
     return getattr(task, "drawing", None) or TaskDrawing(task)
+
+
+def draw_parameters(ax: Axes, space: Space, genotype: Float[np.ndarray, " params"]) -> None:
+    """Draw where the parameters of a solution lie between their bounds, with their values in the user's units.
+
+    Parameters without two bounds have a value only, choices their options; of many parameters the first 20 are drawn.
+    """
+    values = list(space.dict_of(genotype).values())[:_MOST_PARAMETERS]
+    size, grey = min(9.0, 150 / len(values)), "#777777"
+    for row, (value, parameter) in enumerate(zip(values, space.parameters, strict=False)):
+        ax.text(1.05, row, _short(value), va="center", fontsize=size, fontweight="bold")
+        if isinstance(parameter, Choice):
+            text = "of " + ", ".join(map(_short, parameter.options))
+            ax.text(0, row, textwrap.shorten(text, 50), va="center", fontsize=0.75 * size, color=grey)
+        elif np.isfinite([parameter.low, parameter.high]).all():
+            ax.hlines(row, 0, 1, color="#cccccc", linewidth=2)
+            ax.plot(_share(parameter, value), row, "o", color=PATH, markersize=0.75 * size)
+            for x, side, end in ((0, "left", parameter.low), (1, "right", parameter.high)):
+                ax.text(x, row + 0.2, _short(end), ha=side, va="top", fontsize=0.75 * size, color=grey)
+    if len(space.names) > len(values):
+        ax.text(0, len(values) + 0.2, f"and {len(space.names) - len(values)} more", fontsize=size, color=grey)
+    ax.set(xlim=(-0.02, 1.02), ylim=(len(values) + 0.5, -0.7), xticks=[], yticks=range(len(values)))
+    ax.set_yticklabels(space.names[: len(values)], fontsize=size)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def _share(parameter: Real | Integer, value: float) -> float:
+    """Return the share of the way from the lower to the upper bound."""
+    low, here, high = (parameter.low, value, parameter.high)
+    if parameter.log:
+        low, here, high = np.log([low, here, high])
+    return float((here - low) / (high - low)) if low < high else 0.5
+
+
+def _short(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def draw_or_explain(ax: Axes, draw: Callable[..., Any], *arguments: Any) -> Any:

@@ -28,6 +28,8 @@ class TaskEntry:
         config: Returns the default settings.
         make: Makes the task from its settings: a callable, or `module:callable`, imported when it is needed.
         large_policies: Whether the column "Brax" of the paper's tables holds for the task.
+        few_evaluations: Whether evaluations are done outside JAX and so are few; `config` then has `length`, the length
+            of a genotype.
         small_budget: Evaluations that two CPU cores do in a few minutes; None: any budget is small enough.
         title: What reports and directories call the task; empty: its name.
         read: Makes settings from the values in a file and the file's name, where `config` does not give their
@@ -39,6 +41,7 @@ class TaskEntry:
     config: Callable[[], Config]
     make: Callable[[Any], Task] | str
     large_policies: bool = False
+    few_evaluations: bool = False
     small_budget: int | None = None
     title: str = ""
     read: Callable[[Mapping[str, Any], str], Config] | None = None

@@ -144,6 +144,7 @@ def measured(genotypes):
 
 
 measured.num_params = 3
+measured.chunk = 16
 
 
 def constant(genotypes):

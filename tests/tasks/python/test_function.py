@@ -11,7 +11,11 @@ from tests.search.workers.work import sphere
 from tests.tasks.own import Bump
 
 import jedax
+from jedax.bench.grids import Entry
+from jedax.cli import main
 from jedax.errors import JedaxError
+from jedax.methods.jedi_x import JEDiX
+from jedax.store.config import FullConfig, defaults_for
 from jedax.tasks import Task, make
 from jedax.tasks.python.settings import PythonFunctionConfig
 
@@ -47,13 +51,38 @@ def test_measured_bounds(tmp_path):
     assert jedax.load(tmp_path / "run", trust=True).task == run.task
 
 
+class TestFewEvaluations:
+    """The defaults of a method on a function are those for few evaluations, from every place that makes settings."""
+
+    def test_in_python_commands_files_and_benches(self, tmp_path):
+        expected = {"population": 12, "pool": 1, "es": "cma-es", "growth": JEDiX.few_evaluations(10, None)["growth"]}
+        task = make(f"{WORK}:sphere", num_params=10)
+        run = jedax.run("jedi-x", task, evaluations=24, cells=16, out=tmp_path / "python")
+        given = f"{WORK}:sphere --num-params 10 --evaluations 24 --cells 16 --out".split()
+        main(["run", *given, str(tmp_path / "command")])
+        made = [run.config.method_config, jedax.load(tmp_path / "command").config.method_config]
+        text = f"task: {WORK}:sphere\ntask_config: {{num_params: 10}}\nmethod: jedi-x\n"
+        made.append(FullConfig.parse(text, "here").method_config)
+        made.append(Entry("x", "jedi-x").config(f"{WORK}:sphere", task.config))
+        for config in made:
+            assert {name: getattr(config, name) for name in expected} == expected
+
+    def test_settings_given_take_precedence(self):
+        config = Entry("x", "jedi-x", changes={"pool": 2}).config(f"{WORK}:sphere")
+        assert (config.pool, config.population) == (2, 8)
+
+    def test_other_tasks_and_methods_keep_theirs(self):
+        assert defaults_for("jedi-x", "maze-a")[0].pool == 2
+        assert defaults_for("map-elites", f"{WORK}:sphere")[0] == defaults_for("map-elites", "maze-a")[0]
+
+
 GIVEN = {"num_params": 3, "descriptor_lows": (-1, -1), "descriptor_highs": (1, 1)}
 BAD = [
     ("not_callable", GIVEN, r"task: expected a function, a subclass of jedax.tasks.Task or an object of one, got"),
     ("nobody", GIVEN, r"task: expected 'nobody' in tests.search.workers.work, got none"),
     ("words", {}, r"num_params: expected the length of a genotype, got none; give num_params \(--num-params 10\)"),
     ("alone", GIVEN, r"work:alone: expected two results"),
-    ("strange_descriptors", GIVEN, r"descriptors: expected shape \(2, 2\), got \(2, 3\)"),
+    ("strange_descriptors", {**GIVEN, "chunk": 16}, r"descriptors: expected shape \(2, 2\), got \(2, 3\)"),
     ("always_raises", GIVEN, r"always_raises: expected a finite fitness and descriptor for one of 2 random genotypes"),
     ("constant", {"num_params": 3}, r"descriptor_lows: expected descriptors that differ .*, got 1 for all in"),
 ]  # fmt: skip

@@ -40,7 +40,7 @@ def object_entry(name: str, target: str) -> TaskEntry:
         )
     given = {field: getattr(found, field) for field in PythonFunctionConfig.model_fields if hasattr(found, field)}
     config = functools.partial(PythonFunctionConfig.build, {**given, "name": target})
-    return TaskEntry(name, f"The function {target}.", config, _FUNCTION)
+    return TaskEntry(name, f"The function {target}.", config, _FUNCTION, few_evaluations=True)
 
 
 def _own_config(target: str, found: Any) -> Callable[[], Config]:

@@ -27,7 +27,7 @@ class PythonFunction(HostTask):
 
     config: PythonFunctionConfig
     Config = PythonFunctionConfig
-    num_params = computed(lambda self: self.config.num_params if self.space is None else self.space.num_params)
+    num_params = computed(lambda self: self.config.length)
     space = computed(lambda self: self.config.space)
     descriptor_names = computed(lambda self: self.config.descriptor_names)
 
@@ -36,7 +36,7 @@ class PythonFunction(HostTask):
         if not callable(load_object(self.config.name, "task")):
             received = f"{self.config.name}, which is none"
             raise fail("task", expected="a function", received=received, remedy="name another")
-        if self.config.num_params is None and self.config.space is None:
+        if self.config.length is None:
             raise fail(
                 "num_params",
                 expected="the length of a genotype",

@@ -27,8 +27,13 @@ class PythonFunctionConfig(WithDescriptorBounds):
     initial_std: float = Field(
         default=1.0, ge=0, description="Standard deviation of random genotypes, drawn around zero."
     )
-    chunk: int = Field(default=16, ge=1, le=MOST, description="Genotypes in one call of the function.")
+    chunk: int = Field(default=1, ge=1, le=MOST, description="Genotypes in one call of the function.")
     descriptor_names: tuple[str, ...] = Field(default=(), description="Label of each descriptor, for the figures.")
+
+    @property
+    def length(self) -> int | None:
+        """Length of a genotype; None: not known yet."""
+        return self.num_params if self.space is None else self.space.num_params
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
