@@ -85,6 +85,11 @@ class Evaluation:
         return jax.numpy.isfinite(self.fitness) & jax.numpy.isfinite(self.descriptor).all(axis=-1)
 
     @property
+    def achieved(self) -> Float[Array, "*batch"]:
+        """`(*batch)`, the fitness; -inf where the evaluation failed."""
+        return jax.numpy.where(self.valid, self.fitness, -jax.numpy.inf)
+
+    @property
     def fitness_or_worst(self) -> Float[Array, "*batch"]:
         """`(*batch)`, what evolution strategies maximise; -inf where the evaluation failed."""
         score = self.fitness if self.score is None else self.score

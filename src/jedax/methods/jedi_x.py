@@ -332,15 +332,15 @@ class JEDiX(PoolMethod):
         config, scores = self.config, evaluation.fitness_or_worst
 
         def update_pool() -> JEDiXState:
-            by_es = self.pool.split(scores)
+            by_es, achieved = self.pool.split(scores), self.pool.split(evaluation.achieved)
             # With several ES the first must beat the best of the run: small gains below it do not count.
             best_so_far = state.repertoire.best_fitness
             to_beat = state.best.at[0].max(best_so_far) if config.pool > 1 else state.best
-            best = jnp.maximum(by_es.max(axis=1), to_beat)
+            best = jnp.maximum(achieved.max(axis=1), to_beat)
             waited = jnp.where(best > to_beat, 0, state.waited + 1)
-            has_improved = by_es.max() > best_so_far
+            has_improved = achieved.max() > best_so_far
             found = self.pool.split(genotypes)
-            restarts, has_converged = self.restarts.observe(state.restarts, found, by_es, state.spread, has_improved)
+            restarts, has_converged = self.restarts.observe(state.restarts, found, achieved, state.spread, has_improved)
             stuck = (waited >= config.patience * restarts.growth) | has_converged
             restarts = self.restarts.restart(kind_key, restarts, stuck)
             pool = self.pool.tell(learn_key, state.pool, genotypes, by_es)
