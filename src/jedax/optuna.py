@@ -252,11 +252,11 @@ class Sampler(BaseSampler):
                 rows.append(row)
                 values.append(trial.value)
                 points.append(self._point(trial))
-                violations.append(_violations(trial))
-        known = [one for one in violations if one is not None]
-        total = [[0.0] if one is None else [np.maximum(one, 0).sum()] for one in violations] if known else None
+                violations.append((_violations(trial) or [None])[0])
+        width = max((len(one) for one in violations if one is not None), default=0)
+        told = [[0.0] * width if one is None else one for one in violations] if width else None
         if rows:
-            optimizer.add(rows, values, points if self._descriptors else None, violations=total)
+            optimizer.add(rows, values, points if self._descriptors else None, violations=told)
 
     def _point(self, trial: FrozenTrial) -> list[float]:
         """Return the descriptors of a trial."""

@@ -1,40 +1,16 @@
 """Constraints in closed form."""
 
+import cma
 import numpy as np
 import pytest
 
-from jedax.search.constraints import INFEASIBLE, first_level, level_at, stored, violation_of
-
-
-@pytest.mark.parametrize(
-    ("violations", "level"),
-    [
-        (np.arange(10.0), 2.0),
-        (np.arange(10.0)[::-1], 2.0),
-        (np.arange(9.0), 1.0),
-        ([5.0], 5.0),
-        ([0, 0, 0, 7, 8], 0.0),
-        ([np.nan, 3, 2, 1, 5, 4, np.inf], 2.0),
-        ([np.nan, np.inf], 0.0),
-    ],
-)
-def test_the_first_level_is_that_of_a_fifth(violations, level):
-    assert first_level(np.array(violations, float)) == level
-
-
-@pytest.mark.parametrize(
-    ("progress", "share"), [(0, 1), (0.1, 0.32768), (0.25, 0.03125), (0.4, 0.00032), (0.5, 0), (0.9, 0), (1, 0)]
-)
-def test_the_level_falls_by_the_fifth_power_until_half_of_the_budget(progress, share):
-    assert level_at(3.0, progress) == pytest.approx(3 * share, abs=1e-15)
+from jedax.search.constraints import INFEASIBLE, Penalty, stored, total_violation, violation_of
 
 
 def test_stored_fitness():
     """Infeasible: -1e30 (1 + v / (1 + v)), whatever the fitness is."""
     found = stored(np.array([5.0, 6, 7, 8, 9]), np.array([0, 1, 3, np.inf, np.nan]))
     np.testing.assert_allclose(found, [5, -1.5e30, -1.75e30, -2e30, 9], rtol=1e-15)
-    found = stored(np.array([5.0, 6, 7, 8]), np.array([0, 1, 3, np.inf]), level=1.0)
-    np.testing.assert_allclose(found, [5, 6, -1.75e30, -2e30], rtol=1e-15)
 
 
 def test_the_order_is_that_of_violations():
@@ -58,3 +34,57 @@ def test_extremes_come_back_as_infeasible():
 @pytest.mark.parametrize("fitness", [0.0, -1e29, 1e300, -np.inf, np.inf, np.nan])
 def test_feasible_and_empty_have_no_violation(fitness):
     assert violation_of(fitness) == 0
+
+
+def test_total_violation():
+    found = total_violation(np.array([[-1.0, 2.0, 3.0], [-5.0, 0.0, -np.inf], [np.inf, 1.0, -1.0]]))
+    np.testing.assert_array_equal(found, [5, 0, np.inf])
+
+
+class TestPenalty:
+    def test_the_lagrangian_in_closed_form(self):
+        """Active: a g + b g^2 / 2 = 2 * 3 + 4 * 9 / 2; inactive: -a^2 / (2 b) = -4 / 8; without a factor: a g or 0."""
+        penalty = Penalty(np.array([2.0, 0.0]), np.array([4.0, 0.0]), np.full(3, np.nan))
+        found = penalty.scores(np.array([10.0, 10.0, 10.0]), np.array([[3.0, 7.0], [-3.0, 7.0], [-np.inf, -7.0]]))
+        np.testing.assert_allclose(found, [10 - 24, 10 + 0.5, 10 + 0.5])
+
+    def test_it_is_continuous_where_a_constraint_becomes_active(self):
+        penalty = Penalty(np.array([2.0]), np.array([4.0]), np.full(2, np.nan))
+        at, beside = penalty.scores(np.zeros(2), np.array([[-0.5], [-0.5 + 1e-9]]))
+        assert at == pytest.approx(beside, abs=1e-8)
+
+    def test_what_is_violated_without_measure_is_ranked_last(self):
+        penalty = Penalty(np.array([2.0]), np.array([4.0]), np.full(2, np.nan))
+        found = penalty.scores(np.array([1.0, -1e9]), np.array([[np.inf], [100.0]]))
+        assert found[0] < found[1]
+        adapted = penalty.adapted(np.array([1.0, 2.0, np.nan]), np.array([[np.inf], [1.0], [1.0]]), 3)
+        assert adapted is penalty  # one solution tells nothing
+
+    def test_nothing_is_added_until_a_constraint_is_violated(self):
+        fitness, values = np.arange(8.0), np.full((8, 2), [-1.0, -2.0]) - np.arange(8)[:, None]
+        penalty = Penalty.begin(2)
+        for _ in range(5):
+            penalty = penalty.adapted(fitness, values, 4)
+        assert (penalty.factors == 0).all()
+        np.testing.assert_array_equal(penalty.scores(fitness, values), fitness)
+
+    def test_multipliers_are_those_of_kuhn_and_tucker(self):
+        """Least |x|^2 + x_4 with x_1 >= 1, x_1 + x_2 >= 3 and x_3 <= 5, which is not active.
+
+        x = (1.5, 1.5, 0, -0.5); the gradient 2 x + e_4 is the multiplier 3 times that of the second constraint.
+        """
+        penalty = Penalty.begin(3)
+        es = cma.CMAEvolutionStrategy([4.0] * 4, 1.0, {"seed": 3, "verbose": -9})
+        for _ in range(250):
+            x = np.array(es.ask())
+            loss, values = (x**2).sum(1) + x[:, 3], np.stack([1 - x[:, 0], 3 - x[:, 0] - x[:, 1], x[:, 2] - 5], 1)
+            penalty = penalty.adapted(-loss, values, 4)
+            es.tell(list(x), (-penalty.scores(-loss, values)).tolist())
+        np.testing.assert_allclose(es.mean, [1.5, 1.5, 0, -0.5], atol=1e-3)
+        np.testing.assert_allclose(penalty.multipliers, [0, 3, 0], atol=0.03)
+
+    def test_numbers_that_do_not_fit_each_other(self):
+        assert Penalty.begin(2).check() == 2
+        for strange in (np.zeros(3), np.zeros(2, int), np.zeros((2, 1))):
+            with pytest.raises(ValueError, match="penalty"):
+                Penalty(np.zeros(2), strange, np.zeros(3)).check()

@@ -8,7 +8,7 @@ from jedax.search.generation import TRIALS, Generation
 
 def begin(size=3, params=2, samples=1, d=2):
     """Return a generation whose candidate `trial` of place `p` is `[p, trial, ...]`."""
-    return Generation.begin(draw(0, size, params), samples, d)
+    return Generation.begin(draw(0, size, params), samples, d, 1)
 
 
 def draw(trial, size=3, params=2):
@@ -16,7 +16,7 @@ def draw(trial, size=3, params=2):
 
 
 def fill(generation, place, fitness=1.0):
-    generation.fill(place, np.array([9.0, 9.0]), np.array([fitness]), np.array([[0.1, 0.2]]), 0.5)
+    generation.fill(place, np.array([9.0, 9.0]), np.array([fitness]), np.array([[0.1, 0.2]]), np.array([0.5]))
 
 
 def give_next(generation):
@@ -69,7 +69,7 @@ def test_a_place_fails_with_its_third_candidate():
     assert generation.filled.tolist() == [False, True, False]
     assert np.isnan(generation.fitness[1]).all()
     assert np.isnan(generation.descriptors[1]).all()
-    assert np.isnan(generation.violations[1])
+    assert np.isnan(generation.constraints[1])
 
 
 def test_results():
@@ -78,13 +78,13 @@ def test_results():
     np.testing.assert_array_equal(generation.genotypes, [[0, 0], [1, 0], [9, 9]])
     np.testing.assert_array_equal(generation.fitness, [[np.nan], [np.nan], [7]])
     np.testing.assert_array_equal(generation.descriptors[2], [[0.1, 0.2]])
-    np.testing.assert_array_equal(generation.violations, [np.nan, np.nan, 0.5])
+    np.testing.assert_array_equal(generation.constraints, [[np.nan], [np.nan], [0.5]])
     np.testing.assert_array_equal(generation.candidates[0], draw(0))  # what was asked for stays
 
 
 def test_the_genotypes_are_a_copy():
     asked = draw(0)
-    generation = Generation.begin(asked, 1, 2)
+    generation = Generation.begin(asked, 1, 2, 0)
     fill(generation, 0)
     np.testing.assert_array_equal(asked, draw(0))
 
@@ -93,7 +93,7 @@ def test_check_accepts_what_fits():
     generation = begin(samples=3, d=1)
     generation.give(0, draw)
     generation.give(0, draw)
-    generation.check(samples=3, num_params=2, num_descriptors=1)
+    generation.check(samples=3, num_params=2, num_descriptors=1, num_constraints=1)
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_check_accepts_what_fits():
         ("filled", np.zeros(3, int)),
         ("fitness", np.zeros((3, 2))),
         ("descriptors", np.zeros((3, 1, 3))),
-        ("violations", np.zeros((3, 1))),
+        ("constraints", np.zeros((3, 2))),
     ],
 )
 def test_check_names_what_does_not_fit(name, value):
     generation = begin()
     setattr(generation, name, value)
     with pytest.raises(ValueError, match=name if name != "filled" else "filled"):
-        generation.check(samples=1, num_params=2, num_descriptors=2)
+        generation.check(samples=1, num_params=2, num_descriptors=2, num_constraints=1)

@@ -1,4 +1,4 @@
-"""`Optimizer` with constraints: feasible solutions first, and a level of violation that is tolerated for a while."""
+"""`Optimizer` with constraints: feasible solutions first, and penalties that adapt to the search."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ from tests.conftest import assert_same_bits
 from tests.search.outside import MAPS, drive, make, simulate, step
 
 import jedax
-from jedax.search.constraints import INFEASIBLE
+from jedax.methods.jedi_x import POOL
+from jedax.search.constraints import INFEASIBLE, Penalty
 
 
 def tell(optimizer, fitness, violations, places=None):
@@ -60,7 +61,7 @@ class TestBest:
 
     def test_of_added_and_unasked_solutions(self):
         optimizer = make(MAPS)
-        optimizer.add(np.ones((1, 6)), [50.0], [[0.9, 0.9]], violations=[1.0])
+        optimizer.add(np.ones((1, 6)), [50.0], [[0.9, 0.9]], violations=[[1.0, -1.0]])
         genotypes = optimizer.ask()
         optimizer.tell(genotypes, *simulate(genotypes))
         assert optimizer.best.fitness < 0
@@ -70,66 +71,67 @@ class TestBest:
         assert optimizer.best.fitness == 60
 
 
-class TestLevel:
-    """The level is that of a fifth of the first generation, and falls to 0 until half of the budget is spent."""
+class TestPenalty:
+    """What evolution strategies get is the fitness less penalties, which adapt to generations of the pool."""
 
     def scores(self, optimizer):
         """Return the list to which the scores that evolution strategies get of each generation will be added."""
         seen, evaluation = [], optimizer._evaluation
 
-        def watch(*given):
-            found = evaluation(*given)
+        def watch(*given, **options):
+            found = evaluation(*given, **options)
             seen.append(np.asarray(found.score)[0])
             return found
 
         optimizer._evaluation = watch
         return seen
 
-    def test_by_hand(self):
-        optimizer = make(MAPS, evaluations=160)
-        seen = self.scores(optimizer)
-        tell(optimizer, np.arange(8.0), [4, 3, 2, 1, 0.5, 5, 6, 7])  # sorted, number int(8 / 5) is 1
-        assert optimizer._first_level == 1
-        # After 8 of 160 evaluations it is (1 - 0.05 / 0.5)^5 = 0.59049, after 16 it is 0.8^5 = 0.32768.
-        np.testing.assert_array_equal(seen[0] > INFEASIBLE, np.arange(8) == 4)
-        tell(optimizer, np.arange(8.0), [0.328, 0.327, 0, 0, 0.7, 0.1, 1, 2])
-        np.testing.assert_array_equal(seen[1] > INFEASIBLE, [0, 1, 1, 1, 0, 1, 0, 0])
-        np.testing.assert_array_equal(seen[1][seen[1] > INFEASIBLE], [1, 2, 3, 5])
-        np.testing.assert_allclose(seen[1][[0, 4, 6]], INFEASIBLE * (1 + np.array([0.328 / 1.328, 0.7 / 1.7, 0.5])))
+    def test_scores_are_those_of_the_penalty(self):
+        optimizer = make(MAPS)
+        seen, values = self.scores(optimizer), np.stack([np.arange(8.0) - 3, -np.ones(8)], axis=1)
+        for _ in range(3):
+            tell(optimizer, np.arange(8.0), values)
+            penalty = optimizer._penalty
+            np.testing.assert_array_equal(seen[-1], penalty.scores(np.arange(8.0), values))
+            assert penalty.factors[0] > 0 == penalty.factors[1]
 
-    def test_nothing_is_tolerated_in_the_second_half(self):
-        """Of 32 evaluations: after 8 the level is 0.5^5 = 0.03125."""
-        optimizer = make(MAPS, evaluations=32)
-        seen = self.scores(optimizer)
-        for _ in range(4):
-            tell(optimizer, np.arange(8.0), [4, 3, 2, 1, 0.03, 5, 6, 7])
-        tolerated = [np.flatnonzero(scores > INFEASIBLE).tolist() for scores in seen]
-        assert tolerated == [[4], [], [], []]
+    def test_it_adapts_to_generations_that_climb_alone(self, monkeypatch):
+        optimizer = make(MAPS)
+        tell(optimizer, np.arange(8.0), np.arange(8.0) - 3)
+        before = optimizer._penalty
+        monkeypatch.setattr(type(optimizer._method), "climbs", lambda self, state: np.array([False]))
+        tell(optimizer, np.arange(8.0), np.arange(8.0) - 3)
+        assert optimizer._penalty is before
+        monkeypatch.setattr(type(optimizer._method), "climbs", lambda self, state: np.array([True]))
+        tell(optimizer, np.arange(8.0), np.arange(8.0) - 3)
+        assert optimizer._penalty.multipliers[0] != before.multipliers[0]
 
-    def test_what_is_tolerated_is_not_feasible(self):
-        optimizer = make(MAPS, evaluations=16_000)
-        seen = self.scores(optimizer)
-        tell(optimizer, np.arange(8.0), [10, 12, 13, 14, 15, 16, 17, 18])  # the level is 12, and hardly falls
-        assert seen[0][0] == 0
-        assert (seen[0][1:] < INFEASIBLE).all()
-        assert np.isnan(optimizer.best.fitness)
-        assert optimizer.best.violation == pytest.approx(10)
+    def test_the_default_climbs_with_its_pool(self):
+        optimizer = make({"method": "jedi-x", "cells": 16}, evaluations=None)
+        kinds = set()
+        for _ in range(150):
+            number = len(optimizer.ask())
+            tell(optimizer, np.zeros(number), np.full(number, -1.0))
+            kind = int(optimizer._state.kind[0])
+            kinds.add(kind)
+            assert bool(optimizer._method.climbs(optimizer._state)[0]) == (kind == POOL)
+        assert len(kinds) > 1
 
-    def test_solutions_that_nobody_asked_for_do_not_set_it(self):
+    def test_solutions_that_nobody_asked_for_do_not_change_it(self):
         optimizer = drive(make(MAPS, evaluations=16_000), 1)
         optimizer.tell(np.ones((1, 6)), [0.0], [[0.0, 0.0]], violations=[1e6])
-        assert optimizer._first_level is None
+        assert (optimizer._penalty.factors == 0).all()
         assert int(optimizer.repertoire.counts.sum()) == 9
-        tell(optimizer, np.arange(8.0), np.arange(8.0))
-        assert optimizer._first_level == 1
 
-    def test_nor_do_places_that_failed(self):
+    def test_places_that_failed_do_not_count(self):
         optimizer = make(MAPS)
         genotypes = optimizer.ask()
-        optimizer.tell(genotypes[:4], np.zeros(4), np.zeros((4, 2)), violations=[4, 3, 2, 1])
+        optimizer.tell(genotypes[:4], np.arange(4.0), np.zeros((4, 2)), violations=[4, 3, 2, -1])
         while len(optimizer.ask()) == 4 and optimizer._state is None:
             optimizer.tell(optimizer.ask(), np.full(4, np.nan), np.zeros((4, 2)))
-        assert optimizer._first_level == 1
+        expected = Penalty.begin(1).adapted(np.arange(4.0), np.array([[4.0], [3], [2], [-1]]), 6)
+        np.testing.assert_allclose(optimizer._penalty.mean, expected.mean)
+        np.testing.assert_allclose(optimizer._penalty.factors, expected.factors)
 
     def test_without_violations_nothing_changes(self):
         plain, told = drive(make(MAPS), 3), make(MAPS)
@@ -146,6 +148,7 @@ class TestLevel:
         for each in (optimizer, loaded):
             tell(each, np.arange(8.0), [0.59, 0.5905, 0, 0, 0.7, 0.1, 1, 2])
         assert_same_bits(loaded._state, optimizer._state)
+        assert_same_bits(vars(loaded._penalty), vars(optimizer._penalty))
 
 
 class TestBadInput:
@@ -165,6 +168,20 @@ class TestBadInput:
         with pytest.raises(jedax.JedaxError, match=message):
             optimizer.tell(genotypes, *simulate(genotypes), violations=violations)
         assert optimizer.evaluations == 0
+
+    def test_another_number_of_constraints(self):
+        optimizer = make(MAPS)
+        tell(optimizer, np.zeros(8), np.ones((8, 2)))
+        with pytest.raises(jedax.JedaxError, match="violations: expected 2 constraints, as told before, got 3; give"):
+            optimizer.add(np.ones((1, 6)), [0.0], [[0.0, 0.0]], violations=np.ones((1, 3)))
+        step(optimizer)  # without violations: none
+
+    def test_what_is_refused_does_not_tell_how_many_there_are(self):
+        optimizer = make(MAPS)
+        genotypes = optimizer.ask()
+        with pytest.raises(jedax.JedaxError, match="finite"):
+            optimizer.tell(np.full((1, 6), np.inf), [0.0], [[0.0, 0.0]], violations=np.ones((1, 3)))
+        optimizer.tell(genotypes, *simulate(genotypes), violations=np.ones((8, 2)))
 
     def test_nan_of_a_failed_evaluation(self):
         optimizer = make(MAPS)

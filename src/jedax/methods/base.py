@@ -18,7 +18,7 @@ from jedax.es.pool import ESPool
 from jedax.repertoire import HARD, Acceptance, Cells, Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.settings import MOST, Config, Count, Positive, Reference, resolve
-from jedax.types import Array, Bounds, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Bounds, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
 LARGE_ES = {"population": 256, "es": "lm-ma-es"}
@@ -253,6 +253,14 @@ class Method(abc.ABC):
     def follows_budget(self) -> bool:
         """Whether settings change over the budget of a run, so that one must be given."""
         return False
+
+    def climbs(self, state: Any) -> Bool[Array, ""] | bool:
+        """Return whether the last generation asked for is one of the ES that maximise fitness.
+
+        Penalties of violated constraints adapt to these generations alone, because others, such as varied elites, lie
+        anywhere.
+        """
+        return True
 
     @classmethod
     def few_evaluations(cls, num_params: int, batch: int | None) -> Mapping[str, Any]:

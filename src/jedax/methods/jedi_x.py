@@ -30,7 +30,7 @@ from jedax.es.restarts import Restarts, RestartState
 from jedax.methods.base import LARGE_ES, PoolMethod, Preset, WithPool, cpu_preset
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, Count, NotNegative, Positive, Range, Share
-from jedax.types import NOT_ADDED, Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.types import NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line, log_uniform
 
 POOL, SCOUTS, VARIATION = range(3)
@@ -278,6 +278,10 @@ class JEDiX(PoolMethod):
         variation = spent if config.variation_share == "waiting" else jnp.float32(config.variation_share)
         scouts = (1 - variation) * config.scout_share * spent
         return jnp.stack([1 - variation - scouts, scouts, variation])
+
+    def climbs(self, state: JEDiXState) -> Bool[Array, ""]:
+        """Return whether the last generation asked for is one of the pool."""
+        return state.kind == POOL
 
     def choose_kind(self, key: PRNGKeyArray, state: JEDiXState) -> Int[Array, ""]:
         """Draw the kind of the next generation."""

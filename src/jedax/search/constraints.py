@@ -1,17 +1,26 @@
-"""Constraints in ask and tell: feasible solutions first, and a level of violation that is tolerated for a while.
+"""Constraints in ask and tell: feasible solutions first, and an augmented Lagrangian for evolution strategies.
 
-The repertoire prefers feasible solutions, then those with less violation [1]. Evolution strategies rank by the epsilon
-level comparison [2]: violations up to a level count as none; the level falls from that of a fifth of the first
-generation to 0.
+The repertoire prefers feasible solutions, then those with less violation [1]. Evolution strategies minimise
+`f(x) + sum_j p_j(g_j(x))`, where f is the fitness to be minimised, g_j are the values of the constraints, above 0 where
+violated, and
+
+    p_j(g) = a_j g + b_j g^2 / 2  if a_j + b_j g > 0,  else -a_j^2 / (2 b_j),
+
+with multipliers a_j and penalty factors b_j that adapt to the search [2, 3]. Other than there, the mean of the parents
+stands for the mean of the distribution, and factors that suit a generation by far too badly are set anew.
 
 References:
     [1] K. Deb. An Efficient Constraint Handling Method for Genetic Algorithms. Computer Methods in Applied Mechanics
         and Engineering 186, 2000.
-    [2] T. Takahama, S. Sakai. Constrained Optimization by the epsilon Constrained Differential Evolution with
-        Gradient-Based Mutation and Feasible Elites. CEC 2006; eq. (5) and section III.
+    [2] A. Atamna, A. Auger, N. Hansen. Linearly Convergent Evolution Strategies via Augmented Lagrangian Constraint
+        Handling. FOGA 2017; eqs. (3) to (5).
+    [3] P. Dufosse, N. Hansen. Augmented Lagrangian, Penalty Techniques and Surrogate Modeling for Constrained
+        Optimization with CMA-ES. GECCO 2021.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,26 +29,24 @@ from jedax.types import Float
 INFEASIBLE = -1e30
 """Infeasible solutions have a stored fitness of at most this, lower the more they violate."""
 
-_SHARE = 0.2  # of the first generation, whose violations the first level tolerates (theta in [2])
-_UNTIL = 0.5  # share of the budget after which nothing is tolerated (T_c)
-_POWER = 5  # how fast the level falls (cp)
+_LEAST = -1e100  # value of a constraint that can hardly be satisfied better
+_FIRST = 0.4  # first penalty factor, in interquartile ranges of fitness over n times the squared one of the constraint
+_CHANGE = 3.0  # k1 in [2]: how small penalties are, beside the change of the mean, for the factor to grow
+_STEP = 5.0  # k2: how small the change of the mean constraint is, beside its value, for the factor to grow
+_MOST = 1000.0  # factor of an inactive constraint, in first factors of the present generation
+_RATE = 0.5  # of the multipliers, 1 / d_gamma
+_RANGE = (1e-100, 1e100)  # of penalty factors
 
 
-def first_level(violations: Float[np.ndarray, " batch"]) -> float:
-    """Return the level of violation that is tolerated at the start of a search."""
-    known = np.sort(violations[np.isfinite(violations)])
-    return float(known[int(_SHARE * len(known))]) if len(known) else 0.0
+def total_violation(constraints: Float[np.ndarray, "batch constraints"]) -> Float[np.ndarray, " batch"]:
+    """Return the sum of the violated constraints."""
+    return np.maximum(constraints, 0).sum(axis=1)
 
 
-def level_at(first: float, progress: float) -> float:
-    """Return the tolerated level at a progress of 0 to 1."""
-    return first * max(0.0, 1 - progress / _UNTIL) ** _POWER
-
-
-def stored(fitness: np.ndarray, violations: np.ndarray, level: float = 0.0) -> np.ndarray:
-    """Return the fitness by which solutions are compared: that of those that violate more than `level` is low."""
+def stored(fitness: np.ndarray, violations: np.ndarray) -> np.ndarray:
+    """Return the fitness by which the repertoire compares solutions: that of infeasible ones is low."""
     excess = np.nan_to_num(violations)
-    return np.where(excess > level, INFEASIBLE * (1 + excess / (1 + excess)), fitness)
+    return np.where(excess > 0, INFEASIBLE * (1 + excess / (1 + excess)), fitness)
 
 
 def violation_of(fitness: float) -> float:
@@ -48,3 +55,98 @@ def violation_of(fitness: float) -> float:
         return 0.0
     share = max(fitness / INFEASIBLE - 1, np.finfo(float).eps)  # violations below that are stored as none
     return share / (1 - share) if share < 1 else np.inf
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """What evolution strategies add to the fitness of solutions, see the module.
+
+    Attributes:
+        multipliers: a_j, at least 0.
+        factors: b_j; 0 until a solution violates the constraint.
+        mean: The fitness, to be minimised, and the constraints' values of the last parents; NaN: there are none.
+    """
+
+    multipliers: Float[np.ndarray, " constraints"]
+    factors: Float[np.ndarray, " constraints"]
+    mean: Float[np.ndarray, " 1+constraints"]
+
+    @classmethod
+    def begin(cls, number: int) -> Penalty:
+        """Return penalties of 0 for a number of constraints."""
+        return cls(np.zeros(number), np.zeros(number), np.full(1 + number, np.nan))
+
+    def check(self) -> int:
+        """Return the number of constraints; a `ValueError` where the numbers do not fit each other."""
+        number = len(self.factors)
+        shapes = [(array.shape, array.dtype.kind) for array in (self.multipliers, self.factors, self.mean)]
+        if shapes != [((number,), "f"), ((number,), "f"), ((1 + number,), "f")]:
+            raise ValueError("penalty")
+        return number
+
+    def scores(
+        self, fitness: Float[np.ndarray, " batch"], constraints: Float[np.ndarray, "batch constraints"]
+    ) -> Float[np.ndarray, " batch"]:
+        """Return what evolution strategies maximise, given the fitness, which is maximised."""
+        is_known = np.max(constraints, axis=1) < np.inf
+        values = np.where(np.isfinite(constraints), constraints, _LEAST)
+        return np.where(is_known, -self._penalised(-fitness, values), 2 * INFEASIBLE)
+
+    def adapted(
+        self, fitness: Float[np.ndarray, " batch"], constraints: Float[np.ndarray, "batch constraints"], num_params: int
+    ) -> Penalty:
+        """Return the penalty after a generation of the evolution strategies that maximise fitness."""
+        rows = np.column_stack([-fitness, np.maximum(constraints, _LEAST)])
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        if len(rows) < 2:
+            return self
+        factors = self._fitted(rows, num_params)
+        found = Penalty(self.multipliers, factors, self.mean)
+        best = rows[np.argsort(found._penalised(rows[:, 0], rows[:, 1:]), kind="stable")[: len(rows) // 2]]
+        weights = np.log(len(best) + 0.5) - np.log(np.arange(1, len(best) + 1))
+        mean = weights @ best / weights.sum()
+        if np.isnan(self.mean).any():
+            return Penalty(self.multipliers, factors, mean)
+        now, before = mean[1:], self.mean[1:]
+        change = abs(found._penalised(mean[0], now) - found._penalised(self.mean[0], before))
+        is_weak = factors * now**2 < _CHANGE * change / num_params
+        is_weak |= _STEP * np.abs(now - before) < np.abs(before)
+        is_active = self.multipliers + factors * now > 0
+        growth = np.where(is_weak, 2 ** (1 / (4 * num_params)), 2 ** (-1 / num_params))
+        changed = np.clip(factors * growth, *_RANGE)
+        is_used = (factors > 0) & (is_active | (self.multipliers > 0))
+        multipliers = np.maximum(0, self.multipliers + _RATE * factors * now)
+        return Penalty(multipliers, np.where(is_used, changed, factors), mean)
+
+    def _fitted(
+        self, rows: Float[np.ndarray, "batch 1+constraints"], num_params: int
+    ) -> Float[np.ndarray, " constraints"]:
+        """Return the penalty factors, changed where they do not suit the present generation by far.
+
+        They grow where three quarters of the solutions violate a constraint, and are bounded where it is inactive.
+        """
+        first = _first_factors(rows, num_params)
+        low, high = np.percentile(rows[:, 1:], [25, 75], axis=0)
+        is_lost = low > high - low
+        factors = np.where(is_lost | (self.factors == 0), np.maximum(first, self.factors), self.factors)
+        is_inactive = (self.multipliers == 0) & (self.mean[1:] < 0) & (first > 0)
+        return np.where(is_inactive, np.minimum(factors, _MOST * first), factors)
+
+    def _penalised(self, loss: np.ndarray | float, constraints: np.ndarray) -> np.ndarray:
+        """Return the augmented Lagrangian of losses `(...)` and constraints' values `(..., constraints)`."""
+        slope, factors = self.multipliers, self.factors
+        is_active = slope + factors * constraints > 0
+        inside = slope**2 / (2 * np.where(factors > 0, factors, 1))
+        return loss + np.where(is_active, slope * constraints + factors / 2 * constraints**2, -inside).sum(axis=-1)
+
+
+def _first_factors(
+    rows: Float[np.ndarray, "batch 1+constraints"], num_params: int
+) -> Float[np.ndarray, " constraints"]:
+    """Return penalty factors that suit the fitness and constraints' values of a generation; 0: none is violated."""
+    low, high = np.percentile(rows, [25, 75], axis=0)
+    extent, values = high - low, rows[:, 1:]
+    extents = np.where(extent[1:] > 0, extent[1:], np.abs(values).max(axis=0))
+    is_violated = (values > 0).any(axis=0)
+    first = _FIRST * extent[0] / num_params / np.where(is_violated, extents, 1) ** 2
+    return np.where(is_violated, np.clip(first, *_RANGE), 0.0)

@@ -28,7 +28,7 @@ class Generation:
         filled: Whether a place has its result.
         fitness: Results of the filled places, NaN where all trials failed.
         descriptors: Their descriptors.
-        violations: Their total violation of the constraints, likewise.
+        constraints: Their values of the constraints, likewise.
     """
 
     candidates: Float[np.ndarray, "trials size params"]
@@ -38,10 +38,12 @@ class Generation:
     filled: Bool[np.ndarray, " size"]
     fitness: Float[np.ndarray, "size samples"]
     descriptors: Float[np.ndarray, "size samples d"]
-    violations: Float[np.ndarray, " size"]
+    constraints: Float[np.ndarray, "size constraints"]
 
     @classmethod
-    def begin(cls, genotypes: Float[np.ndarray, "size params"], samples: int, num_descriptors: int) -> Generation:
+    def begin(
+        cls, genotypes: Float[np.ndarray, "size params"], samples: int, num_descriptors: int, num_constraints: int
+    ) -> Generation:
         """Return a generation without results."""
         size = len(genotypes)
         return cls(
@@ -52,7 +54,7 @@ class Generation:
             filled=np.zeros(size, bool),
             fitness=np.full((size, samples), np.nan),
             descriptors=np.full((size, samples, num_descriptors), np.nan),
-            violations=np.full(size, np.nan),
+            constraints=np.full((size, num_constraints), np.nan),
         )
 
     @property
@@ -83,11 +85,11 @@ class Generation:
         return self.candidates[trial, place]
 
     def fill(
-        self, place: int, genotype: np.ndarray, fitness: np.ndarray, descriptor: np.ndarray, violation: float
+        self, place: int, genotype: np.ndarray, fitness: np.ndarray, descriptor: np.ndarray, constraints: np.ndarray
     ) -> None:
         """Store the result of a place."""
         self.filled[place], self.genotypes[place] = True, genotype
-        self.fitness[place], self.descriptors[place], self.violations[place] = fitness, descriptor, violation
+        self.fitness[place], self.descriptors[place], self.constraints[place] = fitness, descriptor, constraints
 
     def fail(self, place: int) -> bool:
         """Note that a candidate failed; return whether the place counts as failed now."""
@@ -95,14 +97,15 @@ class Generation:
         self.filled[place] = self.failed[place] >= TRIALS
         return bool(self.filled[place])
 
-    def check(self, samples: int, num_params: int, num_descriptors: int) -> None:
+    def check(self, samples: int, num_params: int, num_descriptors: int, num_constraints: int) -> None:
         """Raise a `ValueError` where shapes or types do not fit each other or a search."""
         size = len(self.filled)
         shapes = {
             "genotypes": (size, num_params),
             "fitness": (size, samples),
             "descriptors": (size, samples, num_descriptors),
-            **dict.fromkeys(("given", "failed", "filled", "violations"), (size,)),
+            "constraints": (size, num_constraints),
+            **dict.fromkeys(("given", "failed", "filled"), (size,)),
         }
         kinds = {"given": "i", "failed": "i", "filled": "b"}
         for name, shape in {**shapes, "candidates": (len(self.candidates), size, num_params)}.items():

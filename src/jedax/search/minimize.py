@@ -67,8 +67,8 @@ def minimize(
             `scipy.optimize.Bounds`. No solution leaves the bounds.
         space: The parameters by name, see `jedax.Space`.
         sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter.
-        constraints: A function that returns numbers, above 0 where violated; scipy's `NonlinearConstraint` or
-            `LinearConstraint`; or a list of them. Equalities hold within 1e-4.
+        constraints: A function that returns numbers, above 0 where violated, below 0 by as much as there is to spare;
+            scipy's `NonlinearConstraint` or `LinearConstraint`; or a list of them. Equalities hold within 1e-4.
         descriptors: A function that returns the numbers that describe how a solution behaves.
         descriptor_bounds: `(lows, highs)` of the descriptors; "measure": from the first generation, which is the
             default with `descriptors`.
@@ -276,8 +276,11 @@ class _Processes:
         # Spawned, because a process that has used JAX must not be forked.
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(self._size, context, initializer=functions.begin, initargs=(self._problem,))
+        # All processes start at once: one that starts while another dies makes the pool's thread fail.
+        started = [self._pool.submit(functions.is_ready) for _ in range(self._size)]
         try:
-            self._pool.submit(functions.is_ready).result()
+            for future in started:
+                future.result()
         except BrokenProcessPool:
             remedy = 'call minimize under `if __name__ == "__main__":`, and define the functions in a file'
             received = "processes that end at once"

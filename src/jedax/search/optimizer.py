@@ -25,7 +25,7 @@ from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, meth
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.search.compiled import StepPrograms, checked_genotypes, replica_roots
-from jedax.search.constraints import first_level, level_at, stored, violation_of
+from jedax.search.constraints import Penalty, stored, total_violation, violation_of
 from jedax.search.generation import Generation
 from jedax.search.programs import step_programs_for
 from jedax.space import Real, Space
@@ -83,7 +83,7 @@ class _Result(NamedTuple):
     values: np.ndarray
     fitness: np.ndarray
     descriptor: np.ndarray
-    violation: float
+    constraints: np.ndarray
     failed: bool
 
 
@@ -194,7 +194,7 @@ class Optimizer:
         self._open: dict[int, _Candidate] = {}
         self._told: dict[int, int] = {}
         self._known: list[_Result] = []  # told or added before the first generation is complete
-        self._first_level: float | None = None  # of violations; None: no constraint was told of
+        self._penalty: Penalty | None = None  # of violated constraints; None: no constraint was told of
         self._out = None if out is None else Path(out)
         if self._out is not None and self._out.exists():
             remedy = "continue it with jedax.Optimizer.load, or choose another"
@@ -325,8 +325,9 @@ class Optimizer:
             genotypes: `(n, parameters)` or a list of dicts: solutions as `ask` returned them.
             fitness: `(n,)`; with several samples per evaluation (`samples_per_evaluation`), `(n, samples)`.
             descriptors: `(n, d)` or `(n, samples, d)`; None where there are none.
-            violations: `(n, constraints)` or `(n,)`, the constraints' values: above 0 where violated, by how much.
-                Give values of similar size: their sum is compared.
+            violations: `(n, constraints)` or `(n,)`, the constraints' values: above 0 where violated, by how much, and
+                below 0 where satisfied, if you know by how much, which helps. Give values of similar size: the sum of
+                those above 0 is compared.
             failed: `(n,)`, whether each evaluation failed, whatever its numbers are.
 
         Raises:
@@ -336,6 +337,7 @@ class Optimizer:
         results = self._results(genotypes, fitness, descriptors, violations, failed)
         prints = _prints(results)
         numbers = self._match(results, prints)
+        self._note_constraints(results)
         extra = [self._take(*one) for one in zip(results, numbers, prints, strict=True)]
         self._insert([result for result in extra if result is not None])
         if self._generation is not None and self._generation.is_complete:
@@ -349,7 +351,9 @@ class Optimizer:
         Those added before the first `ask` become members of the initial batch. Arguments and errors as for `tell`.
         """
         results = self._results(genotypes, fitness, descriptors, violations, None)
-        self._insert([self._with_genotype(result) for result in results if not result.failed])
+        known = [self._with_genotype(result) for result in results if not result.failed]
+        self._note_constraints(results)
+        self._insert(known)
         if self._out is not None:
             self.save(self._out)
 
@@ -369,7 +373,6 @@ class Optimizer:
             "method": self._name,
             "config": self.config.model_dump(mode="json"),
             "counts": [self._number, self._evaluations, self._next_id, self.num_failed],
-            "first_level": self._first_level,
             "saves_itself": Path(path) == self._out,
             "sha256": _digest(arrays),
         }
@@ -410,13 +413,13 @@ class Optimizer:
                 check(path, [known for known in names if method is None or known != name])
             kind = method or method_named(name).method
             config = kind.Config.build(settings, where=str(path))
-            counts, first_level, space = facts.pop("counts"), facts.pop("first_level"), facts.pop("space")
+            counts, space = facts.pop("counts"), facts.pop("space")
             out = Path(path) if facts.pop("saves_itself") else None
             if strange := sorted(set(facts) - _FACTS):
                 raise KeyError(strange[0])
             facts["space"] = None if space is None else Space.from_spec(space)
             optimizer = cls(method=config, **facts)
-            optimizer._name, optimizer._first_level, optimizer._out = name, first_level, out
+            optimizer._name, optimizer._out = name, out
             optimizer._number, optimizer._evaluations, optimizer._next_id, optimizer.num_failed = map(int, counts)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, JedaxError):
@@ -438,6 +441,7 @@ class Optimizer:
             "known": {
                 name: np.array([getattr(one, name) for one in self._known], np.float64) for name in _Result._fields
             },
+            "penalty": None if self._penalty is None else vars(self._penalty),
             "generation": None if self._generation is None else vars(self._generation),
         }
 
@@ -446,7 +450,7 @@ class Optimizer:
         tree: dict[str, Any] = {}
         for name, array in arrays.items():
             part, _, entry = name.removeprefix("['").removesuffix("']").partition("']['")
-            if entry and part in ("open", "known", "generation"):
+            if entry and part in ("open", "known", "penalty", "generation"):
                 tree.setdefault(part, {})[entry] = array
             else:
                 tree[part] = array
@@ -463,8 +467,10 @@ class Optimizer:
                 self._set_width(rows.shape[-1])
             self._known = [_Result(*row) for row in zip(*(tree["known"][key] for key in _Result._fields), strict=True)]
             self._generation = None if "generation" not in tree else Generation(**tree["generation"])
+            self._penalty = None if "penalty" not in tree else Penalty(**tree["penalty"])
+            number = 0 if self._penalty is None else self._penalty.check()
             if self._generation is not None:
-                self._generation.check(self._method.samples, self._num_params, self._task.num_descriptors)
+                self._generation.check(self._method.samples, self._num_params, self._task.num_descriptors, number)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, JedaxError):
                 raise
@@ -546,7 +552,8 @@ class Optimizer:
                         self._state, _ = self._programs.begin_loop(self._roots, self._state, self._progress)
                 genotypes, self._state = self._programs.ask(self._roots, self._state)
             samples, num_descriptors = self._method.samples, self._task.num_descriptors
-            self._generation = Generation.begin(np.asarray(genotypes)[0], samples, num_descriptors)
+            number = 0 if self._penalty is None else len(self._penalty.factors)
+            self._generation = Generation.begin(np.asarray(genotypes)[0], samples, num_descriptors, number)
             self._number += 1
             if self._state is None:
                 self._fill_with_known(self._generation)
@@ -554,11 +561,11 @@ class Optimizer:
 
     def _fill_with_known(self, generation: Generation) -> None:
         """Fill the last places of the initial batch with the best solutions that are known."""
-        self._known.sort(key=lambda one: stored(one.fitness, np.array(one.violation)).mean())
+        self._known.sort(key=lambda one: stored(one.fitness, total_violation(one.constraints[None])).mean())
         for place in range(len(generation.filled) - 1, len(self._given) - 1, -1):
             if self._known:
                 best = self._known.pop()
-                generation.fill(place, best.genotype, best.fitness, best.descriptor, best.violation)
+                generation.fill(place, best.genotype, best.fitness, best.descriptor, best.constraints)
         if generation.is_complete:
             self._close_generation()
 
@@ -568,9 +575,8 @@ class Optimizer:
         assert generation is not None
         if self._measures:
             self._build(_measured(generation.descriptors), self._batch)
-        if self._first_level is None and (generation.violations > 0).any():
-            self._first_level = first_level(generation.violations)
-        evaluation = self._evaluation(generation.fitness, generation.descriptors, generation.violations)
+        climbs = self._state is None or bool(np.all(self._method.climbs(self._state)))
+        evaluation = self._evaluation(generation.fitness, generation.descriptors, generation.constraints, adapts=climbs)
         programs, genotypes = self._programs, generation.genotypes[None]
         if self._state is None:
             self._state = programs.init(self._roots, genotypes, evaluation)
@@ -580,15 +586,22 @@ class Optimizer:
         known, self._known = self._known, []
         self._insert(known)
 
-    def _evaluation(self, fitness: np.ndarray, descriptors: np.ndarray, violations: np.ndarray) -> Evaluation:
-        """Return results `(n, samples)`, `(n, samples, d)` and `(n,)` as an evaluation with an axis for replicas."""
+    def _evaluation(
+        self, fitness: np.ndarray, descriptors: np.ndarray, constraints: np.ndarray, *, adapts: bool = False
+    ) -> Evaluation:
+        """Return results `(n, samples)`, `(n, samples, d)`, `(n, constraints)` as an evaluation with a replica axis.
+
+        If `adapts`, the penalty of violated constraints adapts to them.
+        """
         found = Evaluation(fitness[:, 0], descriptors[:, 0])  # type: ignore[arg-type]
         if fitness.shape[1] > 1:
             found = self._programs.aggregate(Evaluation(fitness.T, descriptors.swapaxes(0, 1)))  # type: ignore[arg-type]
-        if self._first_level is not None or (violations > 0).any():
-            own, level = np.asarray(found.fitness), level_at(self._first_level or 0.0, self._progress)
-            compared = stored(own, violations), stored(own, violations, level)
-            found = Evaluation(compared[0], found.descriptor, score=compared[1])  # type: ignore[arg-type]
+        if self._penalty is not None:
+            own = np.asarray(found.fitness)
+            if adapts:
+                self._penalty = self._penalty.adapted(own, constraints, self._num_params)
+            compared, score = stored(own, total_violation(constraints)), self._penalty.scores(own, constraints)
+            found = Evaluation(compared, found.descriptor, score=score)  # type: ignore[arg-type]
         return jax.tree.map(lambda part: np.asarray(part)[None], found)
 
     def _insert(self, results: list[_Result]) -> None:
@@ -599,10 +612,10 @@ class Optimizer:
         if not results:
             return
         size = 1 << (len(results) - 1).bit_length()  # few sizes, since each is compiled
-        genotypes, _, fitness, descriptors, violations, _ = (
+        genotypes, _, fitness, descriptors, constraints, _ = (
             _padded(np.array(column, np.float64), size) for column in zip(*results, strict=True)
         )
-        evaluation = self._evaluation(fitness, descriptors, violations)
+        evaluation = self._evaluation(fitness, descriptors, constraints)
         self._state = self._programs.insert(self._state, genotypes[None], evaluation)
 
     def _results(self, genotypes: Any, fitness: Any, descriptors: Any, violations: Any, failed: Any) -> list[_Result]:
@@ -625,16 +638,21 @@ class Optimizer:
         is_bad = ~np.isfinite(fitness).all(axis=1) | ~np.isfinite(points).all(axis=(1, 2))
         if failed is not None:
             is_bad |= _flags(failed, number)
-        total = np.zeros(number)
+        known = None if self._penalty is None else len(self._penalty.factors)
+        values_of = np.zeros((number, known or 0))
         if violations is not None:
             wanted = (number,) if np.asarray(violations, object).ndim == 1 else (number, None)
-            given = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
-            if np.isnan(given[~is_bad]).any():
+            values_of = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
+            if np.isnan(values_of[~is_bad]).any():
                 remedy = "give numbers, or mark the evaluation as failed"
                 raise fail("violations", expected="numbers, above 0 where violated", received="NaN", remedy=remedy)
-            total = np.maximum(given, 0).sum(axis=1)
+            if known not in (None, values_of.shape[1]):
+                expected, received = f"{known} constraints, as told before", values_of.shape[1]
+                raise fail("violations", expected=expected, received=received, remedy="give the same ones each time")
         fitness = -fitness if self.minimise else fitness
-        return [_Result(values[:0], *row) for row in zip(values, fitness, points, total, is_bad.tolist(), strict=True)]
+        return [
+            _Result(values[:0], *row) for row in zip(values, fitness, points, values_of, is_bad.tolist(), strict=True)
+        ]
 
     @property
     def _has_results(self) -> bool:
@@ -647,6 +665,15 @@ class Optimizer:
         if self._generation is not None:
             shape = (*self._generation.fitness.shape, num_descriptors)
             self._generation.descriptors = np.full(shape, np.nan)
+
+    def _note_constraints(self, results: list[_Result]) -> None:
+        """Note how many constraints there are, as the first results with violations tell."""
+        number = len(results[0].constraints) if results else 0
+        if self._penalty is None and number:
+            self._penalty = Penalty.begin(number)
+            self._known = [one._replace(constraints=np.zeros(number)) for one in self._known]
+            if self._generation is not None:
+                self._generation.constraints = np.zeros((len(self._generation.filled), number))
 
     def _with_genotype(self, result: _Result) -> _Result:
         return result._replace(genotype=self._genotypes(result.values))
@@ -716,7 +743,7 @@ class Optimizer:
         result = self._with_genotype(result) if one is None else result._replace(genotype=one.genotype)
         if generation is None or place is None:
             return result
-        generation.fill(place, result.genotype, result.fitness, result.descriptor, result.violation)
+        generation.fill(place, result.genotype, result.fitness, result.descriptor, result.constraints)
         return None
 
 
@@ -803,8 +830,8 @@ def _prints(results: list[_Result]) -> list[_Print]:
     """Return what tells the solutions apart, and what tells their results apart."""
     if not results:
         return []
-    _, values, fitness, descriptors, violations, _ = map(np.array, zip(*results, strict=True))
-    return list(zip(_fingerprints(values), _fingerprints(fitness, descriptors, violations), strict=True))
+    _, values, fitness, descriptors, constraints, _ = map(np.array, zip(*results, strict=True))
+    return list(zip(_fingerprints(values), _fingerprints(fitness, descriptors, constraints), strict=True))
 
 
 def _fingerprints(*columns: np.ndarray) -> list[int]:

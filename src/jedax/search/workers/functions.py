@@ -91,17 +91,17 @@ class Functions:
 
 @dataclass(frozen=True)
 class Limits:
-    """Violations of `low <= values(x) <= high`; equalities hold within 1e-4."""
+    """The constraints `low <= values(x) <= high`, above 0 where violated; equalities hold within 1e-4."""
 
     values: Callable[[Any], Any]
     low: Any
     high: Any
 
     def __call__(self, x: Any) -> np.ndarray:
-        """Return the violations, at least 0, in the shape of the values."""
+        """Return by how much each value violates its limits, below 0 where it does not, in the shape of the values."""
         values, low, high = (np.asarray(part, np.float64) for part in (self.values(x), self.low, self.high))
         excess = np.maximum(low - values, values - high)
-        return np.maximum(np.where(low == high, excess - _TOLERANCE, excess), 0)
+        return np.where(low == high, excess - _TOLERANCE, excess)
 
 
 @dataclass(frozen=True)
