@@ -37,6 +37,14 @@ class TestBest:
         tell(optimizer, [-1e6, *[99.0] * 7], [0, *[0.5] * 7], np.zeros((8, 2)))
         assert optimizer.repertoire.fitness[cell] == -1e6
 
+    def test_cells_that_are_feasible(self):
+        optimizer = make(MAPS)
+        tell(optimizer, np.arange(8.0), [0, 1, 0, 1, 0, 1, np.inf, 1e-9])
+        repertoire, feasible = optimizer.repertoire, optimizer.feasible
+        assert set(repertoire.fitness[feasible]) <= {0, 2, 4}
+        assert feasible.sum() == (repertoire.fitness >= 0).sum() > 0
+        assert (repertoire.filled & ~feasible).any()
+
     @pytest.mark.parametrize("violation", [1e-300, 1e-17, 1e-9, 0.25, 3.0, 1e9, np.inf])
     def test_nothing_is_feasible(self, violation):
         optimizer = make(MAPS)

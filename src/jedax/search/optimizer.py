@@ -25,7 +25,7 @@ from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, meth
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.search.compiled import StepPrograms, checked_genotypes, replica_roots
-from jedax.search.constraints import Penalty, stored, total_violation, violation_of
+from jedax.search.constraints import INFEASIBLE, Penalty, stored, total_violation, violation_of
 from jedax.search.generation import Generation
 from jedax.search.programs import step_programs_for
 from jedax.space import Real, Space
@@ -259,13 +259,19 @@ class Optimizer:
         """The solutions found so far, as NumPy arrays; an error before the first generation is complete.
 
         Fitness is maximised here, also with `minimise`. Genotypes are those of the method: `values` gives them in your
-        units. Infeasible solutions have a fitness of at most -1e30.
+        units. Infeasible solutions have a fitness of at most -1e30, see `feasible`.
         """
         if self._state is None:
             received = "none" if self._generation is None else f"{self._generation.filled.sum()} of its results"
             remedy = "call ask(), then tell()"
             raise fail("best", expected="at least one tell() of a whole generation", received=received, remedy=remedy)
         return jax.tree.map(lambda leaf: leaf[0], jax.device_get(self._state.repertoire))
+
+    @property
+    def feasible(self) -> np.ndarray:
+        """`(cells,)`, whether each cell has a solution that violates no constraint; errors as for `repertoire`."""
+        fitness = self.repertoire.fitness
+        return np.isfinite(fitness) & (fitness > INFEASIBLE)
 
     @property
     def best(self) -> Solution:
