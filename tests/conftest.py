@@ -31,6 +31,11 @@ assert "jax" not in sys.modules
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+# The same cases each time; `--hypothesis-profile=default` draws others.
+settings.register_profile("fixed", derandomize=True)
+settings.load_profile("fixed")
 
 
 def _memory_maps():
