@@ -185,7 +185,8 @@ class Sampler(BaseSampler):
             except ValueError:
                 optimizer.tell([asked], [np.nan], np.full((1, width), np.nan))
                 raise
-            optimizer.tell([asked], [values[0]], points, violations=_violations(trial))
+            limits = _violations(trial)
+            optimizer.tell([asked], [values[0]], points, violations=None if limits is None else [limits])
 
     def reseed_rng(self) -> None:
         """Seed the random parameters again, as Optuna asks for before it starts threads."""
@@ -252,7 +253,7 @@ class Sampler(BaseSampler):
                 rows.append(row)
                 values.append(trial.value)
                 points.append(self._point(trial))
-                violations.append((_violations(trial) or [None])[0])
+                violations.append(_violations(trial))
         width = max((len(one) for one in violations if one is not None), default=0)
         told = [[0.0] * width if one is None else one for one in violations] if width else None
         if rows:
@@ -274,8 +275,8 @@ class Sampler(BaseSampler):
         return point
 
 
-def _violations(trial: FrozenTrial) -> list[list[float]] | None:
-    return [list(trial.constraints.values())] if trial.constraints else None
+def _violations(trial: FrozenTrial) -> list[float] | None:
+    return list(trial.constraints.values()) if trial.constraints else None
 
 
 class _Parameters:

@@ -213,8 +213,7 @@ class Repertoire:
     ) -> tuple[Repertoire, Insertion]:
         """Add a batch as `add` does with one sample, with the same bits, on any platform and without native code."""
         num_cells = cells.num_cells
-        valid = evaluation.valid
-        fitness = jnp.where(valid, evaluation.fitness, -jnp.inf)
+        valid, fitness = evaluation.valid, evaluation.achieved
         # Failed members go to a cell past the end, which all updates below drop.
         cell = jnp.where(valid, cells.assign(evaluation.descriptor), num_cells)
         accepted = valid & (fitness > self.thresholds[cell])

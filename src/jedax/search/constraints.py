@@ -76,13 +76,17 @@ class Penalty:
         """Return penalties of 0 for a number of constraints."""
         return cls(np.zeros(number), np.zeros(number), np.full(1 + number, np.nan))
 
+    @property
+    def number(self) -> int:
+        """Number of constraints."""
+        return len(self.factors)
+
     def check(self) -> int:
         """Return the number of constraints; a `ValueError` where the numbers do not fit each other."""
-        number = len(self.factors)
         shapes = [(array.shape, array.dtype.kind) for array in (self.multipliers, self.factors, self.mean)]
-        if shapes != [((number,), "f"), ((number,), "f"), ((1 + number,), "f")]:
+        if shapes != [((self.number,), "f"), ((self.number,), "f"), ((1 + self.number,), "f")]:
             raise ValueError("penalty")
-        return number
+        return self.number
 
     def scores(
         self, fitness: Float[np.ndarray, " batch"], constraints: Float[np.ndarray, "batch constraints"]
@@ -123,11 +127,16 @@ class Penalty:
     ) -> Float[np.ndarray, " constraints"]:
         """Return the penalty factors, changed where they do not suit the present generation by far.
 
-        They grow where three quarters of the solutions violate a constraint, and are bounded where it is inactive.
+        They begin where a solution violates a constraint, grow where most solutions are far outside, and are bounded
+        where the constraint is inactive.
         """
-        first = _first_factors(rows, num_params)
-        low, high = np.percentile(rows[:, 1:], [25, 75], axis=0)
-        is_lost = low > high - low
+        low, high = np.percentile(rows, [25, 75], axis=0)
+        extent, values = high - low, rows[:, 1:]
+        extents = np.where(extent[1:] > 0, extent[1:], np.abs(values).max(axis=0))
+        is_violated = (values > 0).any(axis=0)
+        first = _FIRST * extent[0] / num_params / np.where(is_violated, extents, 1) ** 2
+        first = np.where(is_violated, np.clip(first, *_RANGE), 0.0)
+        is_lost = low[1:] > extent[1:]
         factors = np.where(is_lost | (self.factors == 0), np.maximum(first, self.factors), self.factors)
         is_inactive = (self.multipliers == 0) & (self.mean[1:] < 0) & (first > 0)
         return np.where(is_inactive, np.minimum(factors, _MOST * first), factors)
@@ -138,15 +147,3 @@ class Penalty:
         is_active = slope + factors * constraints > 0
         inside = slope**2 / (2 * np.where(factors > 0, factors, 1))
         return loss + np.where(is_active, slope * constraints + factors / 2 * constraints**2, -inside).sum(axis=-1)
-
-
-def _first_factors(
-    rows: Float[np.ndarray, "batch 1+constraints"], num_params: int
-) -> Float[np.ndarray, " constraints"]:
-    """Return penalty factors that suit the fitness and constraints' values of a generation; 0: none is violated."""
-    low, high = np.percentile(rows, [25, 75], axis=0)
-    extent, values = high - low, rows[:, 1:]
-    extents = np.where(extent[1:] > 0, extent[1:], np.abs(values).max(axis=0))
-    is_violated = (values > 0).any(axis=0)
-    first = _FIRST * extent[0] / num_params / np.where(is_violated, extents, 1) ** 2
-    return np.where(is_violated, np.clip(first, *_RANGE), 0.0)

@@ -194,7 +194,7 @@ class Optimizer:
         self._open: dict[int, _Candidate] = {}
         self._told: dict[int, int] = {}
         self._known: list[_Result] = []  # told or added before the first generation is complete
-        self._penalty: Penalty | None = None  # of violated constraints; None: no constraint was told of
+        self._penalty = Penalty.begin(0)  # of violated constraints; none until the first is told of
         self._out = None if out is None else Path(out)
         if self._out is not None and self._out.exists():
             remedy = "continue it with jedax.Optimizer.load, or choose another"
@@ -447,7 +447,7 @@ class Optimizer:
             "known": {
                 name: np.array([getattr(one, name) for one in self._known], np.float64) for name in _Result._fields
             },
-            "penalty": None if self._penalty is None else vars(self._penalty),
+            "penalty": vars(self._penalty),
             "generation": None if self._generation is None else vars(self._generation),
         }
 
@@ -473,8 +473,8 @@ class Optimizer:
                 self._set_width(rows.shape[-1])
             self._known = [_Result(*row) for row in zip(*(tree["known"][key] for key in _Result._fields), strict=True)]
             self._generation = None if "generation" not in tree else Generation(**tree["generation"])
-            self._penalty = None if "penalty" not in tree else Penalty(**tree["penalty"])
-            number = 0 if self._penalty is None else self._penalty.check()
+            self._penalty = Penalty(**tree["penalty"])
+            number = self._penalty.check()
             if self._generation is not None:
                 self._generation.check(self._method.samples, self._num_params, self._task.num_descriptors, number)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -558,8 +558,9 @@ class Optimizer:
                         self._state, _ = self._programs.begin_loop(self._roots, self._state, self._progress)
                 genotypes, self._state = self._programs.ask(self._roots, self._state)
             samples, num_descriptors = self._method.samples, self._task.num_descriptors
-            number = 0 if self._penalty is None else len(self._penalty.factors)
-            self._generation = Generation.begin(np.asarray(genotypes)[0], samples, num_descriptors, number)
+            self._generation = Generation.begin(
+                np.asarray(genotypes)[0], samples, num_descriptors, self._penalty.number
+            )
             self._number += 1
             if self._state is None:
                 self._fill_with_known(self._generation)
@@ -602,7 +603,7 @@ class Optimizer:
         found = Evaluation(fitness[:, 0], descriptors[:, 0])  # type: ignore[arg-type]
         if fitness.shape[1] > 1:
             found = self._programs.aggregate(Evaluation(fitness.T, descriptors.swapaxes(0, 1)))  # type: ignore[arg-type]
-        if self._penalty is not None:
+        if self._penalty.number:
             own = np.asarray(found.fitness)
             if adapts:
                 self._penalty = self._penalty.adapted(own, constraints, self._num_params)
@@ -644,21 +645,20 @@ class Optimizer:
         is_bad = ~np.isfinite(fitness).all(axis=1) | ~np.isfinite(points).all(axis=(1, 2))
         if failed is not None:
             is_bad |= _flags(failed, number)
-        known = None if self._penalty is None else len(self._penalty.factors)
-        values_of = np.zeros((number, known or 0))
+        known = self._penalty.number
+        constraints = np.zeros((number, known))
         if violations is not None:
             wanted = (number,) if np.asarray(violations, object).ndim == 1 else (number, None)
-            values_of = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
-            if np.isnan(values_of[~is_bad]).any():
+            constraints = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
+            if np.isnan(constraints[~is_bad]).any():
                 remedy = "give numbers, or mark the evaluation as failed"
                 raise fail("violations", expected="numbers, above 0 where violated", received="NaN", remedy=remedy)
-            if known not in (None, values_of.shape[1]):
-                expected, received = f"{known} constraints, as told before", values_of.shape[1]
+            if known not in (0, constraints.shape[1]):
+                expected, received = f"{known} constraints, as told before", constraints.shape[1]
                 raise fail("violations", expected=expected, received=received, remedy="give the same ones each time")
         fitness = -fitness if self.minimise else fitness
-        return [
-            _Result(values[:0], *row) for row in zip(values, fitness, points, values_of, is_bad.tolist(), strict=True)
-        ]
+        columns = values, fitness, points, constraints, is_bad.tolist()
+        return [_Result(values[:0], *row) for row in zip(*columns, strict=True)]
 
     @property
     def _has_results(self) -> bool:
@@ -675,7 +675,7 @@ class Optimizer:
     def _note_constraints(self, results: list[_Result]) -> None:
         """Note how many constraints there are, as the first results with violations tell."""
         number = len(results[0].constraints) if results else 0
-        if self._penalty is None and number:
+        if number and not self._penalty.number:
             self._penalty = Penalty.begin(number)
             self._known = [one._replace(constraints=np.zeros(number)) for one in self._known]
             if self._generation is not None:
