@@ -71,7 +71,7 @@ def test_known_optima_are_forgotten_as_evidence_when_the_best_improves():
 
 
 def test_populations_double_in_turn_with_small_ones():
-    """The kind that has used fewer generations since the first restart is next; the first start counts for none."""
+    """The kind that has used fewer generations is next; the first start counts as small, as in pycma."""
     one = Restarts(size=1, growth=8, radius=0.0)
     state, key = one.begin(3), jax.random.key(0)
     kinds, sizes = [], []
@@ -91,10 +91,27 @@ def test_populations_double_in_turn_with_small_ones():
     )
 
 
+@pytest.mark.parametrize(("first", "second_is_large"), [(2, False), (3, True), (4, True)])
+def test_the_first_start_counts_as_a_small_one(first, second_is_large):
+    """A large population that used no more than the first start is followed by another large one."""
+    one = Restarts(size=1, growth=8, radius=0.0)
+    state, key, due = one.begin(3), jax.random.key(0), jnp.array([True])
+
+    def observed(state, number):
+        for step in range(number):
+            genotypes = jnp.asarray(population(step, 1.0)[None], jnp.float32)
+            state, _ = one.observe(state, genotypes, jnp.arange(5.0)[None], SPREAD, jnp.bool_(False))
+        return state
+
+    state = one.restart(key, observed(state, first), due)
+    assert bool(state.is_large[0])
+    assert bool(one.restart(key, observed(state, 3), due).is_large[0]) == second_is_large
+
+
 def test_only_those_that_are_due_restart():
     state = RULE.restart(jax.random.key(0), RULE.begin(3), jnp.array([False, True]))
     assert np.asarray(state.growth).tolist() == [1, 2]
-    assert np.asarray(state.num_starts).tolist() == [1, 2]
+    assert np.asarray(state.is_large).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("which", [[True, False], [True, True]])

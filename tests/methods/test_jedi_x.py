@@ -15,7 +15,7 @@ from jedax.methods.jedi_x import POOL, SCOUTS, VARIATION, JEDiX, JediXConfig
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 
-SMALL = JediXConfig(population=6, pool=3, cells=64, elites=4, patience=2, scouts=2, scout_patience=2)
+SMALL = JediXConfig(population=6, pool=3, cells=64, elites=4, patience=2, scouts=2, scout_patience=2, head_start=0)
 BATCH = 18
 
 
@@ -221,6 +221,20 @@ def test_the_longer_the_es_wait_the_likelier_exploration_is(search, waited, vari
     keys = jax.random.split(jax.random.key(0), 4000)
     kinds = np.asarray(jax.vmap(method.choose_kind, (0, None))(keys, state))
     np.testing.assert_allclose(np.bincount(kinds, minlength=3) / 4000, expected, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("generation", "waited", "expected"),
+    [
+        (0, [0, 0, 0], (0.5, 0, 0.5)),
+        (20, [0, 0, 0], (1 - 0.5 * np.exp(-2), 0, 0.5 * np.exp(-2))),
+        (20, [1, 0, 0], (5 / 6 * (1 - 0.4 / 6), 5 / 6 * 0.4 / 6, 1 / 6)),  # the pool waits for longer than that
+    ],
+)
+def test_variation_has_a_head_start(search, generation, waited, expected):
+    method = with_settings(search[0], head_start=10, exploration=0.5, scout_share=0.4)
+    state = dataclasses.replace(search[1], waited=jnp.array(waited), generation=jnp.int32(generation))
+    np.testing.assert_allclose(method.shares(state), expected, atol=1e-6)
 
 
 def test_every_es_learns_its_own_fitness(search):

@@ -1,8 +1,8 @@
 """Restarts of converged evolution strategies (ES), with large and small populations in turn.
 
 BIPOP [1]: restarts of one kind have populations that double each time and long first steps; those of the other kind
-have small populations and short first steps. The kind that has used fewer generations is next. Here an ES is also
-restarted where its population gathers at an optimum that was found before.
+have small populations and short first steps. The kind that has used fewer generations is next; the first start counts
+as small. Here an ES is also restarted where its population gathers at an optimum that was found before.
 
 References:
     [1] N. Hansen. Benchmarking a BI-Population CMA-ES on the BBOB-2009 Function Testbed. GECCO Workshop, 2009.
@@ -32,8 +32,7 @@ class RestartState:
         growth: Population of each ES, in generations.
         largest: The largest growth of each ES so far.
         is_large: Whether the present population of each ES is of the kind that doubles.
-        spent: Generations that each ES has used on large and on small populations since its first restart.
-        num_starts: Starts of each ES.
+        spent: Generations that each ES has used on large and on small populations; the first one counts as small.
         flat: Generations of each ES in which its population differed neither in fitness nor in place.
         optima: Where ES have converged; inf: not yet.
         num_optima: Number of optima that were found.
@@ -44,7 +43,6 @@ class RestartState:
     largest: Int[Array, " size"]
     is_large: Bool[Array, " size"]
     spent: Int[Array, "size 2"]
-    num_starts: Int[Array, " size"]
     flat: Int[Array, " size"]
     optima: Float[Array, "remembered params"]
     num_optima: Int[Array, ""]
@@ -72,9 +70,8 @@ class Restarts:
         return RestartState(
             growth=ones,
             largest=ones,
-            is_large=jnp.ones(self.size, bool),
+            is_large=jnp.zeros(self.size, bool),
             spent=jnp.zeros((self.size, 2), jnp.int32),
-            num_starts=ones,
             flat=zeros,
             optima=jnp.full((_REMEMBERED if self.growth > 1 else 0, num_params), jnp.inf),
             num_optima=jnp.int32(0),
@@ -115,7 +112,7 @@ class Restarts:
         is_new = has_converged & ~is_known
         place = jnp.where(is_new, (state.num_optima + jnp.cumsum(is_new) - 1) % _REMEMBERED, _REMEMBERED)
         num_known = state.num_known + is_known.sum(dtype=jnp.int32)
-        used = jnp.stack([state.is_large, ~state.is_large], axis=1) & (state.num_starts > 1)[:, None]
+        used = jnp.stack([state.is_large, ~state.is_large], axis=1)
         state = replace(
             state,
             spent=state.spent + used,
@@ -139,6 +136,5 @@ class Restarts:
             growth=jnp.where(which, jnp.where(turn, largest, small), state.growth).astype(jnp.int32),
             largest=largest.astype(jnp.int32),
             is_large=jnp.where(which, turn, state.is_large),
-            num_starts=state.num_starts + which,
             flat=jnp.where(which, 0, state.flat),
         )

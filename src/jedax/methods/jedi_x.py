@@ -72,6 +72,11 @@ class JediXConfig(WithPool):
     exploration: Share = Field(
         default=1.0, description="Largest share of generations that a pool which waits gives to exploration."
     )
+    head_start: NotNegative = Field(
+        default=100.0,
+        description="The share of variation begins at its largest and falls by the factor e in this many generations; "
+        "0: it begins at 0.",
+    )
     population: int = Field(default=64, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
     patience: Count = Field(
@@ -168,7 +173,7 @@ class JEDiX(PoolMethod):
         "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
         "cpu": cpu_preset(population=64, pool=1),
     }
-    large_policies = {**LARGE_ES, "pool": 4, "step_size": 0.05}
+    large_policies = {**LARGE_ES, "pool": 4, "step_size": 0.05, "head_start": 0.0}
     family = "jedi"
     has_branches = True
 
@@ -201,7 +206,16 @@ class JEDiX(PoolMethod):
         population = max(8, default, 4 * math.ceil((batch or 1) / 4))  # at least two for each scout
         es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "sep-cma-es"
         growth = max(1, min(_LARGEST_GROWTH, _MOST_NUMBERS // (population * num_params)))
-        return {"population": population, "pool": 1, "es": es, "growth": growth, "first_step": 1.0, "exploration": 0.1}
+        patience = min(60, 10 + 2 * num_params)
+        return {
+            "population": population,
+            "pool": 1,
+            "es": es,
+            "growth": growth,
+            "first_step": 1.0,
+            "exploration": 0.1,
+            "patience": patience,
+        }
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
         """Return the state after the evaluated initial batch, with all ES started."""
@@ -268,14 +282,16 @@ class JEDiX(PoolMethod):
         """Return the probabilities of the next generation's kinds: pool, scouts, variation.
 
         Let w be the mean share of patience that the pool has used up, at most `exploration`, and larger the more often
-        the pool has found known optima (`rediscovery`). By default variation has probability w, scouts (1 - w) *
-        `scout_share` * w, and the pool the rest: while the pool improves, all evaluations are its own.
+        the pool has found known optima (`rediscovery`). By default variation has probability w, at the start of the
+        search more (`head_start`), scouts have `scout_share` * w of the rest, and the pool has what remains.
         """
         config = self.config
         waiting = (state.waited / state.restarts.growth).mean() / config.patience
         known = 1 - config.rediscovery**state.restarts.num_known
         spent = jnp.maximum(jnp.minimum(waiting, config.exploration), known)
-        variation = spent if config.variation_share == "waiting" else jnp.float32(config.variation_share)
+        early = config.exploration * jnp.exp(-state.generation / config.head_start) if config.head_start else 0.0
+        most = jnp.maximum(spent, early)
+        variation = most if config.variation_share == "waiting" else jnp.float32(config.variation_share)
         scouts = (1 - variation) * config.scout_share * spent
         return jnp.stack([1 - variation - scouts, scouts, variation])
 
@@ -348,8 +364,12 @@ class JEDiX(PoolMethod):
             stuck = (waited >= config.patience * restarts.growth) | has_converged
             restarts = self.restarts.restart(kind_key, restarts, stuck)
             pool = self.pool.tell(learn_key, state.pool, genotypes, by_es)
-            means, units = self.choose_starts(elite_key, unit_key, restarts, repertoire, state.spread)
-            pool = self.pool.restart(restart_key, pool, stuck, means, (units, restarts.growth))
+
+            def restarted() -> Any:
+                means, units = self.choose_starts(elite_key, unit_key, restarts, repertoire, state.spread)
+                return self.pool.restart(restart_key, pool, stuck, means, (units, restarts.growth))
+
+            pool = jax.lax.cond(stuck.any(), restarted, lambda: pool)
             return replace(
                 state,
                 pool=pool,

@@ -130,15 +130,23 @@ class Programs:
             return jax.lax.fori_loop(0, generations, step, (state, none, zero, zero))
 
         before = state.repertoire.num_failed
-        if self.method.has_branches and jax.default_backend() == "cpu":
-            # One replica after the other: `jax.vmap` would compute all branches of each.
-            state, last, num_nan, arrived = jax.lax.map(
-                lambda replica: chunk(replica[0], replica[1], generation), (roots, state)
-            )
+        if self._takes_turns:
+            state, last, num_nan, arrived = self._of_all(functools.partial(chunk, each=generation))(roots, state)
         else:
             state, last, num_nan, arrived = chunk(roots, state, jax.vmap(generation))
         failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
         return state, jax.vmap(self.method.loop_results)(state, last), Noted(failed, arrived)
+
+    @property
+    def _takes_turns(self) -> bool:
+        """Whether replicas are computed one after the other: `jax.vmap` would compute all branches of each."""
+        return self.method.has_branches and jax.default_backend() == "cpu"
+
+    def _of_all(self, function: Callable) -> Callable:
+        """Return a function of one replica as one of all replicas."""
+        if not self._takes_turns:
+            return jax.vmap(function)
+        return lambda *args: jax.lax.map(lambda replica: function(*replica), args)
 
     def _begin(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> tuple[Any, Noted]:
         def begin(root: PRNGKeyArray) -> tuple[Any, Noted]:
@@ -230,7 +238,7 @@ class StepPrograms(Programs):
             genotypes, asked = self.method.ask(self._generation_keys(root, state)[0], state)
             return self._fold(genotypes), _alike(asked, state)
 
-        return self._call("ask", jax.vmap(ask), (roots, state))
+        return self._call("ask", self._of_all(ask), (roots, state))
 
     def tell(
         self,
@@ -245,7 +253,7 @@ class StepPrograms(Programs):
             told = self.method.tell(self._generation_keys(root, state)[2], state, genotypes, evaluation)[0]
             return _alike(told, state)
 
-        return self._call("tell", jax.vmap(tell), (roots, state, genotypes, evaluation))
+        return self._call("tell", self._of_all(tell), (roots, state, genotypes, evaluation))
 
     def draw_again(self, roots: PRNGKeyArray, trial: int) -> Float[Array, "replicas b p"]:
         """Return further initial batches; `trial` is 1, 2, ..."""
