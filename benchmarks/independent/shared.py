@@ -20,7 +20,7 @@ from ribs.archives import GridArchive
 from ribs.schedulers import Scheduler
 
 ROOT = Path(__file__).resolve().parents[2]
-PEERS = ("cma", "ribs", "coco-experiment", "gymnasium", "box2d", "optuna")
+PEERS = ("cma", "ribs", "coco-experiment", "gymnasium", "box2d", "optuna", "qdax", "engibench", "nevergrad")
 
 
 def parser(description: str | None, name: str, algorithms: Sequence[str]) -> argparse.ArgumentParser:

@@ -178,8 +178,17 @@ class CMAES(Strategy):
     ) -> _CMAState:
         @jax.custom_batching.sequential_vmap  # `vmap` would update in every generation
         def update(wanted: Array, state: _CMAState, genotypes: Array, scores: Array, growth: Array) -> _CMAState:
-            rates = self.learning_rates(state.mean.shape[0], growth, jnp)
-            return jax.lax.cond(wanted, lambda: self._update(state, genotypes, scores, rates), lambda: state)
+            n, size = state.mean.shape[0], self.population
+
+            def of_one_generation() -> _CMAState:
+                rates = dataclasses.replace(self, most=1).learning_rates(n)
+                return self._update(state, genotypes[:size], scores[:size], rates)
+
+            def of_several() -> _CMAState:
+                return self._update(state, genotypes, scores, self.learning_rates(n, growth, jnp))
+
+            kind = jnp.where(wanted, jnp.where(growth == 1, 1, 2), 0)
+            return jax.lax.switch(kind, (lambda: state, of_one_generation, of_several))
 
         return update(wanted, state, genotypes, scores, growth)
 

@@ -219,6 +219,8 @@ class StepPrograms(Programs):
     first_chunk = 1
     donates = False
 
+    _changed: list[int]  # leaves of the state that `Method.ask` changes
+
     def _call(self, *args: Any, **keywords: Any) -> Any:
         with jax.enable_x64(True):
             return super()._call(*args, **keywords)
@@ -236,9 +238,16 @@ class StepPrograms(Programs):
 
         def ask(root: PRNGKeyArray, state: Any) -> Any:
             genotypes, asked = self.method.ask(self._generation_keys(root, state)[0], state)
-            return self._fold(genotypes), _alike(asked, state)
+            before, after = jax.tree.leaves(state), jax.tree.leaves(_alike(asked, state))
+            # The program returns what `ask` changes and nothing else: the repertoire is large.
+            self._changed = [place for place, leaf in enumerate(after) if leaf is not before[place]]
+            return self._fold(genotypes), [after[place] for place in self._changed]
 
-        return self._call("ask", self._of_all(ask), (roots, state))
+        genotypes, changed = self._call("ask", self._of_all(ask), (roots, state))
+        leaves, structure = jax.tree.flatten(state)
+        for place, leaf in zip(self._changed, changed, strict=True):
+            leaves[place] = leaf
+        return genotypes, jax.tree.unflatten(structure, leaves)
 
     def tell(
         self,

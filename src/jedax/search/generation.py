@@ -58,6 +58,11 @@ class Generation:
         )
 
     @property
+    def size(self) -> int:
+        """Number of places."""
+        return len(self.filled)
+
+    @property
     def is_complete(self) -> bool:
         """Whether all places are filled."""
         return bool(self.filled.all())
@@ -84,10 +89,20 @@ class Generation:
         self.given[place] += 1
         return self.candidates[trial, place]
 
+    def give_first(self) -> Float[np.ndarray, "size params"]:
+        """Return the first candidate of every place."""
+        self.given += 1
+        return self.candidates[0]
+
     def fill(
-        self, place: int, genotype: np.ndarray, fitness: np.ndarray, descriptor: np.ndarray, constraints: np.ndarray
+        self,
+        place: int | slice,
+        genotype: np.ndarray,
+        fitness: np.ndarray,
+        descriptor: np.ndarray,
+        constraints: np.ndarray,
     ) -> None:
-        """Store the result of a place."""
+        """Store the result of a place, or of several ones."""
         self.filled[place], self.genotypes[place] = True, genotype
         self.fitness[place], self.descriptors[place], self.constraints[place] = fitness, descriptor, constraints
 
@@ -99,7 +114,7 @@ class Generation:
 
     def check(self, samples: int, num_params: int, num_descriptors: int, num_constraints: int) -> None:
         """Raise a `ValueError` where shapes or types do not fit each other or a search."""
-        size = len(self.filled)
+        size = self.size
         shapes = {
             "genotypes": (size, num_params),
             "fitness": (size, samples),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,14 +78,18 @@ class OutsideTask:
 
 
 class _Result(NamedTuple):
-    """The result of one solution, with an axis for samples."""
+    """The result of one solution, with an axis for samples; or of several ones, with a leading axis for them."""
 
     genotype: np.ndarray
     values: np.ndarray
     fitness: np.ndarray
     descriptor: np.ndarray
     constraints: np.ndarray
-    failed: bool
+    failed: bool | np.ndarray
+
+    def each(self) -> list[_Result]:
+        """Return the results of several solutions one by one."""
+        return [_Result(*row) for row in zip(*self, strict=True)]
 
 
 _Print = tuple[int, int]  # fingerprints of a solution and of its result
@@ -192,7 +197,7 @@ class Optimizer:
         self._generation: Generation | None = None
         self._number = self._evaluations = self._next_id = self.num_failed = 0
         self._open: dict[int, _Candidate] = {}
-        self._told: dict[int, int] = {}
+        self._told: OrderedDict[int, int] = OrderedDict()  # from the oldest
         self._known: list[_Result] = []  # told or added before the first generation is complete
         self._penalty = Penalty.begin(0)  # of violated constraints; none until the first is told of
         self._out = None if out is None else Path(out)
@@ -342,10 +347,15 @@ class Optimizer:
         """
         results = self._results(genotypes, fitness, descriptors, violations, failed)
         prints = _prints(results)
-        numbers = self._match(results, prints)
-        self._note_constraints(results)
-        extra = [self._take(*one) for one in zip(results, numbers, prints, strict=True)]
-        self._insert([result for result in extra if result is not None])
+        if self._answers_generation(results):
+            self._note_constraints(results)
+            self._take_generation(results, prints)
+        else:
+            rows = results.each()
+            numbers = self._match(rows, prints)
+            self._note_constraints(results)
+            extra = [self._take(*one) for one in zip(rows, numbers, prints, strict=True)]
+            self._insert([result for result in extra if result is not None])
         if self._generation is not None and self._generation.is_complete:
             self._close_generation()
         if self._out is not None:
@@ -357,7 +367,7 @@ class Optimizer:
         Those added before the first `ask` become members of the initial batch. Arguments and errors as for `tell`.
         """
         results = self._results(genotypes, fitness, descriptors, violations, None)
-        known = [self._with_genotype(result) for result in results if not result.failed]
+        known = [self._with_genotype(result) for result in results.each() if not result.failed]
         self._note_constraints(results)
         self._insert(known)
         if self._out is not None:
@@ -462,7 +472,7 @@ class Optimizer:
                 tree[part] = array
         try:
             self._given = checked_genotypes("initial", tree["given"], self._method.num_initial, self._num_params)
-            self._told = dict(tree["told"].astype(np.int64).reshape(-1, 2).tolist())
+            self._told = OrderedDict(tree["told"].astype(np.int64).reshape(-1, 2).tolist())
             opened = zip(*(tree["open"][key] for key in ("numbers", "genotype", "values")), strict=True)
             for (number, generation, place), genotype, values in opened:
                 if (genotype.shape, values.shape) != ((self._num_params,), (self._num_values,)):
@@ -536,10 +546,13 @@ class Optimizer:
 
     def _give(self, generation: Generation, places: Sequence[int | None]) -> list[int]:
         """Return the numbers of further solutions for some places; None: for that which needs one most."""
-        rows, genotypes = [], []
-        for place in places:
-            rows.append(generation.next_place() if place is None else place)
-            genotypes.append(generation.give(rows[-1], self._draw))
+        if places == list(range(generation.size)) and not generation.given.any():
+            rows, genotypes = places, generation.give_first()
+        else:
+            rows, genotypes = [], []
+            for place in places:
+                rows.append(generation.next_place() if place is None else place)
+                genotypes.append(generation.give(rows[-1], self._draw))
         first, self._next_id = self._next_id, self._next_id + len(rows)
         numbers = list(range(first, self._next_id))
         if rows:
@@ -569,7 +582,7 @@ class Optimizer:
     def _fill_with_known(self, generation: Generation) -> None:
         """Fill the last places of the initial batch with the best solutions that are known."""
         self._known.sort(key=lambda one: stored(one.fitness, total_violation(one.constraints[None])).mean())
-        for place in range(len(generation.filled) - 1, len(self._given) - 1, -1):
+        for place in range(generation.size - 1, len(self._given) - 1, -1):
             if self._known:
                 best = self._known.pop()
                 generation.fill(place, best.genotype, best.fitness, best.descriptor, best.constraints)
@@ -625,7 +638,7 @@ class Optimizer:
         evaluation = self._evaluation(fitness, descriptors, constraints)
         self._state = self._programs.insert(self._state, genotypes[None], evaluation)
 
-    def _results(self, genotypes: Any, fitness: Any, descriptors: Any, violations: Any, failed: Any) -> list[_Result]:
+    def _results(self, genotypes: Any, fitness: Any, descriptors: Any, violations: Any, failed: Any) -> _Result:
         """Return the results of solutions, checked."""
         values = self._rows("genotypes", genotypes)
         number, samples = len(values), self._method.samples
@@ -657,8 +670,7 @@ class Optimizer:
                 expected, received = f"{known} constraints, as told before", constraints.shape[1]
                 raise fail("violations", expected=expected, received=received, remedy="give the same ones each time")
         fitness = -fitness if self.minimise else fitness
-        columns = values, fitness, points, constraints, is_bad.tolist()
-        return [_Result(values[:0], *row) for row in zip(*columns, strict=True)]
+        return _Result(values[:, :0], values, fitness, points, constraints, is_bad)
 
     @property
     def _has_results(self) -> bool:
@@ -672,14 +684,14 @@ class Optimizer:
             shape = (*self._generation.fitness.shape, num_descriptors)
             self._generation.descriptors = np.full(shape, np.nan)
 
-    def _note_constraints(self, results: list[_Result]) -> None:
+    def _note_constraints(self, results: _Result) -> None:
         """Note how many constraints there are, as the first results with violations tell."""
-        number = len(results[0].constraints) if results else 0
+        number = results.constraints.shape[1]
         if number and not self._penalty.number:
             self._penalty = Penalty.begin(number)
             self._known = [one._replace(constraints=np.zeros(number)) for one in self._known]
             if self._generation is not None:
-                self._generation.constraints = np.zeros((len(self._generation.filled), number))
+                self._generation.constraints = np.zeros((self._generation.size, number))
 
     def _with_genotype(self, result: _Result) -> _Result:
         return result._replace(genotype=self._genotypes(result.values))
@@ -726,6 +738,29 @@ class Optimizer:
         self._with_genotype(result)  # refused here if it is out of its bounds
         return None
 
+    def _answers_generation(self, results: _Result) -> bool:
+        """Whether results are those of the open generation and of nothing else, one each, and in its order."""
+        generation, opened = self._generation, self._open.values()
+        if generation is None or generation.filled.any() or not len(results.values) == len(opened) == generation.size:
+            return False
+        in_order = all(one.place == place and one.generation == self._number for place, one in enumerate(opened))
+        return in_order and not any(results.failed) and np.array_equal([one.values for one in opened], results.values)
+
+    def _take_generation(self, results: _Result, prints: list[_Print]) -> None:
+        """Take the results of all solutions of the open generation."""
+        assert self._generation is not None
+        genotypes = np.array([one.genotype for one in self._open.values()])
+        self._generation.fill(slice(None), genotypes, results.fitness, results.descriptor, results.constraints)
+        self._evaluations += self._method.samples * len(prints)
+        self._remember(prints)
+        self._open.clear()
+
+    def _remember(self, prints: Sequence[_Print]) -> None:
+        """Remember which solutions were told, and their results; forget the oldest of many."""
+        self._told.update(prints)
+        while len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+
     def _take(self, result: _Result, number: int | None, prints: _Print) -> _Result | None:
         """Take the result of an open solution, of another (None), or of one that is known (-1).
 
@@ -743,9 +778,7 @@ class Optimizer:
                 self._evaluations += self._method.samples
             return None
         self._evaluations += self._method.samples
-        self._told[prints[0]] = prints[1]
-        if len(self._told) > _REMEMBERED:
-            del self._told[next(iter(self._told))]
+        self._remember([prints])
         result = self._with_genotype(result) if one is None else result._replace(genotype=one.genotype)
         if generation is None or place is None:
             return result
@@ -832,12 +865,10 @@ def _padded(rows: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([rows, np.full((size - len(rows), *rows.shape[1:]), np.nan)])
 
 
-def _prints(results: list[_Result]) -> list[_Print]:
+def _prints(results: _Result) -> list[_Print]:
     """Return what tells the solutions apart, and what tells their results apart."""
-    if not results:
-        return []
-    _, values, fitness, descriptors, constraints, _ = map(np.array, zip(*results, strict=True))
-    return list(zip(_fingerprints(values), _fingerprints(fitness, descriptors, constraints), strict=True))
+    outcomes = _fingerprints(results.fitness, results.descriptor, results.constraints)
+    return list(zip(_fingerprints(results.values), outcomes, strict=True))
 
 
 def _fingerprints(*columns: np.ndarray) -> list[int]:
