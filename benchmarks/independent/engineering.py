@@ -197,7 +197,6 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, nargs="+", default=[1000, 5000], help="default: %(default)s")
     parser.add_argument("--seeds", type=int, default=10, help="seeds 0 to one less than this (default: %(default)s)")
     options = parser.parse_args()
-    shared.PEERS = (*shared.PEERS, "engibench", "nevergrad")
     table = shared.Table(options.out, Job._fields)
     if not options.report:
         jobs = [

@@ -419,3 +419,19 @@ def test_gets_where_es_with_restarts_do_not():
     ours = jedax.run("jedi-x", Barrier(), **settings)
     assert min(row["max_fitness"] for row in ours.rows[-4:]) > 1.5
     assert np.median([row["max_fitness"] for row in es.rows[-4:]]) < 1
+
+
+def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
+    """Large ones start with the first step, as in BIPOP; small ones with a step drawn from `steps`."""
+    settings = SMALL.replace(es="cma-es", growth=4, first_step=2.0, steps=(0.01, 0.1))
+    method = JEDiX(settings, arm)
+    genotypes = jax.vmap(arm.init)(jax.random.split(jax.random.key(0), BATCH))
+    state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(jax.random.key(2), genotypes))
+    restarts = dataclasses.replace(state.restarts, is_large=jnp.array([True, False, True]))
+    keys = jax.random.split(jax.random.key(3))
+    starts, units = method.choose_starts(*keys, restarts, state.repertoire, state.spread)
+    is_elite = [bool((elites(state) == start).all(axis=1).any()) for start in np.asarray(starts)]
+    assert is_elite == [False, True, False]
+    assert not np.array_equal(starts[0], starts[2])
+    np.testing.assert_allclose(units[::2], 2.0 * state.spread, rtol=1e-6)
+    assert 0.01 <= float(units[1] / state.spread) <= 0.1

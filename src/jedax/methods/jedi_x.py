@@ -268,15 +268,15 @@ class JEDiX(PoolMethod):
     ) -> tuple[Float[Array, "pool params"], Float[Array, " pool"]]:
         """Return where ES of the pool start, and with which step sizes.
 
-        Growing populations start with a long step from any elite, the others from one of the fittest.
+        Growing populations start with a long step from a random genotype, the others from one of the fittest elites.
         """
         fittest, units = self.choose_elites(elite_key, repertoire), self.units(unit_key, self.config.pool, spread)
         if self.config.growth == 1:
             return fittest, units
-        elites = repertoire.sample(jax.random.fold_in(elite_key, 1), self.config.pool)
+        anywhere = jax.vmap(self.problem.init)(jax.random.split(jax.random.fold_in(elite_key, 1), self.config.pool))
         first = self.config.first_step * spread if self.config.step_size is None else self.config.step_size
         is_large = restarts.is_large
-        return jnp.where(is_large[:, None], elites, fittest), jnp.where(is_large, first, units)
+        return jnp.where(is_large[:, None], anywhere, fittest), jnp.where(is_large, first, units)
 
     def shares(self, state: JEDiXState) -> Float[Array, "3"]:
         """Return the probabilities of the next generation's kinds: pool, scouts, variation.
