@@ -167,9 +167,10 @@ def test_two_samplers_on_one_storage(tmp_path):
         other.optimize(sphere, n_trials=1)
     values = [tuple(trial.params.values()) for trial in one.trials]
     assert len(set(values)) == 120
+    told = min(trial.value for trial in one.trials[:100])  # the last ones may be of generations that are still open
     for study in (one, other):
         assert len(study.sampler._seen) >= 118
-        assert study.sampler.optimizer.best.fitness <= study.best_value * 2
+        assert study.sampler.optimizer.best.fitness <= told
 
 
 def test_parameters_that_some_trials_lack():

@@ -85,7 +85,7 @@ class _Result(NamedTuple):
     fitness: np.ndarray
     descriptor: np.ndarray
     constraints: np.ndarray
-    failed: bool | np.ndarray
+    failed: Any  # bool, or one for each
 
     def each(self) -> list[_Result]:
         """Return the results of several solutions one by one."""
@@ -546,10 +546,11 @@ class Optimizer:
 
     def _give(self, generation: Generation, places: Sequence[int | None]) -> list[int]:
         """Return the numbers of further solutions for some places; None: for that which needs one most."""
+        rows: list[int] = []
+        genotypes: Any = []
         if places == list(range(generation.size)) and not generation.given.any():
-            rows, genotypes = places, generation.give_first()
+            rows, genotypes = list(range(generation.size)), generation.give_first()
         else:
-            rows, genotypes = [], []
             for place in places:
                 rows.append(generation.next_place() if place is None else place)
                 genotypes.append(generation.give(rows[-1], self._draw))
@@ -744,7 +745,7 @@ class Optimizer:
         if generation is None or generation.filled.any() or not len(results.values) == len(opened) == generation.size:
             return False
         in_order = all(one.place == place and one.generation == self._number for place, one in enumerate(opened))
-        return in_order and not any(results.failed) and np.array_equal([one.values for one in opened], results.values)
+        return in_order and not results.failed.any() and np.array_equal([one.values for one in opened], results.values)
 
     def _take_generation(self, results: _Result, prints: list[_Print]) -> None:
         """Take the results of all solutions of the open generation."""
