@@ -33,8 +33,8 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
-# The same cases each time; `--hypothesis-profile=default` draws others.
-settings.register_profile("fixed", derandomize=True)
+# The same cases each time, however long they take; `--hypothesis-profile=default` draws others.
+settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
 
