@@ -153,15 +153,7 @@ def with_pycma(problem: Problem, job: Job) -> None:
     if problem.num_constraints or problem.num_integers:
         options |= {"bounds": [problem.lows, problem.highs], "CMA_stds": (problem.highs - problem.lows) / 5}
     if problem.num_constraints:
-        found: dict[bytes, tuple[float, np.ndarray]] = {}  # function and constraints are asked one after the other
-
-        def at(x: np.ndarray) -> tuple[float, np.ndarray]:
-            key = np.asarray(x).tobytes()
-            if key not in found:
-                found.clear()
-                found[key] = problem.with_constraints(x)
-            return found[key]
-
+        at = shared.asked_in_turn(problem.with_constraints)
         kept = {"options": options, "restarts": 9, "bipop": True}
         cma.fmin_con2(lambda x: at(x)[0], problem.start, 1, constraints=lambda x: at(x)[1], **kept)
     elif problem.num_integers:

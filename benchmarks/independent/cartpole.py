@@ -86,7 +86,7 @@ def run(job: Job) -> dict[str, Any]:
 def main() -> None:
     parser = shared.parser(__doc__, "cartpole", ALGORITHMS)
     parser.add_argument("--evaluations", type=int, nargs="+", default=[2000, 6400, 20_000], help="default: %(default)s")
-    parser.add_argument("--seeds", type=int, default=10, help="seeds 0 to one less than this (default: %(default)s)")
+    shared.add_seeds(parser)
     options = parser.parse_args()
     table = shared.Table(options.out, Job._fields)
     if not options.report:

@@ -147,15 +147,7 @@ def with_pycma(problem: Problem, job: Job) -> None:
     if not problem.num_constraints:
         cma.fmin2(lambda x: problem(x)[0], problem.start, 1, **kept)
         return
-    found: dict[bytes, tuple[float, np.ndarray]] = {}  # function and constraints are asked one after the other
-
-    def at(x: np.ndarray) -> tuple[float, np.ndarray]:
-        key = np.asarray(x).tobytes()
-        if key not in found:
-            found.clear()
-            found[key] = problem(np.asarray(x))
-        return found[key]
-
+    at = shared.asked_in_turn(problem)
     cma.fmin_con2(lambda x: at(x)[0], problem.start, 1, constraints=lambda x: at(x)[1], **kept)
 
 
@@ -195,7 +187,7 @@ def main() -> None:
     parser = shared.parser(__doc__, "engineering", tuple(SEARCHES))
     parser.add_argument("--problems", nargs="+", choices=ALGORITHMS, default=list(ALGORITHMS), help="default: all")
     parser.add_argument("--evaluations", type=int, nargs="+", default=[1000, 5000], help="default: %(default)s")
-    parser.add_argument("--seeds", type=int, default=10, help="seeds 0 to one less than this (default: %(default)s)")
+    shared.add_seeds(parser)
     options = parser.parse_args()
     table = shared.Table(options.out, Job._fields)
     if not options.report:

@@ -95,7 +95,7 @@ def run(job: Job) -> dict[str, Any]:
 def main() -> None:
     parser = shared.parser(__doc__, "lunar-lander", ALGORITHMS)
     parser.add_argument("--evaluations", type=int, default=3000, help="of each search (default: %(default)s)")
-    parser.add_argument("--seeds", type=int, default=10, help="seeds 0 to one less than this (default: %(default)s)")
+    shared.add_seeds(parser)
     options = parser.parse_args()
     table = shared.Table(options.out, Job._fields)
     if not options.report:

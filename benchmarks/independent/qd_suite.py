@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="default: all")
     parser.add_argument("--starts", nargs="+", choices=("task", "box"), default=["task", "box"], help="default: both")
     parser.add_argument("--evaluations", type=int, help="default: 2,000; 20,000 in the plane; 100,000 of the arm")
-    parser.add_argument("--seeds", type=int, default=10, help="seeds 0 to one less than this (default: %(default)s)")
+    shared.add_seeds(parser)
     options = parser.parse_args()
     table = shared.Table(options.out, Job._fields)
     if not options.report:

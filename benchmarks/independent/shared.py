@@ -39,6 +39,25 @@ def parser(description: str | None, name: str, algorithms: Sequence[str]) -> arg
     return found
 
 
+def add_seeds(found: argparse.ArgumentParser) -> None:
+    """Add the option of scripts that repeat each search with several seeds."""
+    found.add_argument("--seeds", type=int, default=10, help="seeds 0 to one less than this (default: %(default)s)")
+
+
+def asked_in_turn(evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]]) -> Callable:
+    """Return a function that keeps its last result: pycma asks function and constraints one after the other."""
+    found: dict[bytes, tuple[float, np.ndarray]] = {}
+
+    def at(x: np.ndarray) -> tuple[float, np.ndarray]:
+        key = np.asarray(x).tobytes()
+        if key not in found:
+            found.clear()
+            found[key] = evaluate(np.asarray(x))
+        return found[key]
+
+    return at
+
+
 class Table:
     """Rows of results in a CSV file, appended one by one; a row that was half written is dropped.
 

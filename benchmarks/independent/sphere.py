@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--functions", nargs="+", choices=tuple(FUNCTIONS), default=list(FUNCTIONS))
     parser.add_argument("--dims", type=int, nargs="+", default=list(EVALUATIONS), help="default: 20 100")
     parser.add_argument("--evaluations", type=int, help="default: 200,000 for 20 parameters, 50,000 for 100")
-    parser.add_argument("--seeds", type=int, default=10, help="seeds 0 to one less than this (default: %(default)s)")
+    shared.add_seeds(parser)
     options = parser.parse_args()
     table = shared.Table(options.out, Job._fields)
     if not options.report:

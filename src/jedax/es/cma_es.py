@@ -181,7 +181,7 @@ class CMAES(Strategy):
             n, size = state.mean.shape[0], self.population
 
             def of_one_generation() -> _CMAState:
-                rates = dataclasses.replace(self, most=1).learning_rates(n)
+                rates = self.growing(1).learning_rates(n)
                 return self._update(state, genotypes[:size], scores[:size], rates)
 
             def of_several() -> _CMAState:

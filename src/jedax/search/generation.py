@@ -89,11 +89,6 @@ class Generation:
         self.given[place] += 1
         return self.candidates[trial, place]
 
-    def give_first(self) -> Float[np.ndarray, "size params"]:
-        """Return the first candidate of every place."""
-        self.given += 1
-        return self.candidates[0]
-
     def fill(
         self,
         place: int | slice,

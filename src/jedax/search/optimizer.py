@@ -546,14 +546,10 @@ class Optimizer:
 
     def _give(self, generation: Generation, places: Sequence[int | None]) -> list[int]:
         """Return the numbers of further solutions for some places; None: for that which needs one most."""
-        rows: list[int] = []
-        genotypes: Any = []
-        if places == list(range(generation.size)) and not generation.given.any():
-            rows, genotypes = list(range(generation.size)), generation.give_first()
-        else:
-            for place in places:
-                rows.append(generation.next_place() if place is None else place)
-                genotypes.append(generation.give(rows[-1], self._draw))
+        rows, genotypes = [], []
+        for place in places:
+            rows.append(generation.next_place() if place is None else place)
+            genotypes.append(generation.give(rows[-1], self._draw))
         first, self._next_id = self._next_id, self._next_id + len(rows)
         numbers = list(range(first, self._next_id))
         if rows:
