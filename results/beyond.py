@@ -11,12 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import frozen
 import matplotlib.pyplot as plt
 import numpy as np
 import problems
 from keeping import HERE, cross, fill_in, keep, parser, run
 
-from jedax.bench.comparison import Comparison
+from jedax.bench.comparison import Comparison, TaskTable
+from jedax.bench.comparison import Entry as Result
 from jedax.bench.grids import MAZES, Entry, Grid
 from jedax.bench.reading import Record
 from jedax.report.comparisons import curves, styles
@@ -49,6 +51,13 @@ GRIDS = {
     "beyond-development": Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),
     "beyond-held-out": Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),
     "beyond-late": Grid("", problems.LATE, ELSEWHERE, 20, 500_000),
+    "beyond-frozen": Grid(
+        "",
+        (*frozen.mazes(), *frozen.arms(), *frozen.functions()),
+        (OURS, *OTHERS, Entry("cma-me", "cma-me"), Entry("es-restart", "es-restart")),
+        10,
+        250_000,
+    ),
     "beyond-gymnasium": Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 3, 4096),
 }
 # Steps of the shortest ways at full speed.
@@ -64,8 +73,7 @@ def main() -> None:
         command = f"python results/beyond.py --only {name}"
         found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, cells=name == "beyond-mazes")
         draw(found, HERE / FOLDERS[name] / "beside-others.png")
-        text = beside_the_shortest(found) if name == "beyond-long" else tables(found)
-        fill_in(HERE / "beyond" / "README.md", name, text)
+        fill_in(HERE / "beyond" / "README.md", name, TABLES.get(name, tables)(found))
 
 
 def draw(found: Comparison, path: Path) -> None:
@@ -114,11 +122,48 @@ def beside_the_shortest(found: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
+def losses_first(found: Comparison) -> str:
+    """Return a table of final fitness that begins with the tasks on which JEDi-X is not first."""
+    others = [label for label in found.labels if label != OURS.label]
+    lines = [
+        f"| | {OURS.label} | {' | '.join(others)} | against the best other |",
+        "|---|" + "---:|" * (len(others) + 2),
+    ]
+    for task in sorted(found.tables, key=_lead):
+        cells = {entry.label: f"{entry.median:.4g}{_arrived(entry)}" for entry in task.entries}
+        best = _best_other(task)
+        first, second = (f"**{cells[best.label]}**", "behind") if _lead(task)[0] == 0 else (cells[best.label], "ahead")
+        verdict = second if best.p is not None and best.p < 0.05 else f"{second}, not distinguishable"
+        verdict = "equal" if _lead(task)[0] == 1 else f"{verdict}, p = {best.p:.2g}"
+        cells[best.label] = first
+        row = " | ".join(cells[label] for label in (OURS.label, *others))
+        lines.append(f"| {task.task} | {row} | {verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+def _best_other(task: TaskTable) -> Result:
+    return max((entry for entry in task.entries if entry.label != OURS.label), key=lambda entry: entry.median)
+
+
+def _lead(task: TaskTable) -> tuple[int, float]:
+    """Return the place of a task in a table that begins with losses: 0 a loss, 1 a draw, 2 a win; then p."""
+    ours = next(entry for entry in task.entries if entry.label == OURS.label)
+    best = _best_other(task)
+    sign = int(np.sign(ours.median - best.median))
+    return sign + 1, (best.p or 0.0) * (1 if sign < 0 else -1)
+
+
+def _arrived(entry: Result) -> str:
+    return "" if entry.successes is None else f" ({entry.successes})"
+
+
 def mean_on_the_way(record: Record) -> float:
     """Return the area under the curve of the best fitness, from the first report on, over the evaluations it spans."""
     evaluations = record.curve.index
     return float(np.trapezoid(record.curve["max_fitness"], evaluations) / (evaluations[-1] - evaluations[0]))
 
+
+TABLES = {"beyond-long": beside_the_shortest, "beyond-frozen": losses_first}
 
 if __name__ == "__main__":
     main()

@@ -3,6 +3,8 @@
     python results/frozen.py            # draws them again and writes results/frozen/
     python results/frozen.py --check    # only compares what is drawn with what is there
 
+`python results/beyond.py --only beyond-frozen` runs them.
+
 They were drawn before the work on step sizes, restarts and covariance began, from one seed that was not tried
 beforehand. `hash.txt` is the SHA-256 of `problems.json`, from which everything else follows. The set is run when such
 work is done, and all of it is reported.
@@ -216,6 +218,11 @@ class FrozenFunction(Task):
         # Two funnels with ripples: the broad one, twice as far from the middle, ends 0.1 a parameter higher.
         broad = 0.1 * n + 0.3 * jnp.sum((z - 2.5) ** 2)
         return jnp.minimum(jnp.sum(z**2), broad) + 2 * jnp.sum(1 - jnp.cos(2 * jnp.pi * z))
+
+
+def mazes() -> list[str]:
+    """Return the maze files of the set."""
+    return [str(FOLDER / f"{maze['name']}.yaml") for maze in _stored()["mazes"]]
 
 
 def arms() -> list[Task]:
