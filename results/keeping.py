@@ -39,7 +39,9 @@ def run(grid: Grid, runs: Path) -> None:
         print(f"failed: {path}: {message}")
 
 
-def keep(runs: Path, folder: Path, command: str, *, reference: str | None = None, cells: bool = True) -> Comparison:
+def keep(
+    runs: Path, folder: Path, command: str, *, reference: str | None = None, cells: bool = True, figures: bool = True
+) -> Comparison:
     """Compare the runs of a grid and keep in `folder` what is worth keeping.
 
     Args:
@@ -48,19 +50,22 @@ def keep(runs: Path, folder: Path, command: str, *, reference: str | None = None
         command: What makes all of it again.
         reference: Label of the method that others are tested against; None: the better JEDi.
         cells: Whether the maps of cells, the largest pictures by far, are kept.
+        figures: Whether any figure is kept.
     """
     found = jedax.compare(runs, out=runs / "compare", formats=("png",), reference=reference)
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for file in ("table.csv", "reached.csv", "table.tex"):
         shutil.copyfile(runs / "compare" / file, folder / file)
     seeds = (runs / "compare" / "seeds.csv").read_text()
     write_atomic(folder / "seeds.csv", seeds.replace(f"{runs}/", f"runs/results/{runs.name}/"))
+    kept = set()
     for picture in sorted((runs / "compare" / "figures").glob("*.png")):
-        if cells or not picture.name.startswith("cells-"):
+        if figures and (cells or not picture.name.startswith("cells-")):
+            (folder / "figures").mkdir(exist_ok=True)
             shutil.copyfile(picture, folder / "figures" / picture.name)
-    text = (runs / "compare" / "table.md").read_text().partition("\n## Sources")[0]
-    if not cells:
-        text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("![cells-"))
+            kept.add(picture.stem)
+    lines = (runs / "compare" / "table.md").read_text().partition("\n## Sources")[0].splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith("![") or line[2:].partition("]")[0] in kept)
     write_atomic(folder / "table.md", text.rstrip() + "\n")
     summaries = [json.loads(path.read_text()) for path in sorted(runs.rglob("summary.json"))]
     environments = [json.loads(path.read_text()) for path in sorted(runs.rglob("environment.json"))]
