@@ -17,8 +17,7 @@ import numpy as np
 import problems
 from keeping import HERE, cross, fill_in, keep, parser, run
 
-from jedax.bench.comparison import Comparison, TaskTable
-from jedax.bench.comparison import Entry as Result
+from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid
 from jedax.bench.reading import Record
 from jedax.report.comparisons import curves, styles
@@ -62,6 +61,8 @@ GRIDS = {
 }
 # Steps of the shortest ways at full speed.
 SHORTEST = {"maze-a": 78.1, "maze-b": 129.0, "maze-c": 80.4, "maze-quad-b": 135.8}
+MOST_DRAWN = 16  # tasks in one figure
+VERDICT = "against the best other"
 FOLDERS = {name: f"beyond/{name.removeprefix('beyond-')}" for name in GRIDS}
 
 
@@ -71,10 +72,10 @@ def main() -> None:
         runs = arguments.runs / name
         run(GRIDS[name], runs)
         command = f"python results/beyond.py --only {name}"
-        many = name == "beyond-frozen"  # figures of 32 tasks
-        kept = {"cells": name == "beyond-mazes", "figures": not many}
+        drawn = len(GRIDS[name].tasks) <= MOST_DRAWN
+        kept = {"cells": name == "beyond-mazes", "figures": drawn}
         found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, **kept)
-        if not many:
+        if drawn:
             draw(found, HERE / FOLDERS[name] / "beside-others.png")
         fill_in(HERE / "beyond" / "README.md", name, TABLES.get(name, tables)(found))
 
@@ -127,37 +128,21 @@ def beside_the_shortest(found: Comparison) -> str:
 
 def losses_first(found: Comparison) -> str:
     """Return a table of final fitness that begins with the tasks on which JEDi-X is not first."""
-    others = [label for label in found.labels if label != OURS.label]
-    lines = [
-        f"| | {OURS.label} | {' | '.join(others)} | against the best other |",
-        "|---|" + "---:|" * (len(others) + 2),
-    ]
-    for task in sorted(found.tables, key=_lead):
-        cells = {entry.label: f"{entry.median:.4g}{_arrived(entry)}" for entry in task.entries}
-        best = _best_other(task)
-        first, second = (f"**{cells[best.label]}**", "behind") if _lead(task)[0] == 0 else (cells[best.label], "ahead")
-        verdict = second if best.p is not None and best.p < 0.05 else f"{second}, not distinguishable"
-        verdict = "equal" if _lead(task)[0] == 1 else f"{verdict}, p = {best.p:.2g}"
-        cells[best.label] = first
-        row = " | ".join(cells[label] for label in (OURS.label, *others))
-        lines.append(f"| {task.task} | {row} | {verdict} |")
-    return "\n".join(lines) + "\n"
-
-
-def _best_other(task: TaskTable) -> Result:
-    return max((entry for entry in task.entries if entry.label != OURS.label), key=lambda entry: entry.median)
-
-
-def _lead(task: TaskTable) -> tuple[int, float]:
-    """Return the place of a task in a table that begins with losses: 0 a loss, 1 a draw, 2 a win; then p."""
-    ours = next(entry for entry in task.entries if entry.label == OURS.label)
-    best = _best_other(task)
-    sign = int(np.sign(ours.median - best.median))
-    return sign + 1, (best.p or 0.0) * (1 if sign < 0 else -1)
-
-
-def _arrived(entry: Result) -> str:
-    return "" if entry.successes is None else f" ({entry.successes})"
+    values, places = {}, {}
+    for task in found.tables:
+        ours = task.entry(OURS.label)
+        best = max((entry for entry in task.entries if entry is not ours), key=lambda entry: entry.median)
+        lead = int(np.sign(ours.median - best.median))
+        places[task.task] = lead, -lead * best.p  # the clearest loss first, the clearest win last
+        for entry in task.entries:
+            arrived = "" if entry.successes is None else f" ({entry.successes})"
+            values[entry.label, task.task] = f"{entry.median:.4g}{arrived}"
+        if lead < 0:
+            values[best.label, task.task] = f"**{values[best.label, task.task]}**"
+        verdict = ("behind", "equal", "ahead")[lead + 1] + (", not distinguishable" if best.similar else "")
+        values[VERDICT, task.task] = f"{verdict}, p = {best.p:.2g}"
+    ordered = sorted(found.tables, key=lambda task: places[task.task])
+    return cross(replace(found, tables=tuple(ordered), labels=(*found.labels, VERDICT)), values)
 
 
 def mean_on_the_way(record: Record) -> float:

@@ -25,7 +25,7 @@ import random
 import sys
 from collections import deque
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import jax
@@ -243,6 +243,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest() + "\n"
 
 
+@cache
 def _stored() -> dict[str, Any]:
     return json.loads((FOLDER / "problems.json").read_text())
 

@@ -58,14 +58,18 @@ def keep(
         shutil.copyfile(runs / "compare" / file, folder / file)
     seeds = (runs / "compare" / "seeds.csv").read_text()
     write_atomic(folder / "seeds.csv", seeds.replace(f"{runs}/", f"runs/results/{runs.name}/"))
-    kept = set()
-    for picture in sorted((runs / "compare" / "figures").glob("*.png")):
-        if figures and (cells or not picture.name.startswith("cells-")):
-            (folder / "figures").mkdir(exist_ok=True)
-            shutil.copyfile(picture, folder / "figures" / picture.name)
-            kept.add(picture.stem)
+    pictures = [
+        picture
+        for picture in sorted((runs / "compare" / "figures").glob("*.png"))
+        if figures and (cells or not picture.name.startswith("cells-"))
+    ]
+    if pictures:
+        (folder / "figures").mkdir(exist_ok=True)
+    for picture in pictures:
+        shutil.copyfile(picture, folder / "figures" / picture.name)
+    names = {picture.stem for picture in pictures}
     lines = (runs / "compare" / "table.md").read_text().partition("\n## Sources")[0].splitlines(keepends=True)
-    text = "".join(line for line in lines if not line.startswith("![") or line[2:].partition("]")[0] in kept)
+    text = "".join(line for line in lines if not line.startswith("![") or line[2:].partition("]")[0] in names)
     write_atomic(folder / "table.md", text.rstrip() + "\n")
     summaries = [json.loads(path.read_text()) for path in sorted(runs.rglob("summary.json"))]
     environments = [json.loads(path.read_text()) for path in sorted(runs.rglob("environment.json"))]
