@@ -7,6 +7,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from jedax.native import choose
+from jedax.native import es as native
 from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
@@ -34,13 +36,24 @@ def iso_line(
         intermediate: Parents with a separate step for each parameter instead of one step along the line; None: none.
     """
     iso_key, line_key = jax.random.split(key)
-    iso = iso_sigma * jax.random.normal(iso_key, parents.shape, parents.dtype)
+    iso = iso_sigma * _normal(iso_key, parents)
     if intermediate is None:
         step = jax.random.normal(line_key, (parents.shape[0], 1), parents.dtype)
     else:
-        steps = jax.random.normal(line_key, parents.shape, parents.dtype)
+        steps = _normal(line_key, parents)
         step = jnp.where(intermediate, steps, steps[:, :1])
     return parents + iso + line_sigma * step * (partners - parents)
+
+
+def _normal(key: PRNGKeyArray, like: Float[Array, "batch params"]) -> Float[Array, "batch params"]:
+    """Return standard normals with the shape and type of `like`."""
+
+    def in_jax(key: PRNGKeyArray) -> Array:
+        return jax.random.normal(key, like.shape, like.dtype)
+
+    if like.size < native.LARGE or not native.fits(key, like):
+        return in_jax(key)
+    return choose(key, on_cpu=lambda key: native.normal(key, like.shape), elsewhere=in_jax)
 
 
 def log_uniform(key: PRNGKeyArray, like: Float[Array, "..."], bounds: tuple[float, float]) -> Float[Array, "..."]:

@@ -13,6 +13,7 @@ from jedax.es.lm_ma_es import LMMAES
 from jedax.native import core
 from jedax.native import es as native
 from jedax.native.random import native_keys
+from jedax.variation import iso_line
 
 pytestmark = pytest.mark.skipif(not native.KERNEL.available, reason=str(native.KERNEL.status))
 KEY = jax.random.key(3)
@@ -52,6 +53,28 @@ def test_normals_in_the_tails():
     expected = np.sqrt(2) * scipy.special.erfinv(np.asarray(uniform, float))
     assert np.abs(expected).max() > 4.5
     np.testing.assert_allclose(z, expected, rtol=3e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 5000), (1, 1), (0, 4), (700, 1500)])
+def test_normals_are_those_of_jax(shape):
+    found = jax.jit(native.normal, static_argnums=1)(native_keys(KEY), shape)
+    np.testing.assert_allclose(found, jax.random.normal(KEY, shape), rtol=3e-5, atol=1e-6)
+
+
+def test_normals_of_several_keys():
+    keys = jax.random.split(KEY, 3)
+    found = jax.jit(jax.vmap(lambda key: native.normal(key, (2, 2500))))(native_keys(keys))
+    expected = [jax.random.normal(key, (2, 2500)) for key in keys]
+    np.testing.assert_allclose(found, expected, rtol=3e-5, atol=1e-6)
+
+
+def test_variation_of_large_genotypes_is_that_of_jax():
+    parents, partners = jnp.linspace(-1, 1, 2 * native.LARGE).reshape(2, 16, -1)
+    apart = jnp.arange(16)[:, None] % 2 == 0
+    vary = jax.jit(iso_line)
+    expected = vary(KEY, parents, partners, 0.1, 0.5, apart)
+    found = vary(native_keys(KEY), parents, partners, 0.1, 0.5, apart)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", SETS)

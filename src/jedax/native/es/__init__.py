@@ -1,4 +1,4 @@
-"""Samples and updates of LM-MA-ES (`jedax.es.lm_ma_es`): a generation of large genotypes, on all cores.
+"""Large genotypes, on all cores: normal numbers, and samples and updates of LM-MA-ES (`jedax.es.lm_ma_es`).
 
 The numbers are those of JAX up to rounding: normals are drawn from the same random bits.
 """
@@ -12,12 +12,19 @@ from jedax.native import random
 from jedax.native.core import Kernel
 from jedax.types import Array, Float, PRNGKeyArray
 
-KERNEL = Kernel("es", "sample", "recombine")
+KERNEL = Kernel("es", "sample", "normal", "recombine")
+LARGE = 1 << 20
+"""Fewer numbers than this are drawn by `jax.random`: threads would not pay."""
 
 
 def fits(key: PRNGKeyArray, mean: Float[Array, " n"]) -> bool:
     """Return whether the kernel is available, draws the numbers of this key, and computes in the type of `mean`."""
     return KERNEL.available and random.draws(key) and mean.dtype == jnp.float32
+
+
+def normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """Return standard normals, those of `jax.random.normal` up to rounding."""
+    return KERNEL.call("normal", jax.ShapeDtypeStruct(shape, jnp.float32), jax.random.key_data(key))
 
 
 def sample(

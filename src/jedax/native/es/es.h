@@ -22,6 +22,13 @@ struct Samples {
   float* mixture;           // (strategies, m, population)
 };
 
+// Standard normals, `count` of each key.
+struct Normals {
+  int64_t count;
+  const uint32_t* keys;  // (groups, 2)
+  float* numbers;        // (groups, count)
+};
+
 // Sums of weighted differences from the means.
 struct Sums {
   int64_t strategies, population, n;
@@ -39,6 +46,8 @@ inline int64_t groups(int64_t count, int64_t size) { return (count + size - 1) /
 // Items of the queue: groups of members, or chunks of parameters, of all strategies.
 template <Isa>
 void draw(const Samples& work, Queue& queue);
+template <Isa>
+void draw_normals(const Normals& work, Queue& queue);
 template <Isa>
 void add_up(const Sums& work, Queue& queue);
 

@@ -27,6 +27,15 @@ ffi::Error sample(ffi::ThreadPool pool, Words keys, Floats mean, Floats sigma, F
   return ffi::Error::Success();
 }
 
+ffi::Error normal(ffi::ThreadPool pool, Words keys, ffi::Result<Floats> numbers) {
+  const int64_t all = int64_t(keys.element_count()) / 2, count = all ? int64_t(numbers->element_count()) / all : 0;
+  if (count > UINT32_MAX) return ffi::Error::InvalidArgument("more numbers than native code counts");
+  Normals work{count, keys.typed_data(), numbers->typed_data()};
+  run_on_threads(pool, all * groups(count, kChunk), 16,
+                 [&](Queue& queue) { JEDAX_CHOSEN(es::draw_normals)(work, queue); });
+  return ffi::Error::Success();
+}
+
 ffi::Error recombine(ffi::ThreadPool pool, Floats weights, Floats genotypes, Floats mean, ffi::Result<Floats> sums) {
   const auto shape = genotypes.dimensions();
   const int64_t population = shape[shape.size() - 2], n = shape[shape.size() - 1];
@@ -49,6 +58,8 @@ JEDAX_HANDLER(jedax_es_sample, jedax::es::sample,
               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Arg<jedax::Words>().Arg<jedax::Floats>().Arg<jedax::Floats>()
                   .Arg<jedax::Floats>().Arg<jedax::Floats>().Arg<jedax::Floats>().Ret<jedax::Floats>()
                   .Ret<jedax::Floats>())
+JEDAX_HANDLER(jedax_es_normal, jedax::es::normal,
+              ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Arg<jedax::Words>().Ret<jedax::Floats>())
 JEDAX_HANDLER(jedax_es_recombine, jedax::es::recombine,
               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Arg<jedax::Floats>().Arg<jedax::Floats>().Arg<jedax::Floats>()
                   .Ret<jedax::Floats>())

@@ -26,42 +26,70 @@ inline uint32_t as_bits(float value) {
   return bits;
 }
 
+// a * b + c, in one instruction where there is one
+inline float multiply_add(float a, float b, float c) {
+#if defined(__FMA__)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// The polynomial in x with these coefficients, that of the highest power first
+template <class... Float>
+inline float polynomial(float x, float sum, Float... rest) {
+  ((sum = multiply_add(sum, x, rest)), ...);
+  return sum;
+}
+
 // The logarithm of a number in (0, 1] (Cephes, logf).
 inline float log(float t) {
   const int32_t exponent = int32_t(as_bits(t) - 0x3f3504f3u) >> 23;
   const float x = as_float(as_bits(t) - (uint32_t(exponent) << 23)) - 1.0f, z = x * x;
-  float p = 7.0376836292e-2f;
-  p = p * x - 1.1514610310e-1f;
-  p = p * x + 1.1676998740e-1f;
-  p = p * x - 1.2420140846e-1f;
-  p = p * x + 1.4249322787e-1f;
-  p = p * x - 1.6668057665e-1f;
-  p = p * x + 2.0000714765e-1f;
-  p = p * x - 2.4999993993e-1f;
-  p = p * x + 3.3333331174e-1f;
+  const float p = polynomial(x, 7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+                             -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f);
   const float e = float(exponent);
-  return (x + (p * x * z - 0.5f * z - 2.12194440e-4f * e)) + 0.693359375f * e;
+  return multiply_add(0.693359375f, e, x + multiply_add(-2.12194440e-4f, e, multiply_add(-0.5f, z, x * p * z)));
 }
 
-// Standard normals from random bits as `jax.random.normal` draws them: a uniform number u in (-1, 1), and sqrt(2)
-// erfinv(u) (M. Giles, Approximating the erfinv function, 2010).
-inline float normal(uint32_t bits) {
+// The uniform number in (-1, 1) that `jax.random.normal` makes of random bits.
+inline float uniform(uint32_t bits) {
   const float least = -0.99999994f;
   const float spread = as_float((bits >> 9) | 0x3f800000u) - 1.0f;
   const float moved = spread * 2.0f + least;
-  const float u = moved > least ? moved : least;
-  const float w = -log((1.0f - u) * (1.0f + u));
-  const float a = w - 2.5f, b = __builtin_sqrtf(w) - 3.0f;
-  float p = 2.81022636e-08f, q = -0.000200214257f;
-  p = p * a + 3.43273939e-07f, q = q * b + 0.000100950558f;
-  p = p * a - 3.5233877e-06f, q = q * b + 0.00134934322f;
-  p = p * a - 4.39150654e-06f, q = q * b - 0.00367342844f;
-  p = p * a + 0.00021858087f, q = q * b + 0.00573950773f;
-  p = p * a - 0.00125372503f, q = q * b - 0.0076224613f;
-  p = p * a - 0.00417768164f, q = q * b + 0.00943887047f;
-  p = p * a + 0.246640727f, q = q * b + 1.00167406f;
-  p = p * a + 1.50140941f, q = q * b + 2.83297682f;
-  return 1.41421356f * ((w < 5.0f ? p : q) * u);
+  return moved > least ? moved : least;
+}
+
+// Whether |uniform(bits)| is above 0.996, where erfinv may need its other polynomial.
+inline bool is_tail(uint32_t bits) { return (bits >> 9) - 16384u > (1u << 23) - 2 * 16384u; }
+
+// The standard normal that `jax.random.normal` makes of random bits: sqrt(2) erfinv(u) (M. Giles, Approximating the erfinv
+// function, 2010).
+template <bool kInTail>
+inline float normal(uint32_t bits) {
+  const float u = uniform(bits), w = -log((1.0f - u) * (1.0f + u));
+  float p = polynomial(w - 2.5f, 2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f, 0.00021858087f,
+                       -0.00125372503f, -0.00417768164f, 0.246640727f, 1.50140941f);
+  if (kInTail && w >= 5.0f) {
+    p = polynomial(__builtin_sqrtf(w) - 3.0f, -0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f,
+                   0.00573950773f, -0.0076224613f, 0.00943887047f, 1.00167406f, 2.83297682f);
+  }
+  return 1.41421356f * (p * u);
+}
+
+// Tails apart: they are rare, and so is what they take.
+void normals(const uint32_t* bits, int64_t count, float* to) {
+  constexpr int64_t kBlock = 64;
+  for (int64_t i = 0; i < count; ++i) to[i] = normal<false>(bits[i]);
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t end = begin + kBlock < count ? begin + kBlock : count;
+    uint32_t tails = 0;
+    for (int64_t i = begin; i < end; ++i) tails |= is_tail(bits[i]);
+    if (!tails) continue;
+    for (int64_t i = begin; i < end; ++i) {
+      if (is_tail(bits[i])) to[i] = normal<true>(bits[i]);
+    }
+  }
 }
 
 constexpr int kRows = 4;  // of a block of products, in directions and in members
@@ -86,17 +114,27 @@ JEDAX_INLINE void multiply(const float* const* m, const float* const* z, int64_t
   }
 }
 
+// The directions that change a sample. A direction changes it by at most the share c |m|^2 of its length; shares below
+// the precision of a float are left out. Later directions change more slowly and have lower rates, so of the 37 of a
+// large policy some ten are left.
+inline int64_t count_used(const float* rates, const float* gram, int64_t m) {
+  constexpr float kPrecision = 5.9604645e-8f;  // 2^-24
+  int64_t used = m;
+  while (used > 0 && rates[used - 1] * gram[(used - 1) * m + used - 1] < kPrecision) --used;
+  return used;
+}
+
 // Members of one strategy that are drawn together.
 struct Group {
   const Samples& w;
-  int64_t strategy, first, members, used;  // directions from `used` on have no part
+  int64_t strategy, first, members, used;  // directions from `used` on are left out
   float *z, *products, *mixture;           // (kMembers, n), (m, kMembers), (m, kMembers)
   Vector* sums;                            // (m, kMembers)
   float of_z;
 };
 
 // Draws z, and multiplies it with the directions.
-void draw_normals(Group& g) {
+void draw_members(Group& g) {
   const Samples& w = g.w;
   const int64_t n = w.n, whole = n - n % kWidth;
   const float* directions = w.directions + g.strategy * w.m * n;
@@ -112,8 +150,7 @@ void draw_normals(Group& g) {
     const int64_t count = n - begin < kChunk ? n - begin : kChunk;
     for (int64_t b = 0; b < g.members; ++b) {
       fill<JEDAX_ISA>(keys[b][0], keys[b][1], uint64_t(begin), count, bits);
-      float* to = g.z + b * n + begin;
-      for (int64_t i = 0; i < count; ++i) to[i] = normal(bits[i]);
+      normals(bits, count, g.z + b * n + begin);
     }
     for (int64_t j = 0; j < g.used; j += kRows) {
       const int rows = int(g.used - j < kRows ? g.used - j : kRows);
@@ -147,12 +184,16 @@ void mix(Group& g) {
   const float *rates = w.rates + g.strategy * w.m, *gram = w.gram + g.strategy * w.m * w.m;
   for (int64_t b = 0; b < g.members; ++b) {
     g.of_z = 1;
-    for (int64_t j = 0; j < g.used; ++j) {
+    for (int64_t j = 0; j < w.m; ++j) {
       const float c = rates[j];
-      float along = g.of_z * g.products[j * kMembers + b];
-      for (int64_t k = 0; k < j; ++k) along += gram[j * w.m + k] * g.mixture[k * kMembers + b];
-      for (int64_t k = 0; k < j; ++k) g.mixture[k * kMembers + b] *= 1 - c;
-      g.mixture[j * kMembers + b] = c * along;
+      const int64_t before = j < g.used ? j : g.used;
+      float along = 0;
+      if (j < g.used) {
+        along = g.of_z * g.products[j * kMembers + b];
+        for (int64_t k = 0; k < j; ++k) along += gram[j * w.m + k] * g.mixture[k * kMembers + b];
+      }
+      for (int64_t k = 0; k < before; ++k) g.mixture[k * kMembers + b] *= 1 - c;
+      if (j < g.used) g.mixture[j * kMembers + b] = c * along;
       g.of_z *= 1 - c;
     }
     float* to = w.mixture + g.strategy * w.m * w.population + g.first + b;
@@ -222,13 +263,25 @@ void draw<JEDAX_ISA>(const Samples& w, Queue& queue) {
   const int64_t each = groups(w.population, kMembers);
   for (int64_t item; take(queue, 1, item);) {
     const int64_t strategy = item / each, first = item % each * kMembers;
-    Group g{w, strategy, first, w.population - first < kMembers ? w.population - first : kMembers, w.m,
-            z, products, mixture, sums, 1};
-    const float* rates = w.rates + strategy * w.m;
-    while (g.used > 0 && rates[g.used - 1] == 0) --g.used;
-    draw_normals(g);
+    const int64_t members = w.population - first < kMembers ? w.population - first : kMembers;
+    const int64_t used = count_used(w.rates + strategy * w.m, w.gram + strategy * w.m * w.m, w.m);
+    Group g{w, strategy, first, members, used, z, products, mixture, sums, 1};
+    draw_members(g);
     mix(g);
     place(g);
+  }
+}
+
+template <>
+void draw_normals<JEDAX_ISA>(const Normals& w, Queue& queue) {
+  const FlushSmallNumbers flush;
+  const int64_t each = groups(w.count, kChunk);
+  uint32_t bits[kChunk];
+  for (int64_t item; take(queue, 1, item);) {
+    const int64_t group = item / each, begin = item % each * kChunk;
+    const int64_t count = w.count - begin < kChunk ? w.count - begin : kChunk;
+    fill<JEDAX_ISA>(w.keys[2 * group], w.keys[2 * group + 1], uint64_t(begin), count, bits);
+    normals(bits, count, w.numbers + group * w.count + begin);
   }
 }
 
