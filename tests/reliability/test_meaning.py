@@ -33,7 +33,7 @@ import jedax
 from jedax.bench.reading import read
 from jedax.errors import JedaxError
 from jedax.report import pages, reevaluation, replay
-from jedax.search.optimizer import _digest
+from jedax.search.saved import digest
 from jedax.store import files
 
 SECONDS = 20  # for a case that takes at most 0.3
@@ -406,7 +406,7 @@ def _reseal_optimizer(path):
     facts = json.loads(header["__metadata__"]["facts"])
     facts.pop("facts_sha256", None)
     with contextlib.suppress(ValueError, SafetensorError):
-        facts["sha256"] = _digest(safetensors.load(data))
+        facts["sha256"] = digest(safetensors.load(data))
     facts["facts_sha256"] = files.digest(facts)
     header["__metadata__"]["facts"] = json.dumps(facts)
     text = json.dumps(header).encode()

@@ -228,13 +228,51 @@ def test_descriptors_outside_the_bounds_are_counted():
     assert (nearest > 0.7).all()
 
 
-def test_nothing_is_known_before_a_whole_generation():
+def test_the_repertoire_is_known_after_a_whole_generation():
     optimizer = make()
-    with pytest.raises(jedax.JedaxError, match=r"best: expected at least one tell\(\) of a whole .*, got none"):
-        _ = optimizer.best
+    with pytest.raises(jedax.JedaxError, match=r"repertoire: expected at least one tell\(\) of a whole .*, got none"):
+        _ = optimizer.repertoire
     step(optimizer, 3)
-    with pytest.raises(jedax.JedaxError, match=r"best: .*, got 3 of its results"):
-        _ = optimizer.best
+    with pytest.raises(jedax.JedaxError, match=r"repertoire: .*, got 3 of its results"):
+        _ = optimizer.repertoire
+
+
+class TestBest:
+    def test_is_known_from_the_first_result_on(self):
+        optimizer = make()
+        with pytest.raises(jedax.JedaxError, match=r"best: expected a solution that was told and .*, got none"):
+            _ = optimizer.best
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes[:1], [np.nan], [[0.0, 0.0]])
+        assert not optimizer.has_best
+        optimizer.tell(genotypes[1:4], [3.0, 5.0, 4.0], [[0.0, 0.0], [0.1, 0.2], [0.3, 0.3]])
+        assert optimizer.has_best
+        assert (optimizer.best.fitness, optimizer.generations) == (5, 0)
+        np.testing.assert_array_equal(optimizer.best.genotype, genotypes[2])
+        np.testing.assert_array_equal(optimizer.best.descriptor, [0.1, 0.2])
+        assert repr(optimizer).endswith("best 5>")
+
+    def test_may_be_in_the_open_generation_or_before_it(self):
+        optimizer = make(minimise=True)
+        step(optimizer)
+        before = optimizer.best
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes[:1], [before.fitness + 1], [[0.0, 0.0]])
+        assert optimizer.best.fitness == before.fitness
+        optimizer.tell(genotypes[5:6], [before.fitness - 1], [[0.0, 0.0]])
+        assert optimizer.best.fitness == before.fitness - 1
+        np.testing.assert_array_equal(optimizer.best.genotype, genotypes[5])
+
+    def test_may_be_a_solution_that_was_added(self):
+        optimizer = make()
+        optimizer.add(np.ones((1, 6)), [7.0], [[0.5, 0.5]])
+        assert optimizer.best.fitness == 7
+
+    def test_feasible_solutions_come_first(self):
+        optimizer = make()
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes[:3], [9.0, 1.0, 2.0], np.zeros((3, 2)), violations=[1.0, 0.0, -1.0])
+        assert (optimizer.best.fitness, optimizer.best.violation) == (2, 0)
 
 
 class TestPrecision:

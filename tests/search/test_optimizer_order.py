@@ -8,7 +8,7 @@ from tests.conftest import assert_same_bits
 from tests.search.outside import JEDI_X, MAPS, drive, make, simulate, step
 
 import jedax
-from jedax.search.optimizer import _fingerprints
+from jedax.search.told import _fingerprints
 
 ORDER = np.random.default_rng(0).permutation(8)
 

@@ -78,11 +78,11 @@ def best(arguments: list[str]) -> None:
     directory = directory_of("best", arguments)
     values = parse(
         arguments, _TRUST, prog="jedax best DIR",
-        description="Print the best solution of the generations told so far, and the progress, as JSON.",
+        description="Print the best solution told so far, and the progress, as JSON.",
     )  # fmt: skip
     with _search(Path(directory), values["trust"]) as optimizer:
         found: dict[str, Any] = {"best": None}
-        if optimizer.generations:
+        if optimizer.has_best:
             one = optimizer.best
             found["best"] = {
                 "x": _plain(one.parameters or one.genotype),

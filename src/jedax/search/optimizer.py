@@ -7,13 +7,11 @@ fail: `Optimizer` then asks for other solutions.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -25,83 +23,25 @@ from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, method_defaults, method_named
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
+from jedax.search import saved
 from jedax.search.compiled import StepPrograms, checked_genotypes, replica_roots
 from jedax.search.constraints import INFEASIBLE, Penalty, stored, total_violation, violation_of
 from jedax.search.generation import Generation
+from jedax.search.outside import OutsideTask, box_of, measured_box, space_of
 from jedax.search.programs import step_programs_for
-from jedax.space import Real, Space
+from jedax.search.told import Candidate, Print, Result, flags, padded
+from jedax.search.told import prints as prints_of
+from jedax.space import Space
 from jedax.store import files
 from jedax.store.run import Solution
 from jedax.store.trust import SIGNATURES, check, is_own, sign
 from jedax.types import Bounds, Evaluation
 
-_KIND = "jedax optimizer "
-_FORMAT = f"{_KIND}3"
 _FACTS = {
     "num_params", "descriptor_bounds", "space", "evaluations", "seed", "minimise", "noisy", "initial_std",
 }  # fmt: skip
 _REMEMBERED = 10_000  # solutions whose results are known when they are told again
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64
-_MARGIN = 0.1  # of measured bounds of descriptors, on each side, as a share of the measured range
 _SAME = 1e-6  # relative difference up to which a told solution is the one that was asked for
-
-
-@dataclass(frozen=True)
-class OutsideTask:
-    """What is known about a problem that is evaluated elsewhere."""
-
-    num_params: int
-    descriptor_bounds: Bounds
-    space: Space | None = None
-    initial_std: float = 1.0
-
-    @property
-    def num_descriptors(self) -> int:
-        """Number of descriptors."""
-        return len(self.descriptor_bounds[0])
-
-    @property
-    def qd_offset(self) -> float:
-        """A lower bound of the fitness: unknown."""
-        raise fail(
-            "threshold_min",
-            expected="a number, because no lower bound of your problem's fitness is known",
-            received="'task'",
-            remedy="give a lower bound of the fitness; with minimise=True, minus an upper bound of what you minimise",
-        )
-
-    def init(self, key: Any) -> Any:
-        """Draw a genotype: as the space of the parameters says, or of normal numbers around zero."""
-        if self.space is not None:
-            return self.space.draw(key)
-        return self.initial_std * jax.random.normal(key, (self.num_params,))
-
-
-class _Result(NamedTuple):
-    """The result of one solution, with an axis for samples; or of several ones, with a leading axis for them."""
-
-    genotype: np.ndarray
-    values: np.ndarray
-    fitness: np.ndarray
-    descriptor: np.ndarray
-    constraints: np.ndarray
-    failed: Any  # bool, or one for each
-
-    def each(self) -> list[_Result]:
-        """Return the results of several solutions one by one."""
-        return [_Result(*row) for row in zip(*self, strict=True)]
-
-
-_Print = tuple[int, int]  # fingerprints of a solution and of its result
-
-
-class _Candidate(NamedTuple):
-    """A solution that was asked for and not told yet."""
-
-    generation: int
-    place: int
-    genotype: np.ndarray
-    values: np.ndarray
 
 
 class Optimizer:
@@ -177,7 +117,7 @@ class Optimizer:
         self._defaults = method if isinstance(method, MethodConfig) else method_defaults(method)
         self._seed, self._budget = int(seed), None if evaluations is None else int(evaluations)
         self.minimise, self.noisy = bool(minimise), bool(noisy)
-        self._space = _space(num_params, space, bounds, x0, sigma0)
+        self._space = space_of(num_params, space, bounds, x0, sigma0)
         self._num_params = int(num_params) if self._space is None else self._space.num_params  # type: ignore[arg-type]
         self._initial_std = float(initial_std)
         self.has_descriptors = descriptor_bounds is not None
@@ -186,7 +126,7 @@ class Optimizer:
             expected = "(lows, highs), 'measure' or None"
             raise fail("descriptor_bounds", expected=expected, received=repr(descriptor_bounds), remedy="change it")
         self._batch: int | None = None  # solutions that the user evaluates at once
-        self._build(None if self._measures else _box(descriptor_bounds), None)
+        self._build(None if self._measures else box_of(descriptor_bounds), None)
         if self._budget is not None and self._budget < self._method.evaluations_per_generation:
             expected = f"at least {self._method.evaluations_per_generation} (one generation)"
             raise fail("evaluations", expected=expected, received=evaluations, remedy="raise it")
@@ -196,9 +136,9 @@ class Optimizer:
         self._state: Any = None  # the state that `tell` expects while a generation is open
         self._generation: Generation | None = None
         self._number = self._evaluations = self._next_id = self.num_failed = 0
-        self._open: dict[int, _Candidate] = {}
+        self._open: dict[int, Candidate] = {}
         self._told: OrderedDict[int, int] = OrderedDict()  # from the oldest
-        self._known: list[_Result] = []  # told or added before the first generation is complete
+        self._known: list[Result] = []  # told or added before the first generation is complete
         self._penalty = Penalty.begin(0)  # of violated constraints; none until the first is told of
         self._out = None if out is None else Path(out)
         if self._out is not None and self._out.exists():
@@ -226,8 +166,8 @@ class Optimizer:
         """Return the problem, the method and the progress."""
         of = "" if self._budget is None else f" of {self._budget:,}"
         best = ""
-        if self._state is not None:
-            found = self.best
+        found = self._find_best()
+        if found is not None:
             best = f", best {found.fitness:.6g}" if found.violation == 0 else f", violation {found.violation:.3g}"
         return f"<Optimizer: {self._num_params} parameters, {self._name}, {self.evaluations:,}{of} evaluations{best}>"
 
@@ -269,7 +209,9 @@ class Optimizer:
         if self._state is None:
             received = "none" if self._generation is None else f"{self._generation.filled.sum()} of its results"
             remedy = "call ask(), then tell()"
-            raise fail("best", expected="at least one tell() of a whole generation", received=received, remedy=remedy)
+            raise fail(
+                "repertoire", expected="at least one tell() of a whole generation", received=received, remedy=remedy
+            )
         return jax.tree.map(lambda leaf: leaf[0], jax.device_get(self._state.repertoire))
 
     @property
@@ -279,17 +221,53 @@ class Optimizer:
         return np.isfinite(fitness) & (fitness > INFEASIBLE)
 
     @property
+    def has_best(self) -> bool:
+        """Whether a solution was told that has not failed."""
+        return self._find_best() is not None
+
+    @property
     def best(self) -> Solution:
-        """The best solution of the generations told so far, in your units; an error before the first one.
+        """The best solution that was told, in your units; an error before the first one.
 
         Where no solution is feasible, that with the least violation; its fitness is NaN.
         """
-        found = self.repertoire
-        fitness, genotype = float(found.best_fitness), np.asarray(found.best_genotype)
+        best = self._find_best()
+        if best is None:
+            remedy = "call ask(), then tell()"
+            raise fail("best", expected="a solution that was told and has not failed", received="none", remedy=remedy)
+        return best
+
+    def _find_best(self) -> Solution | None:
+        found: list[tuple[float, np.ndarray, np.ndarray]] = []
+        if self._state is not None:
+            kept = self.repertoire
+            found.append((float(kept.best_fitness), np.asarray(kept.best_genotype), np.asarray(kept.best_descriptor)))
+        genotypes, evaluation = self._evaluated_apart()
+        if len(genotypes):
+            place = int(np.argmax(evaluation.fitness[0]))
+            descriptor = np.asarray(evaluation.descriptor)[0, place]
+            found.append((float(evaluation.fitness[0, place]), genotypes[place], descriptor))
+        if not found:
+            return None
+        fitness, genotype, descriptor = max(found, key=lambda one: one[0])
         violation = violation_of(fitness)
         fitness = np.nan if violation else -fitness if self.minimise else fitness
         named = self._space.dict_of(genotype) if self._space is not None and self._space.is_named else None
-        return Solution(self.values(genotype), fitness, np.asarray(found.best_descriptor), violation, named)
+        return Solution(self.values(genotype), fitness, descriptor, violation, named)
+
+    def _evaluated_apart(self) -> tuple[np.ndarray, Evaluation]:
+        """Return solutions that have not failed and whose results are not in the method's state yet; and these results."""
+        parts = [
+            (one.genotype[None], one.fitness[None], one.descriptor[None], one.constraints[None]) for one in self._known
+        ]
+        if self._generation is not None:
+            g = self._generation
+            usable = g.filled & np.isfinite(g.fitness).all(axis=1)
+            parts.append((g.genotypes[usable], g.fitness[usable], g.descriptors[usable], g.constraints[usable]))
+        if not sum(len(part[0]) for part in parts):
+            return np.zeros((0, self._num_params)), Evaluation(np.zeros((1, 0)), np.zeros((1, 0, 1)))  # type: ignore[arg-type]
+        genotypes, *results = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return genotypes, self._evaluation(*results)
 
     def values(self, genotypes: Any) -> np.ndarray:
         """Return genotypes of the repertoire, `(..., genotype)`, in your units, `(..., parameters)`."""
@@ -346,7 +324,7 @@ class Optimizer:
                 Nothing is changed then.
         """
         results = self._results(genotypes, fitness, descriptors, violations, failed)
-        prints = _prints(results)
+        prints = prints_of(results)
         if self._answers_generation(results):
             self._note_constraints(results)
             self._take_generation(results, prints)
@@ -390,14 +368,14 @@ class Optimizer:
             "config": self.config.model_dump(mode="json"),
             "counts": [self._number, self._evaluations, self._next_id, self.num_failed],
             "saves_itself": Path(path) == self._out,
-            "sha256": _digest(arrays),
+            "sha256": saved.digest(arrays),
         }
         if names := code_of(self._name, facts["config"]):
-            sign(facts, _settings_digest(self._name, facts["config"]), names)  # else `load` asks for trust
+            sign(facts, saved.settings_digest(self._name, facts["config"]), names)  # else `load` asks for trust
         facts["facts_sha256"] = files.digest(facts)
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            files.write_tensors(Path(path), arrays, {"format": _FORMAT, "facts": json.dumps(facts)})
+            files.write_tensors(Path(path), arrays, {"format": saved.FORMAT, "facts": json.dumps(facts)})
         except OSError as error:
             raise fail(
                 "path",
@@ -420,12 +398,12 @@ class Optimizer:
         Raises:
             JedaxError: The file is missing, damaged, not a saved optimizer, or its method cannot be imported.
         """
-        facts, arrays = _read(Path(path))
+        facts, arrays = saved.read(Path(path))
         try:
             name, settings, signed = str(facts.pop("method")), dict(facts.pop("config")), {}
             signed[SIGNATURES] = facts.pop(SIGNATURES, None)
             names = code_of(name, settings)
-            if not trust and not is_own([Path(path)], signed, _settings_digest(name, settings), names):
+            if not trust and not is_own([Path(path)], signed, saved.settings_digest(name, settings), names):
                 check(path, [known for known in names if method is None or known != name])
             kind = method or method_named(name).method
             config = kind.Config.build(settings, where=str(path))
@@ -455,7 +433,7 @@ class Optimizer:
             },
             "told": np.array(told, np.int64).reshape(-1, 2),
             "known": {
-                name: np.array([getattr(one, name) for one in self._known], np.float64) for name in _Result._fields
+                name: np.array([getattr(one, name) for one in self._known], np.float64) for name in Result._fields
             },
             "penalty": vars(self._penalty),
             "generation": None if self._generation is None else vars(self._generation),
@@ -477,11 +455,11 @@ class Optimizer:
             for (number, generation, place), genotype, values in opened:
                 if (genotype.shape, values.shape) != ((self._num_params,), (self._num_values,)):
                     raise ValueError(number)
-                self._open[int(number)] = _Candidate(int(generation), int(place), genotype, values)
+                self._open[int(number)] = Candidate(int(generation), int(place), genotype, values)
             rows = tree["generation"]["descriptors"] if "generation" in tree else tree["known"]["descriptor"]
             if self._measures and rows.ndim == 3:
                 self._set_width(rows.shape[-1])
-            self._known = [_Result(*row) for row in zip(*(tree["known"][key] for key in _Result._fields), strict=True)]
+            self._known = [Result(*row) for row in zip(*(tree["known"][key] for key in Result._fields), strict=True)]
             self._generation = None if "generation" not in tree else Generation(**tree["generation"])
             self._penalty = Penalty(**tree["penalty"])
             number = self._penalty.check()
@@ -506,7 +484,7 @@ class Optimizer:
         """Share of the budget that is spent; without a budget, of a thousand evaluations per parameter."""
         return min(1.0, self.evaluations / (self._budget or 1_000 * self._num_params))
 
-    def _shown(self, candidates: Iterable[_Candidate]) -> Any:
+    def _shown(self, candidates: Iterable[Candidate]) -> Any:
         """Return solutions as the user gets them."""
         candidates = list(candidates)
         if self._space is not None and self._space.is_named:
@@ -554,7 +532,7 @@ class Optimizer:
         numbers = list(range(first, self._next_id))
         if rows:
             found = zip(rows, genotypes, self.values(np.array(genotypes)), strict=True)
-            self._open.update(zip(numbers, (_Candidate(self._number, *one) for one in found), strict=True))
+            self._open.update(zip(numbers, (Candidate(self._number, *one) for one in found), strict=True))
         return numbers
 
     def _open_generation(self) -> Generation:
@@ -591,7 +569,7 @@ class Optimizer:
         generation = self._generation
         assert generation is not None
         if self._measures:
-            self._build(_measured(generation.descriptors), self._batch)
+            self._build(measured_box(generation.descriptors), self._batch)
         climbs = self._state is None or bool(np.all(self._method.climbs(self._state)))
         evaluation = self._evaluation(generation.fitness, generation.descriptors, generation.constraints, adapts=climbs)
         programs, genotypes = self._programs, generation.genotypes[None]
@@ -621,7 +599,7 @@ class Optimizer:
             found = Evaluation(compared, found.descriptor, score=score)  # type: ignore[arg-type]
         return jax.tree.map(lambda part: np.asarray(part)[None], found)
 
-    def _insert(self, results: list[_Result]) -> None:
+    def _insert(self, results: list[Result]) -> None:
         """Put solutions that no generation waits for into the repertoire."""
         if self._state is None:
             self._known += results
@@ -630,12 +608,12 @@ class Optimizer:
             return
         size = 1 << (len(results) - 1).bit_length()  # few sizes, since each is compiled
         genotypes, _, fitness, descriptors, constraints, _ = (
-            _padded(np.array(column, np.float64), size) for column in zip(*results, strict=True)
+            padded(np.array(column, np.float64), size) for column in zip(*results, strict=True)
         )
         evaluation = self._evaluation(fitness, descriptors, constraints)
         self._state = self._programs.insert(self._state, genotypes[None], evaluation)
 
-    def _results(self, genotypes: Any, fitness: Any, descriptors: Any, violations: Any, failed: Any) -> _Result:
+    def _results(self, genotypes: Any, fitness: Any, descriptors: Any, violations: Any, failed: Any) -> Result:
         """Return the results of solutions, checked."""
         values = self._rows("genotypes", genotypes)
         number, samples = len(values), self._method.samples
@@ -654,7 +632,7 @@ class Optimizer:
             self._set_width(points.shape[-1])
         is_bad = ~np.isfinite(fitness).all(axis=1) | ~np.isfinite(points).all(axis=(1, 2))
         if failed is not None:
-            is_bad |= _flags(failed, number)
+            is_bad |= flags(failed, number)
         known = self._penalty.number
         constraints = np.zeros((number, known))
         if violations is not None:
@@ -667,7 +645,7 @@ class Optimizer:
                 expected, received = f"{known} constraints, as told before", constraints.shape[1]
                 raise fail("violations", expected=expected, received=received, remedy="give the same ones each time")
         fitness = -fitness if self.minimise else fitness
-        return _Result(values[:, :0], values, fitness, points, constraints, is_bad)
+        return Result(values[:, :0], values, fitness, points, constraints, is_bad)
 
     @property
     def _has_results(self) -> bool:
@@ -681,7 +659,7 @@ class Optimizer:
             shape = (*self._generation.fitness.shape, num_descriptors)
             self._generation.descriptors = np.full(shape, np.nan)
 
-    def _note_constraints(self, results: _Result) -> None:
+    def _note_constraints(self, results: Result) -> None:
         """Note how many constraints there are, as the first results with violations tell."""
         number = results.constraints.shape[1]
         if number and not self._penalty.number:
@@ -690,10 +668,10 @@ class Optimizer:
             if self._generation is not None:
                 self._generation.constraints = np.zeros((self._generation.size, number))
 
-    def _with_genotype(self, result: _Result) -> _Result:
+    def _with_genotype(self, result: Result) -> Result:
         return result._replace(genotype=self._genotypes(result.values))
 
-    def _match(self, results: list[_Result], prints: list[_Print]) -> list[int | None]:
+    def _match(self, results: list[Result], prints: list[Print]) -> list[int | None]:
         """Return the number of the open solution of each result; None: there is none; -1: it is known already.
 
         An error where a solution was told before with another result, or is out of its bounds.
@@ -711,7 +689,7 @@ class Optimizer:
         return numbers
 
     def _number_of(
-        self, result: _Result, waiting: dict[bytes, list[int]], *, is_known: bool, is_same: bool
+        self, result: Result, waiting: dict[bytes, list[int]], *, is_known: bool, is_same: bool
     ) -> int | None:
         key = result.values.tobytes()
         if key not in waiting and waiting:  # as after a detour through float32 or a few decimals
@@ -735,7 +713,7 @@ class Optimizer:
         self._with_genotype(result)  # refused here if it is out of its bounds
         return None
 
-    def _answers_generation(self, results: _Result) -> bool:
+    def _answers_generation(self, results: Result) -> bool:
         """Whether results are those of the open generation and of nothing else, one each, and in its order."""
         generation, opened = self._generation, self._open.values()
         if generation is None or generation.filled.any() or not len(results.values) == len(opened) == generation.size:
@@ -743,7 +721,7 @@ class Optimizer:
         in_order = all(one.place == place and one.generation == self._number for place, one in enumerate(opened))
         return in_order and not results.failed.any() and np.array_equal([one.values for one in opened], results.values)
 
-    def _take_generation(self, results: _Result, prints: list[_Print]) -> None:
+    def _take_generation(self, results: Result, prints: list[Print]) -> None:
         """Take the results of all solutions of the open generation."""
         assert self._generation is not None
         genotypes = np.array([one.genotype for one in self._open.values()])
@@ -752,13 +730,13 @@ class Optimizer:
         self._remember(prints)
         self._open.clear()
 
-    def _remember(self, prints: Sequence[_Print]) -> None:
+    def _remember(self, prints: Sequence[Print]) -> None:
         """Remember which solutions were told, and their results; forget the oldest of many."""
         self._told.update(prints)
         while len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
 
-    def _take(self, result: _Result, number: int | None, prints: _Print) -> _Result | None:
+    def _take(self, result: Result, number: int | None, prints: Print) -> Result | None:
         """Take the result of an open solution, of another (None), or of one that is known (-1).
 
         Returns the result if no place waits for it: then it is for the repertoire alone.
@@ -781,135 +759,3 @@ class Optimizer:
             return result
         generation.fill(place, result.genotype, result.fitness, result.descriptor, result.constraints)
         return None
-
-
-def _space(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Space | None:
-    """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
-    if bounds is not None and not (isinstance(bounds, list | tuple | np.ndarray) and len(bounds) == 2):
-        raise fail("bounds", expected="the pair (lows, highs)", received=repr(bounds), remedy="give two bounds")
-    lows, highs = (None, None) if bounds is None else bounds
-    if space is not None:
-        if bounds is not None or sigma0 is not None:
-            remedy = "give each parameter of the space its bounds, start and scale"
-            raise fail("space", expected="no bounds or sigma0 beside it", received="both", remedy=remedy)
-        found = space if isinstance(space, Space) else Space(space)
-    elif x0 is None and sigma0 is None:
-        found = None if lows is None and highs is None else Space.box(lows, highs, num_params=num_params)
-    else:
-        if x0 is None and num_params is None:
-            raise fail("num_params", expected="the number of parameters", received="None", remedy="give it, or x0")
-        size = num_params if x0 is None else len(np.atleast_1d(x0))
-        box = Space.box(lows, highs, num_params=size)
-        if x0 is None:
-            x0 = box.values(np.where(np.isfinite(_widths(box)), 0.5, 0.0))
-        if sigma0 is None:
-            sigma0 = [0.3 * width if np.isfinite(width) else 1.0 for width in _widths(box)]
-        found = Space.around(x0, sigma0, (lows, highs))
-    if found is None and num_params is None:
-        remedy = "give it, or space, bounds or x0"
-        raise fail("num_params", expected="the number of parameters", received="None", remedy=remedy)
-    if found is not None and num_params not in (None, found.num_values):
-        received, remedy = f"{num_params} beside {found.num_values} parameters", "leave num_params out"
-        raise fail("num_params", expected="as many parameters as the space has", received=received, remedy=remedy)
-    return found
-
-
-def _widths(box: Space) -> list[float]:
-    return [float(one.high - one.low) for one in box.parameters if isinstance(one, Real)]
-
-
-def _box(bounds: Any) -> Bounds | None:
-    if bounds is None:
-        return None
-    try:
-        lows, highs = (tuple(float(b) for b in bound) for bound in bounds)
-    except (TypeError, ValueError):
-        raise fail(
-            "descriptor_bounds",
-            expected="(lows, highs), each a list of numbers",
-            received=repr(bounds),
-            remedy="change it",
-        ) from None
-    return lows, highs
-
-
-def _measured(descriptors: np.ndarray) -> Bounds:
-    """Return bounds around the descriptors of the first generation, `(n, samples, d)`."""
-    known = descriptors.reshape(-1, descriptors.shape[-1])
-    known = known[np.isfinite(known).all(axis=1)]
-    lows, highs = (known.min(axis=0), known.max(axis=0)) if len(known) else (np.zeros(1), np.zeros(1))
-    if not (lows < highs).all():
-        raise fail(
-            "descriptor_bounds",
-            expected="descriptors that differ in the first generation, to measure their bounds",
-            received="the same ones" if len(known) else "none",
-            remedy="give the bounds",
-        )
-    margin = _MARGIN * (highs - lows)
-    return tuple((lows - margin).tolist()), tuple((highs + margin).tolist())
-
-
-def _flags(failed: Any, number: int) -> np.ndarray:
-    found = np.asarray(failed)
-    if found.shape != (number,) or found.dtype.kind != "b":
-        received, remedy = f"{found.dtype} of shape {found.shape}", "give one truth value per genotype"
-        raise fail("failed", expected=f"truth values of shape ({number},)", received=received, remedy=remedy)
-    return found.copy()
-
-
-def _padded(rows: np.ndarray, size: int) -> np.ndarray:
-    """Return rows followed by NaN, which count as failed, up to a size."""
-    return np.concatenate([rows, np.full((size - len(rows), *rows.shape[1:]), np.nan)])
-
-
-def _prints(results: _Result) -> list[_Print]:
-    """Return what tells the solutions apart, and what tells their results apart."""
-    outcomes = _fingerprints(results.fitness, results.descriptor, results.constraints)
-    return list(zip(_fingerprints(results.values), outcomes, strict=True))
-
-
-def _fingerprints(*columns: np.ndarray) -> list[int]:
-    """Return 64 bits that tell the rows of columns `(n, ...)` apart: the sum of all mixed numbers (SplitMix64)."""
-    rows = np.concatenate([np.reshape(column, (len(column), -1)) for column in columns], axis=1, dtype=np.float64)
-    mixed = np.ascontiguousarray(rows).view(np.uint64) + _GOLDEN * np.arange(1, rows.shape[1] + 1, dtype=np.uint64)
-    for shift, factor in (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1).view(np.int64).tolist()
-
-
-def _settings_digest(method: str, config: Any) -> str:
-    return hashlib.sha256(json.dumps([method, config], sort_keys=True).encode()).hexdigest()
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the facts and arrays of a saved optimizer."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        files.check_is_file(path)
-        with safe_open(str(path), "np") as file:
-            metadata = file.metadata() or {}
-        received = str(metadata.get("format"))
-        if received != _FORMAT and received.startswith(_KIND):
-            raise files.other_format(path, repr(_FORMAT), repr(received[:60]))
-        if received != _FORMAT:
-            raise files.CorruptError(f"{path}: expected a saved optimizer, got another file; check the path.")
-        facts = dict(json.loads(metadata["facts"]))
-        checksum = facts.pop("facts_sha256", None)  # files of earlier versions have none
-        if checksum not in (None, files.digest(facts)):
-            raise files.CorruptError(f"{path}: expected settings with their checksum; the file is damaged, restore it.")
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        if isinstance(error, JedaxError):
-            raise
-        raise files.CorruptError(f"{path}: expected a saved optimizer, got {error}; restore it.") from None
-    arrays = files.read_tensors(path)
-    if _digest(arrays) != facts.pop("sha256", None):
-        raise files.CorruptError(f"{path}: expected another checksum; the file is damaged, restore it.")
-    return facts, arrays
-
-
-def _digest(arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
-    return digest.hexdigest()

@@ -19,8 +19,8 @@ from jedax.search.engines.base import Engine
 from jedax.search.failures import Noted
 from jedax.search.workers.pool import Stopped, WorkerPool
 from jedax.store.config import FullConfig, RunConfig
-from jedax.tasks.base import Task
-from jedax.tasks.measured import HostTask, MeasuredTask
+from jedax.tasks.base import ConfiguredTask, Task
+from jedax.tasks.measured import HostTask
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 
@@ -73,8 +73,8 @@ def checked(task: HostTask, fitness: np.ndarray, descriptors: np.ndarray) -> Eva
 def settled(
     config: FullConfig, task: Task, engine: Engine, note: Callable[[str], None] = lambda message: None
 ) -> tuple[FullConfig, Task]:
-    """Return settings and task with the final descriptor bounds: those that were not given are measured."""
-    if not isinstance(task, MeasuredTask):
+    """Return settings and task with what is measured at the start of a run, such as descriptor bounds not given."""
+    if not isinstance(task, ConfiguredTask):
         return config, task
     if isinstance(task, HostTask):
         run = config.run

@@ -6,9 +6,10 @@ import abc
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
+import numpy as np
 
 from jedax import settings as base_settings
 from jedax.errors import JedaxError, fail
@@ -229,6 +230,13 @@ class ConfiguredTask(Task):
         elif settings:
             config = config.replace(**settings)
         object.__setattr__(self, "config", config)
+
+    def settled(self, evaluate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> Self:
+        """Return the task with all settings that are measured at the start of a run.
+
+        `evaluate` takes genotypes `(n, params)` to fitness `(n,)` and descriptors `(n, d)`.
+        """
+        return self
 
     def _check(self, genotype: Float[Array, " params"]) -> None:
         """Raise a `JedaxError` unless `genotype` has the task's length."""

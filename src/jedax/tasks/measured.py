@@ -91,11 +91,12 @@ class MeasuredTask(ConfiguredTask):
                 remedy="give descriptor_lows and descriptor_highs",
             )
         margin = _MARGIN * (highs - lows)
-        bounds = {"descriptor_lows": _plain(lows - margin), "descriptor_highs": _plain(highs + margin)}
+        bounds = {"descriptor_lows": in_four_digits(lows - margin), "descriptor_highs": in_four_digits(highs + margin)}
         return type(self)(self.config.replace(**bounds))
 
 
-def _plain(values: np.ndarray) -> tuple[float, ...]:
+def in_four_digits(values: np.ndarray) -> tuple[float, ...]:
+    """Return numbers rounded to four digits, so that settings can be read and machines agree."""
     return tuple(float(f"{value:.4g}") for value in values)
 
 

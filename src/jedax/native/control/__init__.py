@@ -10,7 +10,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -62,6 +62,11 @@ class Episode:
     foot_ends: Numbers = ()  # `(feet, 2, 3)`, centres of the two spheres from the origin of the link
     foot_radii: Numbers = ()
     foot_margin: float = 0.0  # height below which a foot touches the floor
+
+    def normalised(self, mean: np.ndarray, std: np.ndarray) -> Episode:
+        """Return the episode whose policy sees (observation - mean) / std."""
+        start, scale = np.asarray(self.observed_from), np.asarray(self.observed_scale)
+        return replace(self, observed_from=start + mean / scale, observed_scale=scale / std)
 
 
 class Outcome(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from jedax.errors import fail
 from jedax.settings import MOST, Config
-from jedax.tasks.settings import Activation, Budget, Hidden
+from jedax.tasks.settings import Activation, Budget, Hidden, Numbers
 
 Backend = Literal["spring", "generalized", "positional", "mjx"]
 Physics = Literal["auto", "native", "brax"]
@@ -43,12 +44,32 @@ class ControlConfig(Config):
         description="Precision of the policy's weights: bfloat16 rounds them to 8 significant bits when it acts, which "
         "is faster on a CPU.",
     )
+    normalise: bool = Field(
+        default=False,
+        description="Whether policies see observations with mean 0 and standard deviation 1, as random policies make "
+        "them.",
+    )
+    observation_mean: Numbers = Field(
+        default=(), description="Mean of each number of an observation, for normalise; default: measured."
+    )
+    observation_std: Numbers = Field(default=(), description="Standard deviation of each, above 0; default: measured.")
     start_seed: int = Field(
         default=0, ge=0, lt=2**32, description="Seed of Brax's reset, which draws the state all episodes begin in."
     )
     random_resets: bool = Field(
         default=False, description="Whether each episode begins in its own random state, drawn by Brax's reset."
     )
+
+    @model_validator(mode="after")
+    def _check_statistics(self) -> Self:
+        if len(self.observation_mean) != len(self.observation_std) or min(self.observation_std, default=1) <= 0:
+            raise fail(
+                "observation_std",
+                expected="as many numbers above 0 as observation_mean has",
+                received=f"{self.observation_std} beside {self.observation_mean}",
+                remedy="change one of them, or leave both out",
+            )
+        return self
 
 
 class LocomotionConfig(ControlConfig):

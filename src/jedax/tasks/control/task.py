@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jedax import networks
 from jedax.errors import fail
@@ -20,9 +21,13 @@ from jedax.native import choose
 from jedax.native import control as native
 from jedax.tasks.base import computed, member_keys
 from jedax.tasks.control.settings import LIMITS, TARGET, AntMazeConfig, LocomotionConfig
+from jedax.tasks.measured import in_four_digits
 from jedax.tasks.motion import Trajectory
 from jedax.tasks.policy import PolicyTask
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
+
+_MEASURED_ON = 64  # random policies, whose observations are normalised
+_LEAST_STD = 1e-6  # of a number of an observation; one that changes less is not scaled
 
 
 class State(NamedTuple):
@@ -98,8 +103,42 @@ class ControlTask(PolicyTask):
         }  # fmt: skip
 
     def layers(self, genotype: Float[Array, " params"]) -> list[tuple[Array, Array]]:
-        """Return kernel and bias of each layer of a policy, in the precision of the setting `weights`."""
-        return super().layers(genotype.astype(self.config.weights).astype(jnp.float32))
+        """Return kernel and bias of each layer of a policy, in the precision of the setting `weights`.
+
+        With the setting `normalise` the first layer has the normalisation in it: it takes observations as they are.
+        """
+        first, *rest = super().layers(genotype.astype(self.config.weights).astype(jnp.float32))
+        if self.config.normalise:
+            mean, std = map(jnp.float32, self._statistics)
+            kernel = first[0] / std[:, None]
+            first = kernel, first[1] - mean @ kernel
+        return [first, *rest]
+
+    @property
+    def _statistics(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of observations; a `JedaxError` if they were neither given nor measured."""
+        config = self.config
+        if len(config.observation_mean) != self.observation_size:
+            raise fail(
+                "observation_mean",
+                expected=f"{self.observation_size} numbers, which normalise needs",
+                received=len(config.observation_mean),
+                remedy="take those that jedax.run measures, or the task that settled() returns",
+            )
+        return np.array(config.observation_mean), np.array(config.observation_std)
+
+    def settled(self, evaluate: Any = None) -> Self:
+        """Return the task with the statistics that `normalise` needs, measured on random policies if not given."""
+        if not self.config.normalise or self.config.observation_mean:
+            return self
+        raw = type(self)(self.config.replace(normalise=False))
+        genotypes = jax.vmap(self.init)(jax.random.split(jax.random.key(0), _MEASURED_ON))
+        steps = jax.jit(raw.evaluate_with_transitions)(jax.random.key(0), genotypes).transitions
+        seen = np.asarray(steps.observations, np.float64)[np.asarray(steps.valid)]
+        mean, std = seen.mean(axis=0), seen.std(axis=0)
+        std = np.where(std > _LEAST_STD, std, 1.0)
+        found = {"observation_mean": in_four_digits(mean), "observation_std": in_four_digits(std)}
+        return type(self)(self.config.replace(**found))
 
     def _starts(self, keys: PRNGKeyArray | None) -> Float[Array, "episodes start"]:
         """Return the states in which episodes begin as rows for native code, one for each key, or one for all."""
@@ -109,7 +148,11 @@ class ControlTask(PolicyTask):
             start = jax.vmap(self.environment.reset)(keys)
         x, xd = start.pipeline_state.x, start.pipeline_state.xd
         links = jnp.concatenate([x.pos, x.rot, xd.vel, xd.ang], axis=-1)
-        return jnp.concatenate([links.reshape(len(links), -1), start.obs], axis=-1)
+        observation = start.obs
+        if self.config.normalise:
+            mean, std = map(jnp.float32, self._statistics)
+            observation = (observation - mean) / std
+        return jnp.concatenate([links.reshape(len(links), -1), observation], axis=-1)
 
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate one genotype; only random resets use `key`.
@@ -151,7 +194,7 @@ class ControlTask(PolicyTask):
         def natively(*arguments: Any) -> Evaluation:
             outcome, record = native.record(*arguments, postures=False)
             return jax.vmap(self._with_transitions)(
-                Evaluation(outcome.fitness, outcome.descriptor), _trajectory(outcome, record)
+                Evaluation(outcome.fitness, outcome.descriptor), self._trajectory(outcome, record)
             )
 
         def evaluate(key: PRNGKeyArray | None, genotype: Float[Array, " params"]) -> Evaluation:
@@ -159,6 +202,18 @@ class ControlTask(PolicyTask):
             return self._with_transitions(self._evaluation(state, jnp.isfinite(genotype).all()), steps)
 
         return self._natively(natively, partial(self._in_parts, evaluate), key, genotypes)
+
+    def _trajectory(self, outcome: native.Outcome, record: native.Record) -> Trajectory:
+        """Return the steps of a batch that native code has recorded, with observations as they are."""
+        observations = record.observations
+        if self.config.normalise:
+            mean, std = map(jnp.float32, self._statistics)
+            observations = observations * std + mean
+        return Trajectory(
+            observations=observations[:, :-1], actions=record.actions, positions=record.positions,
+            length=outcome.length, rewards=record.rewards, next_observations=observations[:, 1:], done=record.ends,
+            q=record.q, rotations=record.rotations
+        )  # fmt: skip
 
     def _with_transitions(self, evaluation: Evaluation, steps: Trajectory) -> Evaluation:
         """Return the evaluation of one genotype with the steps of its episode."""
@@ -182,7 +237,7 @@ class ControlTask(PolicyTask):
         self._check_batch(genotypes)
 
         def natively(*arguments: Any) -> Trajectory:
-            return _trajectory(*native.record(*arguments))
+            return self._trajectory(*native.record(*arguments))
 
         in_jax = jax.vmap(lambda key, genotype: self._record(key, genotype)[1])
         return self._natively(natively, in_jax, key, genotypes)
@@ -283,15 +338,6 @@ class ControlTask(PolicyTask):
         return choose(keys, genotypes, on_cpu=parts, elsewhere=whole)
 
 
-def _trajectory(outcome: native.Outcome, record: native.Record) -> Trajectory:
-    """Return the steps of a batch that native code has recorded."""
-    return Trajectory(
-        observations=record.observations[:, :-1], actions=record.actions, positions=record.positions,
-        length=outcome.length, rewards=record.rewards, next_observations=record.observations[:, 1:],
-        done=record.ends, q=record.q, rotations=record.rotations
-    )  # fmt: skip
-
-
 @functools.cache
 def _find_native(task: ControlTask) -> tuple[dict[str, Any], native.Episode] | str:
     """Return the model and the episodes of a task for native code, or why native code does not simulate it."""
@@ -306,8 +352,10 @@ def _find_native(task: ControlTask) -> tuple[dict[str, Any], native.Episode] | s
 
     try:
         environment = task.environment
-        settings = task.native_settings()
-        return native_model.model(environment), native_model.episode(task.robot, environment, **settings)
+        episode = native_model.episode(task.robot, environment, **task.native_settings())
+        if config.normalise:
+            episode = episode.normalised(*task._statistics)
+        return native_model.model(environment), episode
     except native.Unsupported as missing:
         return str(missing)
 

@@ -1,0 +1,113 @@
+"""A problem whose solutions are evaluated elsewhere: its parameters and its descriptors, as the user describes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from jedax.errors import fail
+from jedax.space import Real, Space
+from jedax.types import Bounds
+
+_MARGIN = 0.1  # of measured bounds of descriptors, on each side, as a share of the measured range
+
+
+@dataclass(frozen=True)
+class OutsideTask:
+    """What is known about a problem that is evaluated elsewhere."""
+
+    num_params: int
+    descriptor_bounds: Bounds
+    space: Space | None = None
+    initial_std: float = 1.0
+
+    @property
+    def num_descriptors(self) -> int:
+        """Number of descriptors."""
+        return len(self.descriptor_bounds[0])
+
+    @property
+    def qd_offset(self) -> float:
+        """A lower bound of the fitness: unknown."""
+        raise fail(
+            "threshold_min",
+            expected="a number, because no lower bound of your problem's fitness is known",
+            received="'task'",
+            remedy="give a lower bound of the fitness; with minimise=True, minus an upper bound of what you minimise",
+        )
+
+    def init(self, key: Any) -> Any:
+        """Draw a genotype: as the space of the parameters says, or of normal numbers around zero."""
+        if self.space is not None:
+            return self.space.draw(key)
+        return self.initial_std * jax.random.normal(key, (self.num_params,))
+
+
+def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Space | None:
+    """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
+    if bounds is not None and not (isinstance(bounds, list | tuple | np.ndarray) and len(bounds) == 2):
+        raise fail("bounds", expected="the pair (lows, highs)", received=repr(bounds), remedy="give two bounds")
+    lows, highs = (None, None) if bounds is None else bounds
+    if space is not None:
+        if bounds is not None or sigma0 is not None:
+            remedy = "give each parameter of the space its bounds, start and scale"
+            raise fail("space", expected="no bounds or sigma0 beside it", received="both", remedy=remedy)
+        found = space if isinstance(space, Space) else Space(space)
+    elif x0 is None and sigma0 is None:
+        found = None if lows is None and highs is None else Space.box(lows, highs, num_params=num_params)
+    else:
+        if x0 is None and num_params is None:
+            raise fail("num_params", expected="the number of parameters", received="None", remedy="give it, or x0")
+        size = num_params if x0 is None else len(np.atleast_1d(x0))
+        box = Space.box(lows, highs, num_params=size)
+        if x0 is None:
+            x0 = box.values(np.where(np.isfinite(_widths(box)), 0.5, 0.0))
+        if sigma0 is None:
+            sigma0 = [0.3 * width if np.isfinite(width) else 1.0 for width in _widths(box)]
+        found = Space.around(x0, sigma0, (lows, highs))
+    if found is None and num_params is None:
+        remedy = "give it, or space, bounds or x0"
+        raise fail("num_params", expected="the number of parameters", received="None", remedy=remedy)
+    if found is not None and num_params not in (None, found.num_values):
+        received, remedy = f"{num_params} beside {found.num_values} parameters", "leave num_params out"
+        raise fail("num_params", expected="as many parameters as the space has", received=received, remedy=remedy)
+    return found
+
+
+def _widths(box: Space) -> list[float]:
+    return [float(one.high - one.low) for one in box.parameters if isinstance(one, Real)]
+
+
+def box_of(bounds: Any) -> Bounds | None:
+    """Return bounds of descriptors as the user gives them; None: there are none."""
+    if bounds is None:
+        return None
+    try:
+        lows, highs = (tuple(float(b) for b in bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise fail(
+            "descriptor_bounds",
+            expected="(lows, highs), each a list of numbers",
+            received=repr(bounds),
+            remedy="change it",
+        ) from None
+    return lows, highs
+
+
+def measured_box(descriptors: np.ndarray) -> Bounds:
+    """Return bounds around the descriptors of the first generation, `(n, samples, d)`."""
+    known = descriptors.reshape(-1, descriptors.shape[-1])
+    known = known[np.isfinite(known).all(axis=1)]
+    lows, highs = (known.min(axis=0), known.max(axis=0)) if len(known) else (np.zeros(1), np.zeros(1))
+    if not (lows < highs).all():
+        raise fail(
+            "descriptor_bounds",
+            expected="descriptors that differ in the first generation, to measure their bounds",
+            received="the same ones" if len(known) else "none",
+            remedy="give the bounds",
+        )
+    margin = _MARGIN * (highs - lows)
+    return tuple((lows - margin).tolist()), tuple((highs + margin).tolist())

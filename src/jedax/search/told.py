@@ -1,0 +1,66 @@
+"""Solutions that `Optimizer` gave out, and results that it was told: which results belong to which solutions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jedax.errors import fail
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64
+Print = tuple[int, int]
+"""Fingerprints of a solution and of its result."""
+
+
+class Result(NamedTuple):
+    """The result of one solution, with an axis for samples; or of several ones, with a leading axis for them."""
+
+    genotype: np.ndarray
+    values: np.ndarray
+    fitness: np.ndarray
+    descriptor: np.ndarray
+    constraints: np.ndarray
+    failed: Any  # bool, or one for each
+
+    def each(self) -> list[Result]:
+        """Return the results of several solutions one by one."""
+        return [Result(*row) for row in zip(*self, strict=True)]
+
+
+class Candidate(NamedTuple):
+    """A solution that was asked for and not told yet."""
+
+    generation: int
+    place: int
+    genotype: np.ndarray
+    values: np.ndarray
+
+
+def flags(failed: Any, number: int) -> np.ndarray:
+    """Return which evaluations failed, as the user says; an error unless there is one truth value for each."""
+    found = np.asarray(failed)
+    if found.shape != (number,) or found.dtype.kind != "b":
+        received, remedy = f"{found.dtype} of shape {found.shape}", "give one truth value per genotype"
+        raise fail("failed", expected=f"truth values of shape ({number},)", received=received, remedy=remedy)
+    return found.copy()
+
+
+def padded(rows: np.ndarray, size: int) -> np.ndarray:
+    """Return rows followed by NaN, which count as failed, up to a size."""
+    return np.concatenate([rows, np.full((size - len(rows), *rows.shape[1:]), np.nan)])
+
+
+def prints(results: Result) -> list[Print]:
+    """Return what tells the solutions apart, and what tells their results apart."""
+    outcomes = _fingerprints(results.fitness, results.descriptor, results.constraints)
+    return list(zip(_fingerprints(results.values), outcomes, strict=True))
+
+
+def _fingerprints(*columns: np.ndarray) -> list[int]:
+    """Return 64 bits that tell the rows of columns `(n, ...)` apart: the sum of all mixed numbers (SplitMix64)."""
+    rows = np.concatenate([np.reshape(column, (len(column), -1)) for column in columns], axis=1, dtype=np.float64)
+    mixed = np.ascontiguousarray(rows).view(np.uint64) + _GOLDEN * np.arange(1, rows.shape[1] + 1, dtype=np.uint64)
+    for shift, factor in (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1).view(np.int64).tolist()
