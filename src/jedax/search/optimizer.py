@@ -256,7 +256,7 @@ class Optimizer:
         return Solution(self.values(genotype), fitness, descriptor, violation, named)
 
     def _evaluated_apart(self) -> tuple[np.ndarray, Evaluation]:
-        """Return solutions that have not failed and whose results are not in the method's state yet; and these results."""
+        """Return usable solutions whose results are not in the method's state yet, and these results."""
         parts = [
             (one.genotype[None], one.fitness[None], one.descriptor[None], one.constraints[None]) for one in self._known
         ]
