@@ -163,7 +163,8 @@ def main() -> None:
         who, name, batch, width = options.measure
         print(clock(who, name, int(batch), int(width), options.seconds))
         return
-    print(f"{len(os.sched_getaffinity(0))} cores; control steps per second, best of {options.repeats} processes")
+    how = "one process" if options.growth else f"best of {options.repeats} processes"
+    print(f"{len(os.sched_getaffinity(0))} cores; control steps per second, {how}")
     grow(options) if options.growth else compare(options)
 
 

@@ -48,6 +48,14 @@ class Reader {
   const char* wrong_ = nullptr;
 };
 
+// The number of policies that a thread reads in turn from its share of a common cache: all lanes up to some 500 neurons in
+// each of two layers. More of them are read from memory.
+int fitting(const Episode& episode) {
+  constexpr int64_t kCache = 9 << 20, kFewest = 2;
+  const int64_t bytes = int64_t(episode.params) * (episode.half_weights ? 2 : 4);
+  return int(std::min<int64_t>(INT32_MAX, std::max(kFewest, kCache / bytes)));
+}
+
 // Runs the episodes of a call; `work` has its outputs. Dimensions before the last two come from `jax.vmap`: they are
 // groups of episodes.
 ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genotypes, Floats starts, Work work) {
@@ -75,7 +83,7 @@ ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genot
   work.starts = starts.typed_data();
   work.starts_row = row;
   work.sharing = count / begins;
-  work.group = group > 0 ? std::min<int>(group, lanes) : lanes;
+  work.group = std::min<int>(lanes, group > 0 ? group : fitting(episode));
   const auto simulate = JEDAX_CHOSEN(control::run_episodes);
   run_on_threads(pool, count, 1, [&](Queue& queue) {
     Work here = work;
