@@ -12,7 +12,7 @@ from tests.search.outside import JEDI_X, MAPS, drive, make, simulate, step
 
 import jedax
 from jedax import Integer
-from jedax.search import optimizer as module
+from jedax.search import saved
 
 
 def assert_same_search(one, other, generations=3):
@@ -274,7 +274,7 @@ def test_no_bit_can_change_unnoticed(tmp_path):
 
 
 def test_files_of_earlier_versions_are_refused_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_FORMAT", "jedax optimizer 2")
+    monkeypatch.setattr(saved, "FORMAT", "jedax optimizer 2")
     make(MAPS).save(tmp_path / "old")
     monkeypatch.undo()
     with pytest.raises(jedax.JedaxError, match=r"old: expected format 'jedax optimizer 3', got 'jedax optimizer 2'"):

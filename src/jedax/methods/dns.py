@@ -1,0 +1,131 @@
+"""Dominated novelty search: a population in which the novel survive, measured among those that are fitter.
+
+The repertoire is passive: it stores what the population finds, so that coverage can be compared.
+
+References:
+    R. Bahlous-Boldi et al. Dominated novelty search: rethinking local competition in quality-diversity. GECCO 2025,
+    arXiv:2502.00593.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from pydantic import Field
+
+from jedax.methods.base import Method, Preset, cpu_preset
+from jedax.methods.map_elites import LARGE_POLICIES, MapElitesConfig
+from jedax.repertoire import Repertoire
+from jedax.settings import Count
+from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
+from jedax.variation import iso_line
+
+
+class DNSConfig(MapElitesConfig):
+    """Settings of dominated novelty search."""
+
+    population: Count = Field(default=1024, description="Solutions that survive a generation.")
+    neighbours: Count = Field(
+        default=3, description="Nearest fitter solutions, to which the mean distance is a solution's dominated novelty."
+    )
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class DNSState:
+    """State of a search between two generations.
+
+    Attributes:
+        genotypes: The population; places that are not filled yet have the fitness -inf.
+        fitness: Their fitness.
+        descriptors: Their descriptors, in the unit box.
+    """
+
+    repertoire: Repertoire
+    genotypes: Float[Array, "population params"]
+    fitness: Float[Array, " population"]
+    descriptors: Float[Array, "population d"]
+    generation: Int[Array, ""]
+
+
+class DNS(Method):
+    """Dominated novelty search: MAP-Elites with a population instead of cells.
+
+    Parents are drawn uniformly from the population and varied. Of population and offspring together those with the
+    largest dominated novelty survive.
+    """
+
+    config: DNSConfig
+    Config = DNSConfig
+    name = "dns"
+    summary = "Dominated novelty search: those far from all fitter solutions survive."
+    presets = {
+        "default": Preset("k of arXiv:2502.00593; variation as for MAP-Elites in the paper's tables"),
+        "cpu": cpu_preset(offspring=64),
+    }
+    large_policies = LARGE_POLICIES
+
+    def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> DNSState:
+        """Return the state after the evaluated initial batch."""
+        size, kind = self.config.population, evaluation.fitness.dtype
+        empty = DNSState(
+            repertoire=self.begin_repertoire(genotypes, evaluation),
+            genotypes=jnp.broadcast_to(genotypes[0], (size, genotypes.shape[1])),
+            fitness=jnp.full(size, -jnp.inf, kind),
+            descriptors=jnp.zeros((size, evaluation.descriptor.shape[1]), kind),
+            generation=jnp.int32(0),
+        )
+        return self._survivors(empty, genotypes, evaluation)
+
+    def ask(self, key: PRNGKeyArray, state: DNSState) -> tuple[Float[Array, "batch params"], DNSState]:
+        """Vary members of the population."""
+        config = self.config
+        parent_key, partner_key, vary_key = jax.random.split(key, 3)
+        alive = jnp.isfinite(state.fitness)
+        share = jnp.where(alive.any(), alive / jnp.maximum(alive.sum(), 1), 1 / len(alive))
+        parents, partners = (
+            state.genotypes[jax.random.choice(draw, len(alive), (config.batch,), p=share)]
+            for draw in (parent_key, partner_key)
+        )
+        return iso_line(vary_key, parents, partners, config.iso_sigma, config.line_sigma), state
+
+    def tell(
+        self, key: PRNGKeyArray, state: DNSState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
+    ) -> tuple[DNSState, Insertion]:
+        """Let the population and the offspring compete, and add the offspring to the repertoire."""
+        repertoire, insertion = self.store(state, genotypes, evaluation)
+        after = self._survivors(state, genotypes, evaluation)
+        return DNSState(repertoire, after.genotypes, after.fitness, after.descriptors, state.generation + 1), insertion
+
+    def _survivors(self, state: DNSState, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> DNSState:
+        """Return the state with those of population and offspring that survive; failed offspring do not."""
+        valid = evaluation.valid
+        fitness = jnp.concatenate([state.fitness, jnp.where(valid, evaluation.fitness_or_worst, -jnp.inf)])
+        places = self.cells.to_unit_box(self.cells.within_reach(evaluation.descriptor))
+        descriptors = jnp.concatenate([state.descriptors, jnp.where(valid[:, None], places, 0)])
+        novelty = dominated_novelty(fitness, descriptors, self.config.neighbours)
+        kept = jax.lax.top_k(novelty, self.config.population)[1]
+        everyone = jnp.concatenate([state.genotypes, genotypes])
+        return DNSState(state.repertoire, everyone[kept], fitness[kept], descriptors[kept], state.generation)
+
+
+def dominated_novelty(
+    fitness: Float[Array, " n"], descriptors: Float[Array, "n d"], neighbours: int
+) -> Float[Array, " n"]:
+    """Return the mean distance of each solution to its nearest fitter solutions, at most `neighbours` of them.
+
+    It is inf where no solution is fitter, and -inf where the fitness is -inf.
+    """
+    squares = sum((x[:, None] - x) ** 2 for x in descriptors.T)
+    distances = jnp.where(fitness > fitness[:, None], jnp.sqrt(squares), jnp.inf)  # type: ignore[arg-type]
+    total, count = jnp.zeros_like(fitness), jnp.zeros_like(fitness)
+    for _ in range(min(neighbours, len(fitness))):  # a few minima are faster than sorting
+        nearest = jnp.argmin(distances, axis=1)
+        distance = jnp.min(distances, axis=1)
+        known = jnp.isfinite(distance)
+        total, count = total + jnp.where(known, distance, 0), count + known
+        distances = distances.at[jnp.arange(len(fitness)), nearest].set(jnp.inf)
+    novelty = jnp.where(count > 0, total / jnp.maximum(count, 1), jnp.inf)
+    return jnp.where(fitness == -jnp.inf, -jnp.inf, novelty)
