@@ -15,7 +15,10 @@ def ellipsoid(x):
 
 
 def tutorial(population, x, sigma):
-    """A generator of the tutorial's states: send ranked steps y, get mean, sigma, covariance; decomposed every time."""
+    """A generator of the tutorial's states, with the damping of pycma 4.5; decomposed every time.
+
+    Send ranked steps y, get mean, sigma, covariance.
+    """
     n, mu = len(x), population // 2
     raw = np.log((population + 1) / 2) - np.log(np.arange(1, population + 1))
     mu_eff = raw[:mu].sum() ** 2 / (raw[:mu] ** 2).sum()
@@ -24,8 +27,9 @@ def tutorial(population, x, sigma):
     c_mu = min(1 - c_1, 2 * (1 / 4 + mu_eff + 1 / mu_eff - 2) / ((n + 2) ** 2 + mu_eff))
     least = min(1 + c_1 / c_mu, 1 + 2 * mu_eff_negative / (mu_eff + 2), (1 - c_1 - c_mu) / (n * c_mu))
     w = np.where(raw >= 0, raw / raw[raw >= 0].sum(), raw * least / -raw[raw < 0].sum())
-    c_sigma, c_c = (mu_eff + 2) / (n + mu_eff + 5), (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)
-    d_sigma = 1 + 2 * max(0, ((mu_eff - 1) / (n + 1)) ** 0.5 - 1) + c_sigma
+    c_sigma, c_c = min(0.5, (mu_eff + 2) / (n + mu_eff + 5)), (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)
+    factor = max(1, 3 - 3 / 2 ** (n / 9))
+    d_sigma = 1 + 2 * max(0, factor * ((mu_eff - 1) / (n + 1)) ** 0.5 - 1) + c_sigma
     chi = n**0.5 * (1 - 1 / (4 * n) + 1 / (21 * n**2))
     p_s = p_c = np.zeros(n)
     covariance, generation = np.eye(n), 0
@@ -100,6 +104,20 @@ def solve(function, n, seed, target=1e-9, most=600):
 
     found = np.asarray(all_generations(jax.random.split(jax.random.key(seed), most)))
     return strategy.population * (int(np.argmax(found < target)) + 1) if (found < target).any() else np.inf
+
+
+@pytest.mark.skipif(tuple(map(int, cma.__version__.split(".")[:2])) < (4, 5), reason="another damping")
+@pytest.mark.parametrize(("n", "population"), [(2, 6), (5, 64), (20, 12), (20, 48), (20, 768), (100, 200)])
+def test_rates_are_those_of_pycma(n, population):
+    """But for the rate of the step size's path: pycma leaves out a constant of the tutorial there."""
+    peer = cma.CMAEvolutionStrategy(np.zeros(n), 1, {"popsize": population, "verbose": -9})
+    peer.tell(peer.ask(), list(range(population)))
+    ours, theirs = CMAES(population=population, step_size=1.0).learning_rates(n), peer.sp
+    expected = [theirs.weights.mueff, theirs.c1, theirs.cmu, theirs.cc, peer.adapt_sigma.damps - peer.adapt_sigma.cs]
+    found = [ours.mu_eff, ours.c_1, ours.c_mu, ours.c_c, ours.d_sigma - ours.c_sigma]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(ours.weights, theirs.weights, rtol=1e-6)
+    assert ours.c_sigma == pytest.approx(min(0.5, (ours.mu_eff + 2) / (n + ours.mu_eff + 5)))
 
 
 def test_as_many_evaluations_as_pycma():
