@@ -55,7 +55,9 @@ def keep(
     found = jedax.compare(runs, out=runs / "compare", formats=("png",), reference=reference)
     folder.mkdir(parents=True, exist_ok=True)
     for file in ("table.csv", "reached.csv", "table.tex"):
-        shutil.copyfile(runs / "compare" / file, folder / file)
+        rows = len((runs / "compare" / file).read_text().splitlines()) - file.endswith(".csv")
+        if rows:  # no task with a goal: nothing is reached
+            shutil.copyfile(runs / "compare" / file, folder / file)
     seeds = (runs / "compare" / "seeds.csv").read_text()
     write_atomic(folder / "seeds.csv", seeds.replace(f"{runs}/", f"runs/results/{runs.name}/"))
     pictures = [
