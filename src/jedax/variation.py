@@ -7,9 +7,8 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jedax.native import choose
 from jedax.native import es as native
-from jedax.types import Array, Bool, Float, PRNGKeyArray
+from jedax.types import Bool, Float, PRNGKeyArray
 
 
 def iso_line(
@@ -47,13 +46,9 @@ def iso_line(
 
 def _normal(key: PRNGKeyArray, like: Float[Array, "batch params"]) -> Float[Array, "batch params"]:
     """Return standard normals with the shape and type of `like`."""
-
-    def in_jax(key: PRNGKeyArray) -> Array:
-        return jax.random.normal(key, like.shape, like.dtype)
-
-    if like.size < native.LARGE or not native.fits(key, like):
-        return in_jax(key)
-    return choose(key, on_cpu=lambda key: native.normal(key, like.shape), elsewhere=in_jax)
+    if like.size >= native.LARGE and native.fits(key, like):
+        return native.normal(key, like.shape)
+    return jax.random.normal(key, like.shape, like.dtype)
 
 
 def log_uniform(key: PRNGKeyArray, like: Float[Array, "..."], bounds: tuple[float, float]) -> Float[Array, "..."]:

@@ -11,7 +11,8 @@ from jedax.bench.bench import bench
 from jedax.bench.comparison import compare
 from jedax.bench.grids import Entry, Grid
 from jedax.methods.map_elites import MapElites, MapElitesConfig
-from jedax.tasks.base import Task
+from jedax.tasks import TaskConfig
+from jedax.tasks.base import ConfiguredTask, Task
 from jedax.types import Evaluation
 
 SMALL = {"cells": 16, "offspring": 8}
@@ -47,6 +48,24 @@ def test_objects(tmp_path):
     finals = [entry.final for entry in valley.entries]
     np.testing.assert_array_equal(*finals)
     assert jedax.load(tmp_path / "arm/settings/seeds-0-0").config.task_config.joints == 4
+
+
+def test_a_task_with_settings_that_nobody_can_name(tmp_path):
+    class Valley(ConfiguredTask):
+        """A task that only this test can make."""
+
+        Config = TaskConfig
+        name, num_params, descriptor_bounds = "valley", 2, ((-1.0, -1.0), (1.0, 1.0))
+
+        def init(self, key):
+            return jnp.zeros(2)
+
+        def evaluate(self, key, genotype):
+            return Evaluation(-jnp.square(genotype).sum(), jnp.clip(genotype, -1, 1))
+
+    grid = Grid("", (Valley(),), (Entry("settings", MapElitesConfig(**SMALL)),), 1, 40)
+    assert bench(grid, tmp_path).done == 1
+    assert bench(grid, tmp_path).before == 1
 
 
 def test_a_class_by_name(here, capsys, monkeypatch):

@@ -1,5 +1,7 @@
 """Dominated novelty search: against a plain transcription of arXiv:2502.00593, and one generation by hand."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +17,9 @@ novelty_of = jax.jit(dominated_novelty, static_argnums=2)
 
 def transcription(fitness, descriptors, k):
     found = []
-    for mine, place in zip(fitness, descriptors, strict=True):
-        fitter = sorted(
-            np.linalg.norm(place - other) for f, other in zip(fitness, descriptors, strict=True) if f > mine
-        )
+    everyone = list(zip(fitness, -np.arange(len(fitness)), descriptors, strict=True))
+    for mine, rank, place in everyone:
+        fitter = sorted(np.linalg.norm(place - at) for value, other, at in everyone if (value, other) > (mine, rank))
         found.append(-np.inf if mine == -np.inf else np.mean(fitter[:k]) if fitter else np.inf)
     return found
 
@@ -51,6 +52,27 @@ def state(method, arm):
 
 
 class TestGenerations:
+    def test_the_novel_survive_where_all_are_equally_fit(self, method, state, arm):
+        """The population is full, and its members lie closer together than the offspring."""
+        full = dataclasses.replace(
+            state,
+            fitness=jnp.ones(8),
+            descriptors=0.5 + 1e-3 * jnp.arange(16.0).reshape(8, 2),
+            genotypes=jnp.zeros((8, arm.num_params)),
+        )
+        places = jnp.array([[-1, -1], [1, 1], [-1, 1], [1, -1], [0, 0.9], [0, -0.9]])
+        after, _ = jax.jit(method.tell)(
+            jax.random.key(2), full, jnp.ones((6, arm.num_params)), Evaluation(jnp.ones(6), places)
+        )
+        assert int((np.asarray(after.genotypes) == 1).all(axis=1).sum()) == 6
+
+    def test_solutions_that_nobody_asked_for_compete_too(self, method, state, arm):
+        given = Evaluation(jnp.array([99.0]), jnp.zeros((1, 2)))
+        after = jax.jit(method.insert)(state, jnp.full((1, arm.num_params), 5.0), given)
+        assert float(after.fitness.max()) == 99
+        assert float(after.repertoire.best_fitness) == 99
+        assert int(after.generation) == 0
+
     def test_the_population_fills_first(self, state):
         np.testing.assert_array_equal(np.sort(state.fitness), [-np.inf, -np.inf, 0, 1, 2, 3, 4, 5])
 
@@ -71,13 +93,15 @@ class TestGenerations:
         assert int(after.generation) == 1
 
     def test_offspring_are_those_of_members(self, method, state):
-        varied, _ = jax.jit(DNS(SMALL.replace(iso_sigma=0.0), method.problem).ask)(jax.random.key(3), state)
-        members = np.asarray(state.genotypes)[np.isfinite(state.fitness)]
+        alive = np.isfinite(state.fitness)
+        marked = dataclasses.replace(state, genotypes=jnp.where(alive[:, None], state.genotypes, jnp.nan))
+        varied, _ = jax.jit(DNS(SMALL.replace(iso_sigma=0.0), method.problem).ask)(jax.random.key(3), marked)
+        members = np.asarray(state.genotypes)[alive]
         assert all((members == row).all(axis=1).any() for row in np.asarray(varied))
 
 
-def test_finds_what_map_elites_finds(arm):
-    run = jedax.run("dns", arm, evaluations=4_000, offspring=16, population=64, cells=64, seed=0)
-    random = jedax.run("dns", arm, evaluations=4_000, offspring=16, population=64, cells=64, seed=0, iso_sigma=0.0)
-    assert run.best().fitness > random.best().fitness
-    assert run.summary["coverage"] > 0.7
+def test_fills_the_map_as_map_elites_does(arm):
+    settings = {"evaluations": 4_000, "offspring": 16, "cells": 64, "seed": 0}
+    run, peer = jedax.run("dns", arm, population=64, **settings), jedax.run("map-elites", arm, **settings)
+    assert run.repertoire.filled.sum() > 0.8 * peer.repertoire.filled.sum()
+    assert run.best().fitness > peer.best().fitness - 0.1

@@ -42,6 +42,20 @@ def test_a_generation_is_that_of_jax(n, population, generation):
     assert (generation > 0 and n > 1) == bool(np.abs(ours.mixture).max() > 0)
 
 
+def test_directions_that_change_nothing_are_left_out():
+    """Later directions are shorter, as in a search: the last ones are below a float's precision."""
+    strategy = LMMAES(population=20)
+    state = state_of(strategy, 4000, 60)
+    shorter = 2.0 ** -jnp.arange(len(state.directions))
+    state = dataclasses.replace(state, directions=shorter[:, None] * state.directions)
+    expected, after = ask(strategy, KEY, state)
+    genotypes, ours = ask(strategy, native_keys(KEY), state)
+    np.testing.assert_allclose(genotypes, expected, rtol=1e-5, atol=1e-6)
+    used = np.abs(ours.mixture).max(axis=1) > 0
+    assert 4 < used.sum() < len(used) - 4
+    np.testing.assert_allclose(ours.mixture[used], after.mixture[used], rtol=1e-4, atol=1e-6)
+
+
 def test_normals_in_the_tails():
     """Without directions a generation is mean + sigma z; its numbers are quantiles of the uniform ones."""
     strategy = LMMAES(population=32, step_size=1.0)

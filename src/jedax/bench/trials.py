@@ -98,14 +98,13 @@ def trials_of(grid: Grid, folder: Path, engine: Engine, only: Sequence[str] = ()
 
 def _settled(task: str | Task, engine: Engine) -> tuple[str, Any, int, dict[str, Any]]:
     """Return a task's name, its settings with measured bounds, its budget, and the object if no name stands for it."""
-    if not isinstance(task, str):
-        name = name_of(task)
-        settings = config_of(name, task)
-        return name, settings, task.default_evaluations, {"task": task} if settings is None else {}
-    settings: Any = task_entry(task).config()
-    config = FullConfig(task=task, task_config=settings)
-    settings = settled(config, task_of(task, settings), engine)[0].task_config
-    return task, settings, settings.evaluations, {}
+    name = task if isinstance(task, str) else name_of(task)
+    settings: Any = task_entry(name).config() if isinstance(task, str) else config_of(name, task)
+    if settings is None:
+        return name, None, task.default_evaluations, {"task": task}  # type: ignore[union-attr]
+    found = task_of(name, settings) if isinstance(task, str) else task
+    settings = settled(FullConfig(task=name, task_config=settings), found, engine)[0].task_config
+    return name, settings, found.default_evaluations, {}
 
 
 def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:

@@ -143,14 +143,16 @@ class PathRates(NamedTuple):
     c_1: float  # Eq. (57)
 
 
-def path_rates(num_params: int, mu_eff: Any, xp: Any = np) -> PathRates:
+def path_rates(
+    num_params: int, mu_eff: Any, xp: Any = np, *, damping: float = 1.0, most_c_sigma: float = 1.0
+) -> PathRates:
     """Return the published rates for `num_params` parameters and an effective number of elites `mu_eff`.
 
-    `xp` is `jax.numpy` where `mu_eff` is traced.
+    `xp` is `jax.numpy` where `mu_eff` is traced. `damping` above 1 damps the step size of large populations.
     """
     n = num_params
-    c_sigma = (mu_eff + 2) / (n + mu_eff + 5)
-    d_sigma = 1 + 2 * xp.maximum(0.0, xp.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma
+    c_sigma = xp.minimum(most_c_sigma, (mu_eff + 2) / (n + mu_eff + 5))
+    d_sigma = 1 + 2 * xp.maximum(0.0, damping * xp.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma
     c_c = (4 + mu_eff / n) / (n + 4 + 2 * mu_eff / n)
     return PathRates(c_sigma, d_sigma, c_c, 2 / ((n + 1.3) ** 2 + mu_eff))
 

@@ -4,7 +4,8 @@ References:
     [1] N. Hansen. The CMA Evolution Strategy: A Tutorial. arXiv:1604.00772v2, 2023.
     [2] G. Jastrebski, D. Arnold. Improving Evolution Strategies through Active Covariance Matrix Adaptation. CEC 2006.
     [3] N. Hansen. Injecting External Solutions Into CMA-ES. arXiv:1110.4181, 2011.
-    [4] N. Hansen et al. pycma 4.5, 2026: the default of `CMAAdaptSigmaCSA`, which holds large populations back.
+    [4] N. Hansen et al. pycma 4.5, 2026: the defaults of `CMAAdaptSigmaCSA`, which damp the step size of large
+        populations.
 
 Equation numbers are those of [1].
 """
@@ -88,7 +89,7 @@ class CMAES(Strategy):
     name: ClassVar[str] = "cma-es"
 
     def learning_rates(self, num_params: int, growth: Any = 1, xp: Any = np) -> CMARates:
-        """Return the published learning rates for `num_params` parameters ([1], Table 1; damping: [4]).
+        """Return the published learning rates for `num_params` parameters ([1], Table 1; step size: [4]).
 
         The population is `growth` times that of a generation; `xp` is `jax.numpy` where `growth` is traced. Weights of
         ranks that the population does not have are 0.
@@ -100,11 +101,9 @@ class CMAES(Strategy):
         positive = xp.where(rank <= elites, raw, 0)
         positive = positive / positive.sum()
         mu_eff = 1 / (positive**2).sum()
-        c_sigma, _, c_c, c_1 = path_rates(n, mu_eff, xp)
-        c_sigma = xp.minimum(_MOST_C_SIGMA, c_sigma)
-        # Where several parameters meet large populations, the step size changes more slowly than in [1]. [4]
-        factor = max(1.0, 3 * (1 - 0.5 ** (n / 9)))
-        d_sigma = 1 + 2 * xp.maximum(0.0, factor * xp.sqrt((mu_eff - 1) / (n + 1)) - 1) + c_sigma
+        # With more than five parameters large populations change the step size more slowly than in [1]. [4]
+        damping = max(1.0, 3 * (1 - 0.5 ** (n / 9)))
+        c_sigma, d_sigma, c_c, c_1 = path_rates(n, mu_eff, xp, damping=damping, most_c_sigma=_MOST_C_SIGMA)
         c_mu = xp.minimum(1 - c_1, 2 * (0.25 + mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))  # Eq. (58)
         negative = xp.where((rank > elites) & (rank <= number), xp.minimum(raw, 0), 0)
         total, squares = -negative.sum(), (negative**2).sum()

@@ -1,4 +1,4 @@
-"""Dominated novelty search: a population in which the novel survive, measured among those that are fitter.
+"""Dominated novelty search: the solutions survive that are farthest from their nearest fitter ones.
 
 The repertoire is passive: it stores what the population finds, so that coverage can be compared.
 
@@ -9,13 +9,13 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 from pydantic import Field
 
-from jedax.methods.base import Method, Preset, cpu_preset
+from jedax.methods.base import GLOBAL_TABLE, Method, Preset, cpu_preset
 from jedax.methods.map_elites import LARGE_POLICIES, MapElitesConfig
 from jedax.repertoire import Repertoire
 from jedax.settings import Count
@@ -28,7 +28,7 @@ class DNSConfig(MapElitesConfig):
 
     population: Count = Field(default=1024, description="Solutions that survive a generation.")
     neighbours: Count = Field(
-        default=3, description="Nearest fitter solutions, to which the mean distance is a solution's dominated novelty."
+        default=3, description="Number of nearest fitter solutions; the mean distance to them is the dominated novelty."
     )
 
 
@@ -60,9 +60,9 @@ class DNS(Method):
     config: DNSConfig
     Config = DNSConfig
     name = "dns"
-    summary = "Dominated novelty search: those far from all fitter solutions survive."
+    summary = "Dominated novelty search: those farthest from their nearest fitter solutions survive."
     presets = {
-        "default": Preset("k of arXiv:2502.00593; variation as for MAP-Elites in the paper's tables"),
+        "default": Preset(f"neighbours: arXiv:2502.00593; variation as for MAP-Elites in {GLOBAL_TABLE}"),
         "cpu": cpu_preset(offspring=64),
     }
     large_policies = LARGE_POLICIES
@@ -97,7 +97,11 @@ class DNS(Method):
         """Let the population and the offspring compete, and add the offspring to the repertoire."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
         after = self._survivors(state, genotypes, evaluation)
-        return DNSState(repertoire, after.genotypes, after.fitness, after.descriptors, state.generation + 1), insertion
+        return replace(after, repertoire=repertoire, generation=state.generation + 1), insertion
+
+    def insert(self, state: DNSState, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> DNSState:
+        """Return the state after solutions that no generation asked for have competed, too."""
+        return self._survivors(super().insert(state, genotypes, evaluation), genotypes, evaluation)
 
     def _survivors(self, state: DNSState, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> DNSState:
         """Return the state with those of population and offspring that survive; failed offspring do not."""
@@ -106,9 +110,9 @@ class DNS(Method):
         places = self.cells.to_unit_box(self.cells.within_reach(evaluation.descriptor))
         descriptors = jnp.concatenate([state.descriptors, jnp.where(valid[:, None], places, 0)])
         novelty = dominated_novelty(fitness, descriptors, self.config.neighbours)
-        kept = jax.lax.top_k(novelty, self.config.population)[1]
+        kept = jnp.lexsort((-fitness, -novelty))[: self.config.population]  # fitness decides between equally novel ones
         everyone = jnp.concatenate([state.genotypes, genotypes])
-        return DNSState(state.repertoire, everyone[kept], fitness[kept], descriptors[kept], state.generation)
+        return replace(state, genotypes=everyone[kept], fitness=fitness[kept], descriptors=descriptors[kept])
 
 
 def dominated_novelty(
@@ -116,16 +120,19 @@ def dominated_novelty(
 ) -> Float[Array, " n"]:
     """Return the mean distance of each solution to its nearest fitter solutions, at most `neighbours` of them.
 
-    It is inf where no solution is fitter, and -inf where the fitness is -inf.
+    Of equally fit solutions the earlier one counts as fitter. The novelty is inf where no solution is fitter, and -inf
+    where the fitness is -inf.
     """
+    order = jnp.arange(len(fitness))
+    is_fitter = (fitness > fitness[:, None]) | ((fitness == fitness[:, None]) & (order < order[:, None]))
     squares = sum((x[:, None] - x) ** 2 for x in descriptors.T)
-    distances = jnp.where(fitness > fitness[:, None], jnp.sqrt(squares), jnp.inf)  # type: ignore[arg-type]
+    distances = jnp.where(is_fitter, jnp.sqrt(squares), jnp.inf)  # type: ignore[arg-type]
     total, count = jnp.zeros_like(fitness), jnp.zeros_like(fitness)
     for _ in range(min(neighbours, len(fitness))):  # a few minima are faster than sorting
         nearest = jnp.argmin(distances, axis=1)
         distance = jnp.min(distances, axis=1)
         known = jnp.isfinite(distance)
         total, count = total + jnp.where(known, distance, 0), count + known
-        distances = distances.at[jnp.arange(len(fitness)), nearest].set(jnp.inf)
+        distances = distances.at[order, nearest].set(jnp.inf)
     novelty = jnp.where(count > 0, total / jnp.maximum(count, 1), jnp.inf)
     return jnp.where(fitness == -jnp.inf, -jnp.inf, novelty)

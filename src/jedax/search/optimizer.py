@@ -201,7 +201,7 @@ class Optimizer:
 
     @property
     def repertoire(self) -> Repertoire:
-        """The solutions found so far, as NumPy arrays; an error before the first generation is complete.
+        """The solutions of complete generations, as NumPy arrays; an error before the first one. `best` may be newer.
 
         Fitness is maximised here, also with `minimise`. Genotypes are those of the method: `values` gives them in your
         units. Infeasible solutions have a fitness of at most -1e30, see `feasible`.
@@ -222,7 +222,7 @@ class Optimizer:
 
     @property
     def has_best(self) -> bool:
-        """Whether a solution was told that has not failed."""
+        """Whether any solution told or added has not failed."""
         return self._find_best() is not None
 
     @property
@@ -239,8 +239,8 @@ class Optimizer:
 
     def _find_best(self) -> Solution | None:
         found: list[tuple[float, np.ndarray, np.ndarray]] = []
-        if self._state is not None:
-            kept = self.repertoire
+        kept = None if self._state is None else self.repertoire
+        if kept is not None and np.isfinite(kept.best_fitness):
             found.append((float(kept.best_fitness), np.asarray(kept.best_genotype), np.asarray(kept.best_descriptor)))
         genotypes, evaluation = self._evaluated_apart()
         if len(genotypes):

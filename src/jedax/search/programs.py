@@ -79,10 +79,10 @@ def settled(
     if isinstance(task, HostTask):
         run = config.run
         with closing(engine.open_pool(task.work, run.workers, run.evaluation_timeout, note)) as pool:
-            task = task.settled(pool.evaluate)
+            found = task.settled(pool.evaluate)
     else:
-        task = task.settled(functools.partial(_evaluate_in_jax, task))
-    return config.replace(task_config=task.config), task
+        found = task.settled(functools.partial(_evaluate_in_jax, task))
+    return (config if found is task else config.replace(task_config=found.config)), found
 
 
 def _evaluate_in_jax(task: Task, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -97,7 +97,8 @@ def evaluate(
 
     Each row of `starts` is a state in which an episode begins, one for all policies or one for each: 13 numbers for
     each link (position, quaternion, velocity, angular velocity of its origin), then the first observation. `group` is
-    the number of episodes that a thread runs at once; 0: as many as fit a register.
+    the number of episodes that a thread runs at once; 0: as many as fit a register, fewer where their weights
+    would not stay in a cache.
     """
     return Outcome(*_call("evaluate", (), model, episode, genotypes, starts, group))
 

@@ -48,8 +48,8 @@ class Reader {
   const char* wrong_ = nullptr;
 };
 
-// The number of policies that a thread reads in turn from its share of a common cache: all lanes up to some 500 neurons in
-// each of two layers. More of them are read from memory.
+// How many policies a thread simulates at once, so that their weights stay in its share of the last cache. Weights beyond
+// it come from memory in every step.
 int fitting(const Episode& episode) {
   constexpr int64_t kCache = 9 << 20, kFewest = 2;
   const int64_t bytes = int64_t(episode.params) * (episode.half_weights ? 2 : 4);

@@ -17,9 +17,9 @@ LARGE = 1 << 20
 """Fewer numbers than this are drawn by `jax.random`: threads would not pay."""
 
 
-def fits(key: PRNGKeyArray, mean: Float[Array, " n"]) -> bool:
-    """Return whether the kernel is available, draws the numbers of this key, and computes in the type of `mean`."""
-    return KERNEL.available and random.draws(key) and mean.dtype == jnp.float32
+def fits(key: PRNGKeyArray, like: Float[Array, "..."]) -> bool:
+    """Return whether the kernel is available, draws the numbers of this key, and computes in the type of `like`."""
+    return KERNEL.available and random.draws(key) and like.dtype == jnp.float32
 
 
 def normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:

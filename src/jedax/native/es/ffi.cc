@@ -29,7 +29,6 @@ ffi::Error sample(ffi::ThreadPool pool, Words keys, Floats mean, Floats sigma, F
 
 ffi::Error normal(ffi::ThreadPool pool, Words keys, ffi::Result<Floats> numbers) {
   const int64_t all = int64_t(keys.element_count()) / 2, count = all ? int64_t(numbers->element_count()) / all : 0;
-  if (count > UINT32_MAX) return ffi::Error::InvalidArgument("more numbers than native code counts");
   Normals work{count, keys.typed_data(), numbers->typed_data()};
   run_on_threads(pool, all * groups(count, kChunk), 16,
                  [&](Queue& queue) { JEDAX_CHOSEN(es::draw_normals)(work, queue); });

@@ -28,7 +28,7 @@ inline uint32_t as_bits(float value) {
 
 // a * b + c, in one instruction where there is one
 inline float multiply_add(float a, float b, float c) {
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return __builtin_fmaf(a, b, c);
 #else
   return a * b + c;
@@ -77,7 +77,7 @@ inline float normal(uint32_t bits) {
   return 1.41421356f * (p * u);
 }
 
-// Tails apart: they are rare, and so is what they take.
+// Numbers in the tails are computed again, with the other polynomial; few blocks have any.
 void normals(const uint32_t* bits, int64_t count, float* to) {
   constexpr int64_t kBlock = 64;
   for (int64_t i = 0; i < count; ++i) to[i] = normal<false>(bits[i]);

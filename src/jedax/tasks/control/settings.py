@@ -46,13 +46,15 @@ class ControlConfig(Config):
     )
     normalise: bool = Field(
         default=False,
-        description="Whether policies see observations with mean 0 and standard deviation 1, as random policies make "
-        "them.",
+        description="Whether policies see observations shifted and scaled to mean 0 and standard deviation 1; the "
+        "statistics are those of random policies.",
     )
     observation_mean: Numbers = Field(
         default=(), description="Mean of each number of an observation, for normalise; default: measured."
     )
-    observation_std: Numbers = Field(default=(), description="Standard deviation of each, above 0; default: measured.")
+    observation_std: Numbers = Field(
+        default=(), description="Standard deviation of each number, above 0; default: measured."
+    )
     start_seed: int = Field(
         default=0, ge=0, lt=2**32, description="Seed of Brax's reset, which draws the state all episodes begin in."
     )

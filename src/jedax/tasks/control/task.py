@@ -27,7 +27,7 @@ from jedax.tasks.policy import PolicyTask
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
 
 _MEASURED_ON = 64  # random policies, whose observations are normalised
-_LEAST_STD = 1e-6  # of a number of an observation; one that changes less is not scaled
+_LEAST_STD = 1e-3  # of a number of an observation, in units of its mean or of 1
 
 
 class State(NamedTuple):
@@ -111,7 +111,7 @@ class ControlTask(PolicyTask):
         if self.config.normalise:
             mean, std = map(jnp.float32, self._statistics)
             kernel = first[0] / std[:, None]
-            first = kernel, first[1] - mean @ kernel
+            first = kernel, first[1] - jnp.dot(mean, kernel, precision=jax.lax.Precision.HIGHEST)
         return [first, *rest]
 
     @property
@@ -136,8 +136,10 @@ class ControlTask(PolicyTask):
         steps = jax.jit(raw.evaluate_with_transitions)(jax.random.key(0), genotypes).transitions
         seen = np.asarray(steps.observations, np.float64)[np.asarray(steps.valid)]
         mean, std = seen.mean(axis=0), seen.std(axis=0)
-        std = np.where(std > _LEAST_STD, std, 1.0)
-        found = {"observation_mean": in_four_digits(mean), "observation_std": in_four_digits(std)}
+        std = np.maximum(std, _LEAST_STD * np.maximum(1, np.abs(mean)))
+        places = 3 - np.floor(np.log10(std)).astype(int)
+        mean = tuple(round(float(value), int(digits)) for value, digits in zip(mean, places, strict=True))
+        found = {"observation_mean": mean, "observation_std": in_four_digits(std)}
         return type(self)(self.config.replace(**found))
 
     def _starts(self, keys: PRNGKeyArray | None) -> Float[Array, "episodes start"]:
