@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax.native import es as native
-from jedax.types import Bool, Float, PRNGKeyArray
+from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
 def iso_line(
