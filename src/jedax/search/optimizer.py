@@ -29,8 +29,7 @@ from jedax.search.constraints import INFEASIBLE, Penalty, stored, total_violatio
 from jedax.search.generation import Generation
 from jedax.search.outside import OutsideTask, box_of, measured_box, space_of
 from jedax.search.programs import step_programs_for
-from jedax.search.told import Candidate, Print, Result, flags, padded
-from jedax.search.told import prints as prints_of
+from jedax.search.told import Candidate, Print, Result, flags, padded, prints_of
 from jedax.space import Space
 from jedax.store import files
 from jedax.store.run import Solution

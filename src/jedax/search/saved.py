@@ -50,7 +50,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def digest(arrays: dict[str, np.ndarray]) -> str:
     """Return a checksum of arrays and their names."""
-    digest = hashlib.sha256()
+    found = hashlib.sha256()
     for name in sorted(arrays):
-        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
-    return digest.hexdigest()
+        found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return found.hexdigest()

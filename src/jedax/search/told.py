@@ -51,7 +51,7 @@ def padded(rows: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([rows, np.full((size - len(rows), *rows.shape[1:]), np.nan)])
 
 
-def prints(results: Result) -> list[Print]:
+def prints_of(results: Result) -> list[Print]:
     """Return what tells the solutions apart, and what tells their results apart."""
     outcomes = _fingerprints(results.fitness, results.descriptor, results.constraints)
     return list(zip(_fingerprints(results.values), outcomes, strict=True))

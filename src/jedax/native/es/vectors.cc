@@ -184,17 +184,17 @@ void mix(Group& g) {
   const float *rates = w.rates + g.strategy * w.m, *gram = w.gram + g.strategy * w.m * w.m;
   for (int64_t b = 0; b < g.members; ++b) {
     g.of_z = 1;
-    for (int64_t j = 0; j < w.m; ++j) {
+    for (int64_t j = 0; j < g.used; ++j) {
       const float c = rates[j];
-      const int64_t before = j < g.used ? j : g.used;
-      float along = 0;
-      if (j < g.used) {
-        along = g.of_z * g.products[j * kMembers + b];
-        for (int64_t k = 0; k < j; ++k) along += gram[j * w.m + k] * g.mixture[k * kMembers + b];
-      }
-      for (int64_t k = 0; k < before; ++k) g.mixture[k * kMembers + b] *= 1 - c;
-      if (j < g.used) g.mixture[j * kMembers + b] = c * along;
+      float along = g.of_z * g.products[j * kMembers + b];
+      for (int64_t k = 0; k < j; ++k) along += gram[j * w.m + k] * g.mixture[k * kMembers + b];
+      for (int64_t k = 0; k < j; ++k) g.mixture[k * kMembers + b] *= 1 - c;
+      g.mixture[j * kMembers + b] = c * along;
       g.of_z *= 1 - c;
+    }
+    for (int64_t j = g.used; j < w.m; ++j) {  // of directions that are left out only d <- (1 - c) d remains
+      for (int64_t k = 0; k < g.used; ++k) g.mixture[k * kMembers + b] *= 1 - rates[j];
+      g.of_z *= 1 - rates[j];
     }
     float* to = w.mixture + g.strategy * w.m * w.population + g.first + b;
     for (int64_t j = 0; j < w.m; ++j) to[j * w.population] = j < g.used ? g.mixture[j * kMembers + b] : 0;
