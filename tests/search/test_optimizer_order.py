@@ -396,3 +396,14 @@ def test_solutions_of_simple_numbers_are_told_apart():
     assert len(set(prints)) == len(rows) == 17**4
     assert _fingerprints(rows[5:6, :2], rows[5:6, 2:]) == prints[5:6]
     assert not set(prints) & set(_fingerprints(rows[:, 2:] + 20, rows[:, :2]))
+
+
+def test_the_best_of_several_samples_is_the_best_mean():
+    optimizer = jedax.Optimizer(2, ([-1, -1], [1, 1]), samples_per_evaluation=2)
+    genotypes = optimizer.ask()
+    samples = np.array([[1.0, 5.0], [4.0, 4.0], [9.0, -9.0]])
+    for told in range(1, 4):  # of an open generation, in numbers that are no power of two, too
+        optimizer.tell(genotypes[told - 1 : told], samples[told - 1 : told], np.zeros((1, 2, 2)))
+        best = int(np.argmax(samples[:told].mean(axis=1)))
+        assert optimizer.best.fitness == samples[best].mean()
+        np.testing.assert_array_equal(optimizer.best.genotype, genotypes[best])

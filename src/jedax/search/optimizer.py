@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from jedax.search.constraints import INFEASIBLE, Penalty, stored, total_violatio
 from jedax.search.generation import Generation
 from jedax.search.outside import OutsideTask, box_of, measured_box, space_of
 from jedax.search.programs import step_programs_for
-from jedax.search.told import Candidate, Print, Result, flags, padded, prints_of
+from jedax.search.told import Opened, Print, Result, few_sizes, flags, padded, prints_of
 from jedax.space import Space
 from jedax.store import files
 from jedax.store.run import Solution
@@ -135,7 +135,7 @@ class Optimizer:
         self._state: Any = None  # the state that `tell` expects while a generation is open
         self._generation: Generation | None = None
         self._number = self._evaluations = self._next_id = self.num_failed = 0
-        self._open: dict[int, Candidate] = {}
+        self._open = Opened.none(self._num_params, self._num_values)
         self._told: OrderedDict[int, int] = OrderedDict()  # from the oldest
         self._known: list[Result] = []  # told or added before the first generation is complete
         self._penalty = Penalty.begin(0)  # of violated constraints; none until the first is told of
@@ -238,9 +238,13 @@ class Optimizer:
 
     def _find_best(self) -> Solution | None:
         found: list[tuple[float, np.ndarray, np.ndarray]] = []
-        kept = None if self._state is None else self.repertoire
-        if kept is not None and np.isfinite(kept.best_fitness):
-            found.append((float(kept.best_fitness), np.asarray(kept.best_genotype), np.asarray(kept.best_descriptor)))
+        if self._state is not None:
+            kept = self._state.repertoire
+            fitness, genotype, descriptor = jax.device_get(
+                (kept.best_fitness, kept.best_genotype, kept.best_descriptor)
+            )
+            if np.isfinite(fitness[0]):
+                found.append((float(fitness[0]), genotype[0], descriptor[0]))
         genotypes, evaluation = self._evaluated_apart()
         if len(genotypes):
             place = int(np.argmax(evaluation.fitness[0]))
@@ -281,25 +285,31 @@ class Optimizer:
         """
         if n is not None and not (isinstance(n, int | np.integer) and 1 <= n <= 2**31):
             raise fail("n", expected="a whole number of at least 1, or None", received=repr(n), remedy="change it")
-        return self._shown([self._open[number] for number in self.ask_ids(n)])
+        numbers = self.ask_ids(n)
+        return self._shown(self._open.rows(numbers))
 
     def ask_ids(self, n: int | None = None) -> list[int]:
         """Return the numbers of the solutions that `ask` would return; `asked` has the solutions."""
         if self._state is None and self._generation is None and n is not None and n > self._method.num_initial:
             self._batch = int(n)
             self._build(self._task.descriptor_bounds, self._batch)
-        generation = self._open_generation()
+        generation, places, genotypes = self._open_generation(), [], []
         if n is not None:
-            return self._give(generation, n * [None])
-        latest = {one.place: number for number, one in self._open.items() if one.generation == self._number}
-        new = [place for place in generation.open_places if place not in latest]
-        latest.update(zip(new, self._give(generation, new), strict=True))
-        return [latest[place] for place in generation.open_places]
+            for _ in range(n):
+                places.append(generation.next_place())
+                genotypes.append(generation.give(places[-1], self._draw))
+            return self._give(places, np.array(genotypes))
+        latest = np.full(generation.size, -1)
+        is_of_this = self._open.generations == self._number
+        latest[self._open.places[is_of_this]] = self._open.numbers[is_of_this]
+        new = [place for place in generation.open_places if latest[place] < 0]
+        latest[new] = self._give(new, generation.give(new, self._draw))
+        return latest[generation.open_places].tolist()
 
     @property
     def asked(self) -> dict[int, Any]:
         """The solutions that were asked for and not told yet, by number."""
-        return dict(zip(self._open, self._shown(self._open.values()), strict=True))
+        return dict(zip(self._open.numbers.tolist(), self._shown(slice(None)), strict=True))
 
     def tell(
         self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None, failed: Any = None
@@ -423,14 +433,14 @@ class Optimizer:
 
     def _bookkeeping(self) -> dict[str, Any]:
         """Return all that is known of solutions outside the method's state, as arrays."""
-        opened, told = list(self._open.items()), list(self._told.items())
-        rows = {name: [getattr(one, name) for _, one in opened] for name in ("genotype", "values")}
+        opened = self._open
         return {
             "open": {
-                "numbers": np.array([[number, one.generation, one.place] for number, one in opened], np.int64),
-                **{name: np.array(row, np.float64) for name, row in rows.items()},
+                "numbers": np.stack([opened.numbers, opened.generations, opened.places], axis=1),
+                "genotype": opened.genotypes,
+                "values": opened.values,
             },
-            "told": np.array(told, np.int64).reshape(-1, 2),
+            "told": np.array(list(self._told.items()), np.int64).reshape(-1, 2),
             "known": {
                 name: np.array([getattr(one, name) for one in self._known], np.float64) for name in Result._fields
             },
@@ -450,11 +460,10 @@ class Optimizer:
         try:
             self._given = checked_genotypes("initial", tree["given"], self._method.num_initial, self._num_params)
             self._told = OrderedDict(tree["told"].astype(np.int64).reshape(-1, 2).tolist())
-            opened = zip(*(tree["open"][key] for key in ("numbers", "genotype", "values")), strict=True)
-            for (number, generation, place), genotype, values in opened:
-                if (genotype.shape, values.shape) != ((self._num_params,), (self._num_values,)):
-                    raise ValueError(number)
-                self._open[int(number)] = Candidate(int(generation), int(place), genotype, values)
+            numbers, genotypes, values = (tree["open"][key] for key in ("numbers", "genotype", "values"))
+            numbers = numbers.astype(np.int64).reshape(-1, 3)
+            widths = (genotypes, self._num_params), (values, self._num_values)
+            self._open = Opened(*numbers.T, *(array.reshape(len(numbers), width) for array, width in widths))
             rows = tree["generation"]["descriptors"] if "generation" in tree else tree["known"]["descriptor"]
             if self._measures and rows.ndim == 3:
                 self._set_width(rows.shape[-1])
@@ -483,12 +492,11 @@ class Optimizer:
         """Share of the budget that is spent; without a budget, of a thousand evaluations per parameter."""
         return min(1.0, self.evaluations / (self._budget or 1_000 * self._num_params))
 
-    def _shown(self, candidates: Iterable[Candidate]) -> Any:
-        """Return solutions as the user gets them."""
-        candidates = list(candidates)
+    def _shown(self, rows: Any) -> Any:
+        """Return some of the open solutions as the user gets them."""
         if self._space is not None and self._space.is_named:
-            return self._space.dicts(np.array([one.genotype for one in candidates]).reshape(-1, self._num_params))
-        return np.array([one.values for one in candidates]).reshape(-1, self._num_values)
+            return self._space.dicts(self._open.genotypes[rows])
+        return self._open.values[rows].copy()
 
     def _initial(self, argument: str, given: Any) -> np.ndarray:
         """Return the genotypes of solutions to begin with."""
@@ -521,18 +529,14 @@ class Optimizer:
             return np.asarray(self._programs.draw_again(self._roots, trial)[0])
         return np.asarray(self._programs.again(self._roots, self._state, trial)[0])
 
-    def _give(self, generation: Generation, places: Sequence[int | None]) -> list[int]:
-        """Return the numbers of further solutions for some places; None: for that which needs one most."""
-        rows, genotypes = [], []
-        for place in places:
-            rows.append(generation.next_place() if place is None else place)
-            genotypes.append(generation.give(rows[-1], self._draw))
-        first, self._next_id = self._next_id, self._next_id + len(rows)
-        numbers = list(range(first, self._next_id))
-        if rows:
-            found = zip(rows, genotypes, self.values(np.array(genotypes)), strict=True)
-            self._open.update(zip(numbers, (Candidate(self._number, *one) for one in found), strict=True))
-        return numbers
+    def _give(self, places: list[int], genotypes: np.ndarray) -> list[int]:
+        """Note that candidates of some places were given out; return their numbers."""
+        numbers = np.arange(self._next_id, self._next_id + len(places))
+        if places:
+            number = np.full(len(places), self._number)
+            self._open.append(Opened(numbers, number, np.array(places), genotypes, self.values(genotypes)))
+        self._next_id += len(places)
+        return numbers.tolist()
 
     def _open_generation(self) -> Generation:
         """Return the open generation; begin one if there is none."""
@@ -569,8 +573,8 @@ class Optimizer:
         assert generation is not None
         if self._measures:
             self._build(measured_box(generation.descriptors), self._batch)
-        climbs = self._state is None or bool(np.all(self._method.climbs(self._state)))
-        evaluation = self._evaluation(generation.fitness, generation.descriptors, generation.constraints, adapts=climbs)
+        adapts = not self._penalty.number or self._state is None or bool(np.all(self._method.climbs(self._state)))
+        evaluation = self._evaluation(generation.fitness, generation.descriptors, generation.constraints, adapts=adapts)
         programs, genotypes = self._programs, generation.genotypes[None]
         if self._state is None:
             self._state = programs.init(self._roots, genotypes, evaluation)
@@ -589,7 +593,10 @@ class Optimizer:
         """
         found = Evaluation(fitness[:, 0], descriptors[:, 0])  # type: ignore[arg-type]
         if fitness.shape[1] > 1:
-            found = self._programs.aggregate(Evaluation(fitness.T, descriptors.swapaxes(0, 1)))  # type: ignore[arg-type]
+            many = few_sizes(len(fitness))
+            samples = padded(fitness, many).T, padded(descriptors, many).swapaxes(0, 1)
+            found = self._programs.aggregate(Evaluation(*samples))  # type: ignore[arg-type]
+            found = jax.tree.map(lambda part: np.asarray(part)[: len(fitness)], found)
         if self._penalty.number:
             own = np.asarray(found.fitness)
             if adapts:
@@ -605,9 +612,8 @@ class Optimizer:
             return
         if not results:
             return
-        size = 1 << (len(results) - 1).bit_length()  # few sizes, since each is compiled
         genotypes, _, fitness, descriptors, constraints, _ = (
-            padded(np.array(column, np.float64), size) for column in zip(*results, strict=True)
+            padded(np.array(column, np.float64), few_sizes(len(results))) for column in zip(*results, strict=True)
         )
         evaluation = self._evaluation(fitness, descriptors, constraints)
         self._state = self._programs.insert(self._state, genotypes[None], evaluation)
@@ -676,8 +682,8 @@ class Optimizer:
         An error where a solution was told before with another result, or is out of its bounds.
         """
         waiting: dict[bytes, list[int]] = {}
-        for number, one in self._open.items():
-            waiting.setdefault(one.values.tobytes(), []).append(number)
+        for number, values in zip(self._open.numbers.tolist(), self._open.values, strict=True):
+            waiting.setdefault(values.tobytes(), []).append(number)
         now: dict[int, int] = {}
         numbers = []
         for result, (solution, outcome) in zip(results, prints, strict=True):
@@ -714,20 +720,21 @@ class Optimizer:
 
     def _answers_generation(self, results: Result) -> bool:
         """Whether results are those of the open generation and of nothing else, one each, and in its order."""
-        generation, opened = self._generation, self._open.values()
+        generation, opened = self._generation, self._open
         if generation is None or generation.filled.any() or not len(results.values) == len(opened) == generation.size:
             return False
-        in_order = all(one.place == place and one.generation == self._number for place, one in enumerate(opened))
-        return in_order and not results.failed.any() and np.array_equal([one.values for one in opened], results.values)
+        in_order = (opened.places == np.arange(generation.size)) & (opened.generations == self._number)
+        return in_order.all() and not results.failed.any() and np.array_equal(opened.values, results.values)
 
     def _take_generation(self, results: Result, prints: list[Print]) -> None:
         """Take the results of all solutions of the open generation."""
         assert self._generation is not None
-        genotypes = np.array([one.genotype for one in self._open.values()])
-        self._generation.fill(slice(None), genotypes, results.fitness, results.descriptor, results.constraints)
+        self._generation.fill(
+            slice(None), self._open.genotypes, results.fitness, results.descriptor, results.constraints
+        )
         self._evaluations += self._method.samples * len(prints)
         self._remember(prints)
-        self._open.clear()
+        self._open = Opened.none(self._num_params, self._num_values)
 
     def _remember(self, prints: Sequence[Print]) -> None:
         """Remember which solutions were told, and their results; forget the oldest of many."""
@@ -742,8 +749,13 @@ class Optimizer:
         """
         if number == -1:
             return None
-        one = None if number is None else self._open.pop(number)
-        generation, place = self._generation, None if one is None or one.generation != self._number else one.place
+        generation, place, genotype = self._generation, None, None
+        if number is not None:
+            row = int(self._open.rows(number))
+            genotype = self._open.genotypes[row]
+            if self._open.generations[row] == self._number:
+                place = int(self._open.places[row])
+            self._open.remove(row)
         if generation is None or place is None or generation.filled[place]:
             generation = place = None
         if result.failed:
@@ -753,7 +765,7 @@ class Optimizer:
             return None
         self._evaluations += self._method.samples
         self._remember([prints])
-        result = self._with_genotype(result) if one is None else result._replace(genotype=one.genotype)
+        result = self._with_genotype(result) if genotype is None else result._replace(genotype=genotype)
         if generation is None or place is None:
             return result
         generation.fill(place, result.genotype, result.fitness, result.descriptor, result.constraints)

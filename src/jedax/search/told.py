@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jedax.errors import fail
+from jedax.types import Float, Int
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64
 Print = tuple[int, int]
@@ -28,13 +30,47 @@ class Result(NamedTuple):
         return [Result(*row) for row in zip(*self, strict=True)]
 
 
-class Candidate(NamedTuple):
-    """A solution that was asked for and not told yet."""
+@dataclass
+class Opened:
+    """Solutions that were asked for and not told yet, from the oldest.
 
-    generation: int
-    place: int
-    genotype: np.ndarray
-    values: np.ndarray
+    Attributes:
+        numbers: Number of each solution, ascending.
+        generations: Number of the generation that each is for.
+        places: Its place in that generation.
+        genotypes: The solutions as the method asked for them.
+        values: The same in the user's units.
+    """
+
+    numbers: Int[np.ndarray, " n"]
+    generations: Int[np.ndarray, " n"]
+    places: Int[np.ndarray, " n"]
+    genotypes: Float[np.ndarray, "n genotype"]
+    values: Float[np.ndarray, "n parameters"]
+
+    @classmethod
+    def none(cls, genotype_size: int, num_values: int) -> Opened:
+        """Return no solutions."""
+        whole = np.zeros(0, np.int64)
+        return cls(whole, whole, whole, np.zeros((0, genotype_size)), np.zeros((0, num_values)))
+
+    def __len__(self) -> int:
+        """Return the number of solutions."""
+        return len(self.numbers)
+
+    def append(self, more: Opened) -> None:
+        """Add solutions with higher numbers."""
+        for name, rows in vars(more).items():
+            setattr(self, name, np.concatenate([getattr(self, name), rows]))
+
+    def rows(self, numbers: Any) -> Any:
+        """Return the rows of solutions with some numbers."""
+        return np.searchsorted(self.numbers, numbers)
+
+    def remove(self, row: int) -> None:
+        """Remove a solution."""
+        for name, rows in vars(self).items():
+            setattr(self, name, np.delete(rows, row, axis=0))
 
 
 def flags(failed: Any, number: int) -> np.ndarray:
@@ -44,6 +80,11 @@ def flags(failed: Any, number: int) -> np.ndarray:
         received, remedy = f"{found.dtype} of shape {found.shape}", "give one truth value per genotype"
         raise fail("failed", expected=f"truth values of shape ({number},)", received=received, remedy=remedy)
     return found.copy()
+
+
+def few_sizes(number: int) -> int:
+    """Return the next power of two: programs are compiled for few numbers of results."""
+    return 1 << (number - 1).bit_length()
 
 
 def padded(rows: np.ndarray, size: int) -> np.ndarray:
