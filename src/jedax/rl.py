@@ -27,13 +27,21 @@ class TwinCritic:
     """Two multilayer perceptrons from an observation and an action to a value Q; relu, linear output.
 
     The parameters are one array `(2, params)`, each row in the layout of `jedax.networks`: Adam and soft updates are
-    single operations on one array, and each matrix product evaluates both networks. `hidden` has the neurons of each
-    hidden layer.
+    single operations on one array, and each matrix product evaluates both networks.
+
+    Attributes:
+        observation_size: Numbers in an observation.
+        action_size: Numbers in an action.
+        hidden: Neurons of each hidden layer.
+        mean: Mean of each number of an observation, which is subtracted from it; empty: 0.
+        std: Its standard deviation, by which it is divided then; empty: 1.
     """
 
     observation_size: int
     action_size: int
     hidden: tuple[int, ...]
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -55,6 +63,8 @@ class TwinCritic:
         def multiply(values: Array, kernel: Array) -> Array:
             return jnp.einsum("bi,nij->nbj" if values.ndim == 2 else "nbi,nij->nbj", values, kernel)
 
+        if self.mean:
+            observations = (observations - jnp.array(self.mean, jnp.float32)) / jnp.array(self.std, jnp.float32)
         inputs = jnp.concatenate([observations, actions], axis=-1)
         layers = [(kernel, bias[:, None]) for kernel, bias in networks.layers(params, self.sizes)]
         return networks.propagate(layers, inputs, multiply, jax.nn.relu, lambda q: q)[..., 0]

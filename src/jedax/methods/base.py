@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
+import jax
 import jax.numpy as jnp
 from pydantic import AfterValidator, Field, model_validator
 
@@ -23,6 +24,7 @@ from jedax.types import Array, Bool, Bounds, Evaluation, Float, Insertion, Int, 
 GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
 LARGE_ES = {"population": 256, "es": "lm-ma-es"}
 """Evolution strategy of large policies in the paper's table."""
+_SPREAD_SAMPLES = 64  # random genotypes from which their spread is estimated
 
 
 class MethodConfig(Config):
@@ -153,6 +155,13 @@ class Problem(Protocol):
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw one random genotype."""
         ...
+
+
+def spread_of(key: PRNGKeyArray, problem: Problem) -> Float[Array, ""]:
+    """Return the standard deviation of random genotypes over all parameters, estimated; 1 where they are all equal."""
+    genotypes = jax.vmap(problem.init)(jax.random.split(key, _SPREAD_SAMPLES))
+    spread = jnp.sqrt(genotypes.var(axis=0).mean())
+    return jnp.where(spread > 0, spread, 1.0)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from pydantic import Field, model_validator
 from jedax.errors import fail
 from jedax.es.pool import ESPool
 from jedax.es.restarts import Restarts, RestartState
-from jedax.methods.base import LARGE_ES, PoolMethod, Preset, WithPool, cpu_preset
+from jedax.methods.base import LARGE_ES, PoolMethod, Preset, WithPool, cpu_preset, spread_of
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, Count, NotNegative, Positive, Range, Share
 from jedax.types import NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -39,7 +39,6 @@ POOL, SCOUTS, VARIATION = range(3)
 _MOST_OF_FULL_COVARIANCE = 300  # parameters
 _LARGEST_GROWTH = 64  # of a population
 _MOST_NUMBERS = 200_000  # of the largest population
-_SPREAD_SAMPLES = 64  # random genotypes from which their spread is estimated
 
 
 class JediXConfig(WithPool):
@@ -222,9 +221,7 @@ class JEDiX(PoolMethod):
         pool_key, elite_key, scout_key, place_key, spread_key, unit_key, scout_unit_key = jax.random.split(key, 7)
         repertoire = self.begin_repertoire(genotypes, evaluation)
         size, scouts = self.config.pool, self.config.scouts
-        spread_keys = jax.random.split(spread_key, _SPREAD_SAMPLES)
-        spread = jnp.sqrt(jax.vmap(self.problem.init)(spread_keys).var(axis=0).mean())
-        spread = jnp.where(spread > 0, spread, 1.0)
+        spread = spread_of(spread_key, self.problem)
         scout_places = self.units(scout_unit_key, scouts, spread), jnp.ones(scouts, jnp.int32)
         restarts = self.restarts.begin(genotypes.shape[1])
         first = self.units(unit_key, size, spread)

@@ -108,16 +108,21 @@ class ControlTask(PolicyTask):
         With the setting `normalise` the first layer has the normalisation in it: it takes observations as they are.
         """
         first, *rest = super().layers(genotype.astype(self.config.weights).astype(jnp.float32))
-        if self.config.normalise:
-            mean, std = map(jnp.float32, self._statistics)
+        if self.observation_statistics is not None:
+            mean, std = self.observation_statistics
             kernel = first[0] / std[:, None]
             first = kernel, first[1] - jnp.dot(mean, kernel, precision=jax.lax.Precision.HIGHEST)
         return [first, *rest]
 
     @property
-    def _statistics(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of observations; a `JedaxError` if they were neither given nor measured."""
+    def observation_statistics(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Mean and standard deviation by which policies see observations; None without the setting `normalise`.
+
+        A `JedaxError` if they were neither given nor measured.
+        """
         config = self.config
+        if not config.normalise:
+            return None
         if len(config.observation_mean) != self.observation_size:
             raise fail(
                 "observation_mean",
@@ -125,7 +130,7 @@ class ControlTask(PolicyTask):
                 received=len(config.observation_mean),
                 remedy="take those that jedax.run measures, or the task that settled() returns",
             )
-        return np.array(config.observation_mean), np.array(config.observation_std)
+        return np.array(config.observation_mean, np.float32), np.array(config.observation_std, np.float32)
 
     def settled(self, evaluate: Any = None) -> Self:
         """Return the task with the statistics that `normalise` needs, measured on random policies if not given."""
@@ -151,8 +156,8 @@ class ControlTask(PolicyTask):
         x, xd = start.pipeline_state.x, start.pipeline_state.xd
         links = jnp.concatenate([x.pos, x.rot, xd.vel, xd.ang], axis=-1)
         observation = start.obs
-        if self.config.normalise:
-            mean, std = map(jnp.float32, self._statistics)
+        if self.observation_statistics is not None:
+            mean, std = self.observation_statistics
             observation = (observation - mean) / std
         return jnp.concatenate([links.reshape(len(links), -1), observation], axis=-1)
 
@@ -208,8 +213,8 @@ class ControlTask(PolicyTask):
     def _trajectory(self, outcome: native.Outcome, record: native.Record) -> Trajectory:
         """Return the steps of a batch that native code has recorded, with observations as they are."""
         observations = record.observations
-        if self.config.normalise:
-            mean, std = map(jnp.float32, self._statistics)
+        if self.observation_statistics is not None:
+            mean, std = self.observation_statistics
             observations = observations * std + mean
         return Trajectory(
             observations=observations[:, :-1], actions=record.actions, positions=record.positions,
@@ -355,8 +360,8 @@ def _find_native(task: ControlTask) -> tuple[dict[str, Any], native.Episode] | s
     try:
         environment = task.environment
         episode = native_model.episode(task.robot, environment, **task.native_settings())
-        if config.normalise:
-            episode = episode.normalised(*task._statistics)
+        if task.observation_statistics is not None:
+            episode = episode.normalised(*task.observation_statistics)
         return native_model.model(environment), episode
     except native.Unsupported as missing:
         return str(missing)

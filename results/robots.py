@@ -1,0 +1,95 @@
+"""JEDi-X beside other methods on robots with large policies: 250,000 evaluations, normalised observations.
+
+    python results/robots.py [--tasks halfcheetah walker2d ant-maze] [--methods jedi-x es ...] [--seeds 10] [--report]
+
+Each finished search is a row of results/robots/runs.csv, with its seed, its curve in 50 points, its seconds and the git
+revision. A repeated command makes the rows that are missing, all methods of one seed before the next seed. Methods have
+their defaults for these tasks, the paper's settings; `es small` is the ES with the population and step size that JEDi-X
+begins with. Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 200 on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
+import pandas
+from keeping import HERE, fill_in
+
+import jedax
+from jedax.bench.grids import CONTROL, Entry
+from jedax.bench.statistics import mann_whitney
+from jedax.search.compiled import keep_compiled_programs
+from jedax.store import environment
+from jedax.store.files import write_atomic, write_json
+
+EVALUATIONS, POINTS = 250_000, 50
+NAMES = ("jedi-x", "es", "es-restart", "map-elites", "cma-me", "cma-mae", "jedi", "td3", "pga-me")
+ENTRIES = {name: Entry(name, name) for name in NAMES}
+ENTRIES["es small"] = Entry("es small", "es", None, {"population": 64, "step_size": 0.05})
+FOLDER = HERE / "robots"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", choices=CONTROL, default=list(CONTROL))
+    parser.add_argument("--methods", nargs="+", choices=tuple(ENTRIES), default=list(ENTRIES))
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--report", action="store_true", help="only write the table anew")
+    options = parser.parse_args()
+    path = FOLDER / "runs.csv"
+    rows = pandas.read_csv(path).to_dict("records") if path.exists() else []
+    if not options.report:
+        facts = environment.describe()
+        assert "dirty" not in str(facts["git_revision"]), "commit first: each row names its revision"
+        write_json(FOLDER / "environment.json", facts)
+        keep_compiled_programs()
+        done = {(row["task"], row["method"], row["seed"]) for row in rows}
+        for seed in range(options.seeds):
+            for task in options.tasks:
+                for method in options.methods:
+                    if (task, method, seed) not in done:
+                        rows.append({**search(task, ENTRIES[method], seed), "revision": facts["git_revision"]})
+                        write_atomic(path, pandas.DataFrame(rows).to_csv(index=False))
+                        print(*list(rows[-1].values())[:6], flush=True)
+    fill_in(HERE / "beyond" / "README.md", "robots", table(pandas.DataFrame(rows)))
+
+
+def search(task: str, entry: Entry, seed: int) -> dict[str, Any]:
+    """Return the row of one search."""
+    robot = jedax.tasks.make(task, normalise=True).settled()
+    config = entry.config(task, robot.config)
+    result = jedax.run(config, robot, evaluations=EVALUATIONS, seed=seed)
+    at = np.linspace(0, len(result.rows) - 1, min(POINTS, len(result.rows))).round().astype(int)
+    curve = " ".join(f"{result.rows[i]['evaluations']}:{result.rows[i]['max_fitness']:.5g}" for i in at)
+    last = result.rows[-1]
+    return {
+        "task": task, "method": entry.label, "seed": seed, "best": round(last["max_fitness"], 2),
+        "first": round(result.rows[0]["max_fitness"], 2), "seconds": round(result.summary["wall_seconds"]),
+        "coverage": round(last["coverage"], 4), "qd_score": round(last["qd_score"]), "curve": curve,
+    }  # fmt: skip
+
+
+def table(rows: pandas.DataFrame) -> str:
+    """Return a table of methods and tasks: the median of the best fitness, its range, and p against JEDi-X."""
+    lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
+    for method in ENTRIES:
+        cells = []
+        for task in CONTROL:
+            best = {name: rows[(rows.task == task) & (rows.method == name)].best for name in ("jedi-x", method)}
+            values = best[method]
+            test = None if method == "jedi-x" else mann_whitney(list(best["jedi-x"]), list(values))
+            p = "" if test is None else f"; p = {test.p:.2g}"
+            ends = f"{values.min():,.0f} to {values.max():,.0f}; {len(values)}" if len(values) else ""
+            cells.append(f"{values.median():,.0f} ({ends}{p})" if ends else "")
+        if any(cells):
+            lines.append(f"| {method} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

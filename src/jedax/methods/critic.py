@@ -1,0 +1,89 @@
+"""A critic that a method learns from the steps of all episodes (TD3), its greedy actor and its settings.
+
+References:
+    [1] S. Fujimoto, H. van Hoof, D. Meger. Addressing Function Approximation Error in Actor-Critic Methods.
+        ICML 2018, arXiv:1802.09477 (TD3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from jedax.errors import fail
+from jedax.methods.base import MethodConfig
+from jedax.rl import TD3, ReplayBuffer, TwinCritic
+from jedax.settings import Count, NotNegative, Positive, Share
+from jedax.types import Evaluation
+
+
+class WithCritic(MethodConfig):
+    """Settings of a method that learns a critic."""
+
+    critic_hidden: tuple[Count, ...] = Field(
+        default=(16,), description="Neurons in each hidden layer of each of the two critic networks."
+    )
+    critic_steps: Count = Field(default=300, description="Updates of the critic per generation.")
+    critic_batch: Count = Field(default=64, description="Steps in a minibatch, of critic and gradients.")
+    critic_rate: Positive = Field(default=3e-4, description="Learning rate of the critic.")
+    actor_rate: Positive = Field(default=3e-4, description="Learning rate of the greedy actor.")
+    discount: Share = Field(default=0.99, description="Discount factor: worth of a reward one step later.")
+    soft_update: float = Field(
+        default=0.005, gt=0, le=1, description="Share by which the target networks follow per update (tau)."
+    )
+    target_noise: NotNegative = Field(
+        default=0.2, description="Standard deviation of the noise on the target actor's actions."
+    )
+    target_noise_clip: NotNegative = Field(default=0.5, description="Largest absolute value of that noise.")
+    policy_delay: int = Field(
+        default=2, ge=1, le=100, description="Updates of the critic for one of the greedy actor and the targets."
+    )
+    buffer: Count = Field(default=1_000_000, description="Latest steps that are kept to learn from.")
+
+    @model_validator(mode="after")
+    def _check_critic(self) -> Self:
+        if self.critic_steps % self.policy_delay:
+            raise fail(
+                "critic_steps",
+                expected=f"a multiple of policy_delay, {self.policy_delay}",
+                received=self.critic_steps,
+                remedy="change one of them",
+            )
+        return self
+
+    def make_td3(self, task: Any, method: str) -> TD3:
+        """Return the learner of critic and greedy actor; an error where the task's genotypes are no policies."""
+        if None in (getattr(task, "observation_size", None), getattr(task, "action_size", None)):
+            raise fail(
+                f"task {getattr(task, 'name', 'outside')}",
+                expected=f"for {method}, a jedax.tasks.Task whose genotypes are policies, with observation_size and "
+                "action_size",
+                received="one without them",
+                remedy="take another method, or another task such as a maze",
+            )
+        statistics = getattr(task, "observation_statistics", None) or ((), ())
+        mean, std = (tuple(map(float, numbers)) for numbers in statistics)
+        critic = TwinCritic(task.observation_size, task.action_size, self.critic_hidden, mean, std)
+        same = ("discount", "soft_update", "critic_rate", "actor_rate", "target_noise", "target_noise_clip",
+                "policy_delay")  # fmt: skip
+        return TD3(task, critic, batch=self.critic_batch, **{name: getattr(self, name) for name in same})
+
+
+def empty_buffer(td3: TD3, capacity: int) -> ReplayBuffer:
+    """Return a buffer for so many steps."""
+    return ReplayBuffer.empty(capacity, td3.critic.observation_size, td3.critic.action_size)
+
+
+def with_steps(buffer: ReplayBuffer, evaluation: Evaluation) -> ReplayBuffer:
+    """Return the buffer with the steps of a batch, but for those of solutions that failed."""
+    steps = evaluation.transitions
+    if steps is None:
+        raise fail(
+            "evaluation",
+            expected="transitions, as of Task.evaluate_with_transitions",
+            received="none",
+            remedy="the method learns from every step: evaluate with that method",
+        )
+    return buffer.add(replace(steps, valid=steps.valid & evaluation.valid[:, None]))
