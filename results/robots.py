@@ -30,7 +30,7 @@ from jedax.store.files import write_atomic, write_json
 EVALUATIONS, POINTS = 250_000, 50
 NAMES = ("jedi-x", "es", "es-restart", "map-elites", "cma-me", "cma-mae", "jedi", "td3", "pga-me")
 ENTRIES = {name: Entry(name, name) for name in NAMES}
-ENTRIES["es small"] = Entry("es small", "es", None, {"population": 64, "step_size": 0.05})
+ENTRIES["es small"] = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
 FOLDER = HERE / "robots"
 
 

@@ -27,7 +27,7 @@ from pydantic import Field, model_validator
 from jedax.errors import fail
 from jedax.es.pool import ESPool
 from jedax.es.restarts import Restarts, RestartState
-from jedax.methods.base import LARGE_ES, PoolMethod, Preset, WithPool, cpu_preset, spread_of
+from jedax.methods.base import PoolMethod, Preset, WithPool, cpu_preset, spread_of
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, Count, NotNegative, Positive, Range, Share
 from jedax.types import NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -172,7 +172,10 @@ class JEDiX(PoolMethod):
         "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
         "cpu": cpu_preset(population=64, pool=1),
     }
-    large_policies = {**LARGE_ES, "pool": 4, "step_size": 0.05, "head_start": 0.0}
+    large_policies = {
+        "es": "lm-ma-es", "population": 64, "pool": 1, "patience": 300, "head_start": 0.0,
+        "first_step": 0.33, "steps": (0.1, 1.0),
+    }  # fmt: skip
     family = "jedi"
     has_branches = True
 
