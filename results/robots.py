@@ -44,6 +44,7 @@ def main() -> None:
     path = FOLDER / "runs.csv"
     rows = pandas.read_csv(path).to_dict("records") if path.exists() else []
     if not options.report:
+        FOLDER.mkdir(exist_ok=True)
         facts = environment.describe()
         assert "dirty" not in str(facts["git_revision"]), "commit first: each row names its revision"
         write_json(FOLDER / "environment.json", facts)

@@ -296,4 +296,4 @@ def _descend(
 
 def _adam(learning_rate: float) -> Any:
     """Return the optimiser Adam; an error where optax is not installed."""
-    return require("optax", "pga-me", "method pga-me").adam(learning_rate)
+    return require("optax", "pga-me", "methods pga-me and td3").adam(learning_rate)

@@ -82,7 +82,7 @@ class TestRegistry:
         """The default comes first, then the methods that comparisons test others against."""
         assert list(methods())[:3] == [DEFAULT_METHOD, "jedi", "jedi-uniform"] == ["jedi-x", "jedi", "jedi-uniform"]
         assert sorted(methods())[:5] == ["cma-mae", "cma-me", "dns", "es", "es-restart"]
-        assert sorted(methods())[-2:] == ["map-elites", "pga-me"]
+        assert sorted(methods())[-3:] == ["map-elites", "pga-me", "td3"]
 
     def test_an_earlier_name_is_an_alias(self):
         assert ALIASES == {"jedi-paper": "jedi"}

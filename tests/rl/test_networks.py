@@ -46,3 +46,12 @@ class TestTwinCritic:
             for inputs, (kernel, bias) in zip((7, *hidden), layers_of(row, critic.sizes), strict=True):
                 assert (bias == 0).all()
                 assert 0.5 * np.sqrt(3 / inputs) < np.abs(kernel).max() <= np.sqrt(3 / inputs)
+
+
+def test_a_critic_may_see_observations_shifted_and_scaled():
+    plain = TwinCritic(2, 1, (5,))
+    scaled = TwinCritic(2, 1, (5,), mean=(1.0, -2.0), std=(0.5, 4.0))
+    params = plain.init(jax.random.key(0))
+    observations, actions = np.float32([[1.5, 2.0], [0.0, -2.0]]), np.float32([[0.3], [-0.7]])
+    expected = plain.values(params, np.float32([[1.0, 1.0], [-2.0, 0.0]]), actions)
+    np.testing.assert_allclose(scaled.values(params, observations, actions), expected, rtol=1e-6)

@@ -169,7 +169,7 @@ class JEDiX(PoolMethod):
     name = "jedi-x"
     summary = "JEDi-X, the default: ES that maximise fitness and, while they stagnate, scouts and varied elites."
     presets = {
-        "default": Preset("one setting for all tasks; the ES as in the paper's tables"),
+        "default": Preset("one setting for all tasks, but for the ES of large policies"),
         "cpu": cpu_preset(population=64, pool=1),
     }
     large_policies = {

@@ -7,6 +7,7 @@ import pytest
 
 from jedax import networks
 from jedax.errors import JedaxError
+from jedax.methods.registry import method_defaults
 from jedax.tasks import make
 
 KEY = jax.random.key(0)
@@ -78,3 +79,12 @@ def test_a_run_keeps_its_statistics(tmp_path, undrawn):
     )
     kept = jedax.load(run.path).config.task_config
     assert len(kept.observation_mean) == len(kept.observation_std) == 17
+
+
+def test_a_critic_sees_observations_as_policies_do(task):
+    config = method_defaults("td3", "halfcheetah").replace(critic_hidden=(3,))
+    critic = config.make_td3(task, "td3").critic
+    np.testing.assert_allclose(critic.mean, task.config.observation_mean, rtol=1e-6)
+    np.testing.assert_allclose(critic.std, task.config.observation_std, rtol=1e-6)
+    raw = type(task)(task.config.replace(normalise=False))
+    assert config.make_td3(raw, "td3").critic.mean == ()
