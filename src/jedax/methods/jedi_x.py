@@ -174,7 +174,7 @@ class JEDiX(PoolMethod):
     }
     large_policies = {
         "es": "lm-ma-es", "population": 64, "pool": 1, "patience": 300, "head_start": 0.0,
-        "first_step": 0.33, "steps": (0.1, 1.0),
+        "first_step": 0.24, "steps": (0.1, 1.0),
     }  # fmt: skip
     family = "jedi"
     has_branches = True
