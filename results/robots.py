@@ -3,15 +3,16 @@
     python results/robots.py [--tasks halfcheetah walker2d ant-maze] [--methods jedi-x es ...] [--seeds 10] [--report]
 
 Each finished search is a row of results/robots/runs.csv, with its seed, its curve in 50 points, its seconds and the git
-revision. A repeated command makes the rows that are missing, all methods of one seed before the next seed. Methods have
-their defaults for these tasks, the paper's settings; `es small` is the ES with the population and step size that JEDi-X
-begins with. Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 200 on.
+revision; commit them before the next command, which makes the rows that are missing, all methods of one seed before the
+next seed. Methods have their defaults for these tasks; `es small` is the ES with the population and the step size that
+JEDi-X begins with. Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -42,11 +43,12 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
     path = FOLDER / "runs.csv"
-    rows = pandas.read_csv(path).to_dict("records") if path.exists() else []
+    rows = _rows(path)
     if not options.report:
         FOLDER.mkdir(exist_ok=True)
         facts = environment.describe()
-        assert "dirty" not in str(facts["git_revision"]), "commit first: each row names its revision"
+        if "dirty" in str(facts["git_revision"]):
+            parser.error("expected a checkout without changes, since each row names its revision; commit them first")
         write_json(FOLDER / "environment.json", facts)
         keep_compiled_programs()
         done = {(row["task"], row["method"], row["seed"]) for row in rows}
@@ -54,10 +56,16 @@ def main() -> None:
             for task in options.tasks:
                 for method in options.methods:
                     if (task, method, seed) not in done:
-                        rows.append({**search(task, ENTRIES[method], seed), "revision": facts["git_revision"]})
+                        row = {**search(task, ENTRIES[method], seed), "revision": facts["git_revision"]}
+                        rows = [*_rows(path), row]  # read again: another process may have added some
                         write_atomic(path, pandas.DataFrame(rows).to_csv(index=False))
                         print(*list(rows[-1].values())[:6], flush=True)
-    fill_in(HERE / "beyond" / "README.md", "robots", table(pandas.DataFrame(rows)))
+    if rows:
+        fill_in(HERE / "beyond" / "README.md", "robots", table(pandas.DataFrame(rows)))
+
+
+def _rows(path: Path) -> list[dict[Any, Any]]:
+    return pandas.read_csv(path).to_dict("records") if path.exists() else []
 
 
 def search(task: str, entry: Entry, seed: int) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Settings of the methods: the paper's values, and what is refused."""
 
+import jax
 import pytest
 
 from jedax.errors import JedaxError
+from jedax.methods.base import spread_of
 from jedax.methods.cma_me import CMAMEConfig
 from jedax.methods.es import ESConfig
 from jedax.methods.jedi import JEDi, JediConfig
@@ -17,7 +19,7 @@ from jedax.methods.registry import (
     methods,
 )
 from jedax.store.config import defaults_for
-from jedax.tasks import Maze
+from jedax.tasks import Maze, make
 from jedax.tasks.registry import entries
 
 
@@ -189,6 +191,13 @@ class TestDefaultsOfMethods:
         assert (config.population, config.pool, config.es) == (256, 4, "lm-ma-es")
         assert (config.step_size, config.elite_ratio, config.cells) == (0.05, 0.5, 1024)
         assert entries()[task].config().hidden == (256, 256)
+
+    def test_jedi_x_has_one_es_for_large_policies(self):
+        config, _ = defaults_for("jedi-x", "halfcheetah")
+        assert (config.population, config.pool, config.patience, config.es) == (64, 1, 300, "lm-ma-es")
+        spread = float(spread_of(jax.random.key(0), make("halfcheetah")))
+        assert config.step_size is None
+        assert config.first_step * spread == pytest.approx(0.02, rel=0.05)
 
     def test_presets(self):
         assert list(methods()["jedi"].presets) == ["decay", "tuned", "cpu"]

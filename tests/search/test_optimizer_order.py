@@ -407,3 +407,5 @@ def test_the_best_of_several_samples_is_the_best_mean():
         best = int(np.argmax(samples[:told].mean(axis=1)))
         assert optimizer.best.fitness == samples[best].mean()
         np.testing.assert_array_equal(optimizer.best.genotype, genotypes[best])
+    sizes = [key for key in optimizer._programs._compiled if key[0] == "aggregate"]
+    assert len(sizes) == 3  # for one, two and four results

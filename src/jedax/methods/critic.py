@@ -7,16 +7,17 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import replace
+import functools
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pydantic import Field, model_validator
 
 from jedax.errors import fail
-from jedax.methods.base import MethodConfig
-from jedax.rl import TD3, ReplayBuffer, TwinCritic
+from jedax.methods.base import Method, MethodConfig
+from jedax.rl import TD3, ReplayBuffer, TD3State, TwinCritic
 from jedax.settings import Count, NotNegative, Positive, Share
-from jedax.types import Evaluation
+from jedax.types import Array, Evaluation, PRNGKeyArray
 
 
 class WithCritic(MethodConfig):
@@ -76,14 +77,40 @@ def empty_buffer(td3: TD3, capacity: int) -> ReplayBuffer:
     return ReplayBuffer.empty(capacity, td3.critic.observation_size, td3.critic.action_size)
 
 
-def with_steps(buffer: ReplayBuffer, evaluation: Evaluation) -> ReplayBuffer:
-    """Return the buffer with the steps of a batch, but for those of solutions that failed."""
-    steps = evaluation.transitions
-    if steps is None:
-        raise fail(
-            "evaluation",
-            expected="transitions, as of Task.evaluate_with_transitions",
-            received="none",
-            remedy="the method learns from every step: evaluate with that method",
-        )
-    return buffer.add(replace(steps, valid=steps.valid & evaluation.valid[:, None]))
+@dataclass(frozen=True)
+class CriticMethod(Method):
+    """A method that learns a critic and a greedy actor from the steps of all episodes.
+
+    Its state has the fields `learner`, a `TD3State`, and `buffer`. Evaluations must bring transitions.
+    """
+
+    config: WithCritic
+    needs_transitions = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.td3  # a task without policies is refused here
+
+    @functools.cached_property
+    def td3(self) -> TD3:
+        """The learner of critic and greedy actor."""
+        return self.config.make_td3(self.problem, self.name)
+
+    def learn(
+        self, key: PRNGKeyArray, learner: TD3State, buffer: ReplayBuffer, evaluation: Evaluation
+    ) -> tuple[TD3State, ReplayBuffer]:
+        """Return learner and buffer after the steps of a batch, but for those of solutions that failed."""
+        steps = evaluation.transitions
+        if steps is None:
+            raise fail(
+                "evaluation",
+                expected="transitions, as of Task.evaluate_with_transitions",
+                received="none",
+                remedy=f"{self.name} learns from every step: evaluate with that method",
+            )
+        buffer = buffer.add(replace(steps, valid=steps.valid & evaluation.valid[:, None]))
+        return self.td3.train(key, learner, buffer, self.config.critic_steps), buffer
+
+    def metrics(self, state: Any) -> dict[str, Array]:
+        """Return the loss of the critic and the number of steps in the buffer."""
+        return {"critic_loss": state.learner.loss, "buffered_steps": state.buffer.count}

@@ -169,8 +169,8 @@ class JEDiX(PoolMethod):
     name = "jedi-x"
     summary = "JEDi-X, the default: ES that maximise fitness and, while they stagnate, scouts and varied elites."
     presets = {
-        "default": Preset("one setting for all tasks, but for the ES of large policies"),
-        "cpu": cpu_preset(population=64, pool=1),
+        "default": Preset("one setting for all tasks but those with large policies"),
+        "cpu": cpu_preset(),
     }
     large_policies = {
         "es": "lm-ma-es", "population": 64, "pool": 1, "patience": 300, "head_start": 0.0,

@@ -8,18 +8,17 @@ References:
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from pydantic import Field
 
-from jedax.methods.base import GLOBAL_TABLE, Method, Preset, cpu_preset
-from jedax.methods.critic import WithCritic, empty_buffer, with_steps
+from jedax.methods.base import GLOBAL_TABLE, Preset, cpu_preset
+from jedax.methods.critic import CriticMethod, WithCritic, empty_buffer
 from jedax.methods.map_elites import LARGE_POLICIES, MapElitesConfig
 from jedax.repertoire import Repertoire
-from jedax.rl import TD3, ReplayBuffer, TD3State
+from jedax.rl import ReplayBuffer, TD3State
 from jedax.settings import Count, Positive, Share
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line
@@ -54,7 +53,7 @@ class PGAMEState:
     generation: Int[Array, ""]
 
 
-class PGAME(Method):
+class PGAME(CriticMethod):
     """PGA-ME as pure functions of a `PGAMEState` ([1], Algorithm 1).
 
     A generation trains the critic, varies elites, evaluates the offspring, and stores them and their steps. The critic
@@ -67,23 +66,13 @@ class PGAME(Method):
     summary = "PGA-ME: MAP-Elites with half of the offspring made by the policy gradient of a learnt critic."
     presets = {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}"), "cpu": cpu_preset(offspring=64)}
     large_policies = {**LARGE_POLICIES, "critic_hidden": (256, 256), "critic_batch": 100}
-    needs_transitions = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.td3
-
-    @functools.cached_property
-    def td3(self) -> TD3:
-        """The learner of critic and greedy actor."""
-        return self.config.make_td3(self.problem, self.name)
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> PGAMEState:
         """Return the state after the evaluated initial batch, whose first member is the greedy actor to start from."""
         critic_key, train_key = jax.random.split(key)
         repertoire = self.begin_repertoire(genotypes, evaluation)
         capacity = self.config.buffer if self.config.num_gradient else 1
-        learner, buffer = self._learn(
+        learner, buffer = self.learn(
             train_key,
             self.td3.init(critic_key, genotypes[0]),
             empty_buffer(self.td3, capacity),
@@ -113,18 +102,13 @@ class PGAME(Method):
     ) -> tuple[PGAMEState, Insertion]:
         """Add the offspring to the repertoire and their steps to the buffer, and train the critic."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
-        learner, buffer = self._learn(key, state.learner, state.buffer, evaluation)
+        learner, buffer = self.learn(key, state.learner, state.buffer, evaluation)
         return PGAMEState(repertoire, learner, buffer, state.generation + 1), insertion
 
-    def metrics(self, state: PGAMEState) -> dict[str, Array]:
-        """Return the loss of the critic and the number of steps in the buffer."""
-        return {"critic_loss": state.learner.loss, "buffered_steps": state.buffer.count}
-
-    def _learn(
+    def learn(
         self, key: PRNGKeyArray, learner: TD3State, buffer: ReplayBuffer, evaluation: Evaluation
     ) -> tuple[TD3State, ReplayBuffer]:
-        """Return critic and buffer after the steps of a batch."""
+        """Return learner and buffer after the steps of a batch; unchanged where no offspring is made by gradients."""
         if self.config.num_gradient == 0:
             return learner, buffer
-        buffer = with_steps(buffer, evaluation)
-        return self.td3.train(key, learner, buffer, self.config.critic_steps), buffer
+        return super().learn(key, learner, buffer, evaluation)

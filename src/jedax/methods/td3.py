@@ -8,17 +8,16 @@ References:
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from pydantic import Field
 
-from jedax.methods.base import Method, Preset, cpu_preset, spread_of
-from jedax.methods.critic import WithCritic, empty_buffer, with_steps
+from jedax.methods.base import Preset, cpu_preset, spread_of
+from jedax.methods.critic import CriticMethod, WithCritic, empty_buffer
 from jedax.repertoire import Repertoire
-from jedax.rl import TD3, ReplayBuffer, TD3State
+from jedax.rl import ReplayBuffer, TD3State
 from jedax.settings import Count, Range
 from jedax.types import Array, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import log_uniform
@@ -55,7 +54,7 @@ class TD3SearchState:
     generation: Int[Array, ""]
 
 
-class TD3Search(Method):
+class TD3Search(CriticMethod):
     """A baseline: the greedy actor of TD3 alone, without a population that is varied or selected.
 
     A generation evaluates the actor and copies of it with noise on their parameters [2], puts their steps into the
@@ -66,19 +65,11 @@ class TD3Search(Method):
     Config = TD3Config
     name = "td3"
     summary = "TD3 alone: one policy that follows the gradient of a learnt critic."
-    presets = {"default": Preset("TD3's own rates; networks and updates per evaluation as in PGA-ME"),
-               "cpu": cpu_preset(population=64)}  # fmt: skip
+    presets = {
+        "default": Preset("TD3's own rates; for large policies networks and about as many updates as PGA-ME"),
+        "cpu": cpu_preset(population=64),
+    }
     large_policies = {"population": 128, "critic_steps": 40, "critic_hidden": (256, 256), "critic_batch": 100}
-    needs_transitions = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.td3
-
-    @functools.cached_property
-    def td3(self) -> TD3:
-        """The learner of critic and greedy actor."""
-        return self.config.make_td3(self.problem, self.name)
 
     def init(
         self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation
@@ -86,9 +77,12 @@ class TD3Search(Method):
         """Return the state after the evaluated initial batch, whose best member is the actor to start from."""
         critic_key, train_key, spread_key = jax.random.split(key, 3)
         repertoire = self.begin_repertoire(genotypes, evaluation)
-        buffer = with_steps(empty_buffer(self.td3, self.config.buffer), evaluation)
-        learner = self.td3.init(critic_key, repertoire.best_genotype)
-        learner = self.td3.train(train_key, learner, buffer, self.config.critic_steps)
+        learner, buffer = self.learn(
+            train_key,
+            self.td3.init(critic_key, repertoire.best_genotype),
+            empty_buffer(self.td3, self.config.buffer),
+            evaluation,
+        )
         return TD3SearchState(repertoire, learner, buffer, spread_of(spread_key, self.problem), jnp.int32(0))
 
     def ask(self, key: PRNGKeyArray, state: TD3SearchState) -> tuple[Float[Array, "batch params"], TD3SearchState]:
@@ -103,10 +97,5 @@ class TD3Search(Method):
     ) -> tuple[TD3SearchState, Insertion]:
         """Add the policies to the repertoire and their steps to the buffer, and train critic and actor."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
-        buffer = with_steps(state.buffer, evaluation)
-        learner = self.td3.train(key, state.learner, buffer, self.config.critic_steps)
+        learner, buffer = self.learn(key, state.learner, state.buffer, evaluation)
         return TD3SearchState(repertoire, learner, buffer, state.spread, state.generation + 1), insertion
-
-    def metrics(self, state: TD3SearchState) -> dict[str, Array]:
-        """Return the loss of the critic and the number of steps in the buffer."""
-        return {"critic_loss": state.learner.loss, "buffered_steps": state.buffer.count}

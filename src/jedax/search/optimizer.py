@@ -301,7 +301,7 @@ class Optimizer:
             return self._give(places, np.array(genotypes))
         latest = np.full(generation.size, -1)
         is_of_this = self._open.generations == self._number
-        latest[self._open.places[is_of_this]] = self._open.numbers[is_of_this]
+        np.maximum.at(latest, self._open.places[is_of_this], self._open.numbers[is_of_this])
         new = [place for place in generation.open_places if latest[place] < 0]
         latest[new] = self._give(new, generation.give(new, self._draw))
         return latest[generation.open_places].tolist()
@@ -342,6 +342,7 @@ class Optimizer:
             numbers = self._match(rows, prints)
             self._note_constraints(results)
             extra = [self._take(*one) for one in zip(rows, numbers, prints, strict=True)]
+            self._open.remove([number for number in numbers if number not in (None, -1)])
             self._insert([result for result in extra if result is not None])
         if self._generation is not None and self._generation.is_complete:
             self._close_generation()
@@ -462,8 +463,11 @@ class Optimizer:
             self._told = OrderedDict(tree["told"].astype(np.int64).reshape(-1, 2).tolist())
             numbers, genotypes, values = (tree["open"][key] for key in ("numbers", "genotype", "values"))
             numbers = numbers.astype(np.int64).reshape(-1, 3)
-            widths = (genotypes, self._num_params), (values, self._num_values)
-            self._open = Opened(*numbers.T, *(array.reshape(len(numbers), width) for array, width in widths))
+            if len(numbers):
+                expected = (len(numbers), self._num_params), (len(numbers), self._num_values)
+                if (genotypes.shape, values.shape) != expected:
+                    raise ValueError("open")
+                self._open = Opened(numbers[:, 0], numbers[:, 1], numbers[:, 2], genotypes, values)
             rows = tree["generation"]["descriptors"] if "generation" in tree else tree["known"]["descriptor"]
             if self._measures and rows.ndim == 3:
                 self._set_width(rows.shape[-1])
@@ -752,10 +756,9 @@ class Optimizer:
         generation, place, genotype = self._generation, None, None
         if number is not None:
             row = int(self._open.rows(number))
-            genotype = self._open.genotypes[row]
+            genotype = self._open.genotypes[row].copy()  # not a view, which would keep all rows
             if self._open.generations[row] == self._number:
                 place = int(self._open.places[row])
-            self._open.remove(row)
         if generation is None or place is None or generation.filled[place]:
             generation = place = None
         if result.failed:

@@ -64,13 +64,15 @@ class Opened:
             setattr(self, name, np.concatenate([getattr(self, name), rows]))
 
     def rows(self, numbers: Any) -> Any:
-        """Return the rows of solutions with some numbers."""
+        """Return the rows of open solutions by their numbers, each of which must be open."""
         return np.searchsorted(self.numbers, numbers)
 
-    def remove(self, row: int) -> None:
-        """Remove a solution."""
-        for name, rows in vars(self).items():
-            setattr(self, name, np.delete(rows, row, axis=0))
+    def remove(self, numbers: list[int]) -> None:
+        """Remove solutions by their numbers."""
+        if numbers:
+            stays = ~np.isin(self.numbers, numbers)
+            for name, rows in vars(self).items():
+                setattr(self, name, rows[stays])
 
 
 def flags(failed: Any, number: int) -> np.ndarray:
@@ -83,7 +85,7 @@ def flags(failed: Any, number: int) -> np.ndarray:
 
 
 def few_sizes(number: int) -> int:
-    """Return the next power of two: programs are compiled for few numbers of results."""
+    """Return the least power of two that is not smaller: programs are compiled for few numbers of results."""
     return 1 << (number - 1).bit_length()
 
 

@@ -54,6 +54,8 @@ class Task(abc.ABC):
         observation_size: Length of an observation, for policies whose steps `evaluate_with_transitions` returns;
             None for all other tasks.
         action_size: Length of an action of such a policy.
+        observation_statistics: Mean and standard deviation, two arrays `(observation_size,)`, by which such policies
+            see observations shifted and scaled; None: as they are.
         is_noisy: Whether two evaluations of one genotype can differ by more than rounding; True if unknown.
         drawing_class: Subclass of `jedax.tasks.drawing.TaskDrawing`, or its name as `module:class`.
     """
@@ -70,6 +72,11 @@ class Task(abc.ABC):
     action_size: int | None = None
     is_noisy: bool = True
     drawing_class: ClassVar[type[TaskDrawing] | str] = "jedax.tasks.drawing:TaskDrawing"
+
+    @property
+    def observation_statistics(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """See the class."""
+        return None
 
     @property
     def drawing(self) -> TaskDrawing:

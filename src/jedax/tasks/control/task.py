@@ -116,7 +116,7 @@ class ControlTask(PolicyTask):
 
     @property
     def observation_statistics(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Mean and standard deviation by which policies see observations; None without the setting `normalise`.
+        """Mean and standard deviation `(observation_size,)` of observations; None without the setting `normalise`.
 
         A `JedaxError` if they were neither given nor measured.
         """
