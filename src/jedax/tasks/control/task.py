@@ -108,8 +108,8 @@ class ControlTask(PolicyTask):
         With the setting `normalise` the first layer has the normalisation in it: it takes observations as they are.
         """
         first, *rest = super().layers(genotype.astype(self.config.weights).astype(jnp.float32))
-        if self.observation_statistics is not None:
-            mean, std = self.observation_statistics
+        if (statistics := self.observation_statistics) is not None:
+            mean, std = statistics
             kernel = first[0] / std[:, None]
             first = kernel, first[1] - jnp.dot(mean, kernel, precision=jax.lax.Precision.HIGHEST)
         return [first, *rest]
@@ -156,8 +156,8 @@ class ControlTask(PolicyTask):
         x, xd = start.pipeline_state.x, start.pipeline_state.xd
         links = jnp.concatenate([x.pos, x.rot, xd.vel, xd.ang], axis=-1)
         observation = start.obs
-        if self.observation_statistics is not None:
-            mean, std = self.observation_statistics
+        if (statistics := self.observation_statistics) is not None:
+            mean, std = statistics
             observation = (observation - mean) / std
         return jnp.concatenate([links.reshape(len(links), -1), observation], axis=-1)
 
@@ -213,8 +213,8 @@ class ControlTask(PolicyTask):
     def _trajectory(self, outcome: native.Outcome, record: native.Record) -> Trajectory:
         """Return the steps of a batch that native code has recorded, with observations as they are."""
         observations = record.observations
-        if self.observation_statistics is not None:
-            mean, std = self.observation_statistics
+        if (statistics := self.observation_statistics) is not None:
+            mean, std = statistics
             observations = observations * std + mean
         return Trajectory(
             observations=observations[:, :-1], actions=record.actions, positions=record.positions,
@@ -360,8 +360,8 @@ def _find_native(task: ControlTask) -> tuple[dict[str, Any], native.Episode] | s
     try:
         environment = task.environment
         episode = native_model.episode(task.robot, environment, **task.native_settings())
-        if task.observation_statistics is not None:
-            episode = episode.normalised(*task.observation_statistics)
+        if (statistics := task.observation_statistics) is not None:
+            episode = episode.normalised(*statistics)
         return native_model.model(environment), episode
     except native.Unsupported as missing:
         return str(missing)
