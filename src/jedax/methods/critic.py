@@ -17,7 +17,7 @@ from jedax.errors import fail
 from jedax.methods.base import Method, MethodConfig
 from jedax.rl import TD3, ReplayBuffer, TD3State, TwinCritic
 from jedax.settings import Count, NotNegative, Positive, Share
-from jedax.types import Array, Evaluation, PRNGKeyArray
+from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 
 class WithCritic(MethodConfig):
@@ -72,11 +72,6 @@ class WithCritic(MethodConfig):
         return TD3(task, critic, batch=self.critic_batch, **{name: getattr(self, name) for name in same})
 
 
-def empty_buffer(td3: TD3, capacity: int) -> ReplayBuffer:
-    """Return a buffer for so many steps."""
-    return ReplayBuffer.empty(capacity, td3.critic.observation_size, td3.critic.action_size)
-
-
 @dataclass(frozen=True)
 class CriticMethod(Method):
     """A method that learns a critic and a greedy actor from the steps of all episodes.
@@ -95,6 +90,23 @@ class CriticMethod(Method):
     def td3(self) -> TD3:
         """The learner of critic and greedy actor."""
         return self.config.make_td3(self.problem, self.name)
+
+    @property
+    def capacity(self) -> int:
+        """Steps that are kept to learn from."""
+        return self.config.buffer
+
+    def begin_learning(
+        self,
+        critic_key: PRNGKeyArray,
+        train_key: PRNGKeyArray,
+        actor: Float[Array, " params"],
+        evaluation: Evaluation,
+    ) -> tuple[TD3State, ReplayBuffer]:
+        """Return learner and buffer after the steps of the initial batch; the critic is random, the actor given."""
+        critic = self.td3.critic
+        buffer = ReplayBuffer.empty(self.capacity, critic.observation_size, critic.action_size)
+        return self.learn(train_key, self.td3.init(critic_key, actor), buffer, evaluation)
 
     def learn(
         self, key: PRNGKeyArray, learner: TD3State, buffer: ReplayBuffer, evaluation: Evaluation

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from pydantic import Field
 
 from jedax.methods.base import GLOBAL_TABLE, Preset, cpu_preset
-from jedax.methods.critic import CriticMethod, WithCritic, empty_buffer
+from jedax.methods.critic import CriticMethod, WithCritic
 from jedax.methods.map_elites import LARGE_POLICIES, MapElitesConfig
 from jedax.repertoire import Repertoire
 from jedax.rl import ReplayBuffer, TD3State
@@ -67,17 +67,16 @@ class PGAME(CriticMethod):
     presets = {"paper": Preset(f"{PGA_TABLE}, rest TD3's own; {GLOBAL_TABLE}"), "cpu": cpu_preset(offspring=64)}
     large_policies = {**LARGE_POLICIES, "critic_hidden": (256, 256), "critic_batch": 100}
 
+    @property
+    def capacity(self) -> int:
+        """Steps that are kept to learn from; 1 where no offspring is made by gradients."""
+        return self.config.buffer if self.config.num_gradient else 1
+
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> PGAMEState:
         """Return the state after the evaluated initial batch, whose first member is the greedy actor to start from."""
         critic_key, train_key = jax.random.split(key)
         repertoire = self.begin_repertoire(genotypes, evaluation)
-        capacity = self.config.buffer if self.config.num_gradient else 1
-        learner, buffer = self.learn(
-            train_key,
-            self.td3.init(critic_key, genotypes[0]),
-            empty_buffer(self.td3, capacity),
-            evaluation,
-        )
+        learner, buffer = self.begin_learning(critic_key, train_key, genotypes[0], evaluation)
         return PGAMEState(repertoire, learner, buffer, jnp.int32(0))
 
     def ask(self, key: PRNGKeyArray, state: PGAMEState) -> tuple[Float[Array, "batch params"], PGAMEState]:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from pydantic import Field
 
 from jedax.methods.base import Preset, cpu_preset, spread_of
-from jedax.methods.critic import CriticMethod, WithCritic, empty_buffer
+from jedax.methods.critic import CriticMethod, WithCritic
 from jedax.repertoire import Repertoire
 from jedax.rl import ReplayBuffer, TD3State
 from jedax.settings import Count, Range
@@ -77,12 +77,7 @@ class TD3Search(CriticMethod):
         """Return the state after the evaluated initial batch, whose best member is the actor to start from."""
         critic_key, train_key, spread_key = jax.random.split(key, 3)
         repertoire = self.begin_repertoire(genotypes, evaluation)
-        learner, buffer = self.learn(
-            train_key,
-            self.td3.init(critic_key, repertoire.best_genotype),
-            empty_buffer(self.td3, self.config.buffer),
-            evaluation,
-        )
+        learner, buffer = self.begin_learning(critic_key, train_key, repertoire.best_genotype, evaluation)
         return TD3SearchState(repertoire, learner, buffer, spread_of(spread_key, self.problem), jnp.int32(0))
 
     def ask(self, key: PRNGKeyArray, state: TD3SearchState) -> tuple[Float[Array, "batch params"], TD3SearchState]:
