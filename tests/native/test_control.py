@@ -496,6 +496,32 @@ class TestSameBits:
         assert [leaf.shape for leaf in found] == [(0,), (0, 2), (0,)]
 
 
+class TestMeans:
+    """A descriptor of means over the steps of an episode; lanes are taken again, and begin anew."""
+
+    @pytest.mark.parametrize("feet", [0, 2])
+    def test_of_values(self, feet):
+        model, episode = robot()
+        place = model["coordinates"] + len(model["turns"])
+        ends = np.tile([0, 0, 0, 0.3, 0, -0.4], feet)
+        changes = {"foot_links": np.arange(feet) + 1, "foot_ends": ends, "foot_radii": np.full(feet, 0.08)}
+        values = np.array([model["coordinates"], place + 2])
+        genotypes, several = policies(episode, 100), dataclasses.replace(episode, averaged=values, **changes)
+        found, _, seen = jax.jit(lambda genotypes: watch(model, several, genotypes, starts_of(several)))(genotypes)
+        length = np.asarray(found.length)
+        assert 10 < (length < STEPS).sum() < 90
+        counts = np.arange(STEPS) < length[:, None]
+        expected = [np.where(counts, value, 0).sum(axis=1, dtype=float) / length
+                    for value in (seen.qd[..., 0], seen.positions[..., 0, 2])]  # fmt: skip
+        np.testing.assert_allclose(found.descriptor[:, feet:], np.stack(expected, axis=1), rtol=1e-5, atol=1e-5)
+        if feet:  # those come first, and are what they are alone
+            alone = dataclasses.replace(episode, **changes)
+            one, other = (jax.jit(functools.partial(native.evaluate, model, each, starts=starts_of(each)))(genotypes)
+                          for each in (alone, several))  # fmt: skip
+            assert np.ptp(one.descriptor) > 0.1
+            assert_same_bits(other.descriptor[:, :feet], one.descriptor)
+
+
 class TestWhatBreaks:
     """Episodes that go wrong end by the rules, and nobody else notices."""
 
@@ -630,6 +656,7 @@ class TestMistakes:
             ({"steps": 0}, "a wrong episode"),
             ({"observed": np.full(10, 999)}, "a wrong episode"),
             ({"bounded": np.array([-1])}, "a wrong episode"),
+            ({"averaged": np.array([0, 999])}, "a wrong episode"),
             ({"action_scale": np.ones(2)}, "action_scale: a wrong number of values"),
             ({"foot_links": np.array([7]), "foot_ends": np.zeros(6), "foot_radii": np.zeros(1)}, "a wrong episode"),
             ({"foot_links": np.array([0]), "foot_ends": np.zeros(5), "foot_radii": np.zeros(1)}, "foot_ends"),

@@ -42,6 +42,8 @@ class TestSpread:
 def test_kinds():
     hopper = Locomotion(name="hopper").drawing.episodes()
     assert (hopper.kind, hopper.feet, hopper.batch) == (FEET, ("foot",), 32)
+    hopper = Locomotion(name="hopper", descriptor="speed-height").drawing.episodes()
+    assert (hopper.kind, hopper.feet) == (RETURN, ())
     assert AntMaze().drawing.episodes().kind == WAY
     assert make("maze-a").drawing.episodes() is None
 

@@ -129,6 +129,8 @@ def test_unknown_names(name, message):
 def test_parameters_that_do_not_fit():
     with pytest.raises(JedaxError, match=r"unknown name 'hiden'; did you mean 'hidden'\?$"):
         make("maze-a", hiden=(8,))
+    with pytest.raises(JedaxError, match=r"^descriptor: expected 'feet-contact' or 'speed-height', got 'final-xy'"):
+        make("hopper", descriptor="final-xy")
     with pytest.raises(JedaxError, match=r"^config of Sphere: expected a FunctionConfig, got MazeConfig"):
         make("sphere", MazeConfig())
 

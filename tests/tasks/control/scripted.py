@@ -18,21 +18,24 @@ class Physics(NamedTuple):
     step: Any
     x: Pose
     q: Any
+    qd: Any
 
 
 class Script:
     """An environment whose states, rewards and ends are given; a table has a row for each step."""
 
-    def __init__(self, positions, rewards, done, rotations=None):
+    def __init__(self, positions, rewards, done, rotations=None, speeds=None):
         self.positions = np.asarray(positions, np.float32)
         self.rewards, self.done = np.asarray(rewards, np.float32), np.asarray(done, np.float32)
         upright = np.broadcast_to(np.float32([1, 0, 0, 0]), (*self.positions.shape[:2], 4))
+        self.speeds = np.zeros(len(self.rewards), np.float32) if speeds is None else np.asarray(speeds, np.float32)
         self.rotations = upright if rotations is None else np.asarray(rotations, np.float32)
 
     def state(self, step, row, reward, done):
         pose = Pose(jnp.asarray(self.positions)[row], jnp.asarray(self.rotations)[row])
         observation = jnp.full(17, step, jnp.float32)
-        return State(Physics(step, pose, jnp.zeros(3)), observation, reward, done)
+        velocities = jnp.zeros(3).at[0].set(jnp.asarray(self.speeds)[row])
+        return State(Physics(step, pose, jnp.zeros(3), velocities), observation, reward, done)
 
     def start(self):
         return self.state(jnp.int32(0), 0, jnp.float32(0), jnp.float32(0))

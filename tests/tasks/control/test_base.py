@@ -66,6 +66,21 @@ class TestWhatCounts:
         np.testing.assert_array_equal(steps.terminal[0], [0, 0, 1, 0, 0, 0])
 
 
+class TestSpeedAndHeight:
+    """A walker whose torso's speeds and heights are given."""
+
+    def walker(self, done):
+        positions = np.full((5, LINKS, 3), 5.0)
+        positions[:, 0, 2] = [1.25, 1.0, 1.5, 9, 9]
+        script = Script(positions, [1, 2, 4, 8, 16], done, speeds=[3, -1, 2.5, 50, 50])
+        return walker(script, descriptor="speed-height")
+
+    @pytest.mark.parametrize(("done", "expected"), [([0, 0, 1, 0, 1], [1.5, 1.25]), ([0] * 5, [20.9, 4.35])])
+    def test_means_of_the_steps_that_count(self, done, expected):
+        for evaluation in evaluations(self.walker(done)):
+            np.testing.assert_allclose(evaluation.descriptor, [expected] * len(evaluation.fitness), rtol=1e-6)
+
+
 class TestAntMaze:
     def script(self, rewards, done):
         positions = np.zeros((len(rewards), 9, 3))

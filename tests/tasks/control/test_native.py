@@ -114,6 +114,9 @@ class TestAgainstBrax:
         robot, steps = scene.robot, 6
         rows = np.repeat(robot.start, STATES, 0)
         episode = dataclasses.replace(robot.episode, steps=steps)
+        if robot.name != "ant-maze":  # both descriptors at once
+            averaged = native_model.speed_and_height(robot.environment)
+            episode = dataclasses.replace(episode, averaged=averaged)
         found = jax.jit(lambda rows, genotypes: control.evaluate(robot.model, episode, genotypes, rows))(
             rows, scene.genotypes
         )
@@ -125,9 +128,20 @@ class TestAgainstBrax:
         if robot.name == "ant-maze":
             expected = states[-1].positions[:, 0, :2]
         else:
-            expected = np.mean([robot.task.touches(state.positions, state.rotations) for state in states], axis=0)
+            touches = [robot.task.touches(state.positions, state.rotations) for state in states]
+            values = [np.stack([state.qd[:, 0], state.positions[:, 0, 2]], axis=1) for state in states]
+            expected = np.concatenate([np.mean(touches, axis=0), np.mean(values, axis=0)], axis=1)
         alike = np.abs(np.asarray(found.descriptor) - expected).max(axis=1) < 1e-3
         assert alike.mean() >= 0.95
+
+    def test_speed_and_height_lie_within_their_bounds(self, scene):
+        robot = scene.robot
+        if robot.name == "ant-maze":
+            pytest.skip("its descriptor is a place")
+        task = make(robot.name, hidden=(16,), physics="native", descriptor="speed-height")
+        found = jax.jit(task.evaluate_batch)(KEY, scene.policies).descriptor
+        lows, highs = task.descriptor_bounds
+        assert ((found > np.array(lows)) & (found < np.array(highs))).all()
 
     def test_pairs_of_shapes(self, scene):
         robot = scene.robot
@@ -229,8 +243,10 @@ class TestWaysToEvaluate:
             stacked = jax.jit(jax.vmap(task.evaluate_batch))(keys, genotypes[:34].reshape(2, 17, -1))
             assert_same_bits(stacked.descriptor.reshape(34, -1), batch.descriptor[:34])
 
-    def test_as_the_task_by_brax(self):
-        tasks = [make("hopper", steps=5, hidden=(7,), physics=physics) for physics in ("native", "brax")]
+    @pytest.mark.parametrize("descriptor", ["feet-contact", "speed-height"])
+    def test_as_the_task_by_brax(self, descriptor):
+        tasks = [make("hopper", steps=5, hidden=(7,), physics=physics, descriptor=descriptor)
+                 for physics in ("native", "brax")]  # fmt: skip
         genotypes = 3 * jax.vmap(tasks[0].init)(jax.random.split(KEY, 8))
         found, expected = (
             jax.jit(task.evaluate_with_transitions, compiler_options=QUICK)(KEY, genotypes) for task in tasks
@@ -266,6 +282,23 @@ class TestEnds:
             assert not np.asarray(rows)[after].any()
         touching = np.asarray(task.touches(rollout.positions, rollout.rotations))[..., 0] & ~after
         np.testing.assert_allclose(steps.descriptor[:, 0], touching.sum(axis=1) / length, rtol=1e-6)
+
+    def test_speed_and_height_are_means_of_the_steps_that_count(self):
+        settings = {"steps": 120, "hidden": (8,), "physics": "native"}
+        feet, task = make("hopper", **settings), make("hopper", descriptor="speed-height", **settings)
+        genotypes = 4 * jax.vmap(task.init)(jax.random.split(KEY, 64))
+        steps, batch, rollout, _ = all_ways(task)(jax.random.split(KEY), genotypes)
+        length = np.asarray(rollout.length)
+        assert (length < 120).sum() > 5
+        # A hopper sees five coordinates, then velocities up to 10 m/s.
+        speeds = np.asarray(steps.transitions.next_observations, np.float64)[..., 5]
+        heights = np.asarray(rollout.positions, np.float64)[:, :, 0, 2]
+        counts = np.arange(120) < length[:, None]
+        assert np.abs(speeds[counts]).max() < 10
+        expected = [np.where(counts, values, 0).sum(axis=1) / length for values in (speeds, heights)]
+        np.testing.assert_allclose(batch.descriptor, np.stack(expected, axis=1), rtol=1e-5, atol=1e-5)
+        assert_same_bits(steps.descriptor, batch.descriptor)
+        assert_same_bits(batch.fitness, jax.jit(feet.evaluate_batch)(KEY, genotypes).fitness)
 
     def test_ants_that_die_early(self):
         ways = {rule: make("ant-maze", steps=200, hidden=(8,), physics="native", early_death=rule)

@@ -41,6 +41,16 @@ class TestHopper:
         assert above.get_title() == f"hopper: fitness {shown.fitness:.5g} in {len(numbers['rewards'])} steps"
         assert [label.get_text().split()[0] for label in below.get_yticklabels()] == ["foot"]
 
+    def test_speed_and_height(self, task, genotype, monkeypatch):
+        monkeypatch.setattr(drawing, "render", lambda *arguments: ([], "no OpenGL at all"))
+        task = type(task)(task.config, descriptor="speed-height")
+        evaluation = jax.jit(task.evaluate_batch)(jax.random.key(0), jnp.stack([genotype] * 4))
+        shown = task.drawing.replay(genotype, 0.0, 0)
+        height = shown.arrays["positions"][:, 0, 2].mean()
+        assert height == pytest.approx(float(evaluation.descriptor[0, 1]), abs=1e-3)
+        assert shown.arrays["seen"].shape == (len(shown.arrays["rewards"]), 0)
+        assert shown.figure.axes[1].get_ylabel() == "return"  # and no feet
+
 
 def test_an_ant_is_drawn_as_its_path():
     from tests.tasks.control.scripted import Script, ant

@@ -78,6 +78,8 @@ class TestAgainstBrax:
         state = jax.eval_shape(env.reset, KEY)
         assert (task.observation_size, task.action_size) == (*state.obs.shape, env.action_size)
         assert task.num_descriptors == len(task.descriptor_names) == len(ROBOTS[name].feet)
+        task = make(name, descriptor="speed-height")
+        assert task.num_descriptors == len(task.descriptor_names) == 2
 
     @pytest.mark.parametrize("backend", BACKENDS)
     def test_every_backend_can_be_traced(self, backend):

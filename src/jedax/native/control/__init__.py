@@ -24,7 +24,7 @@ from jedax.types import Array, Bool, Float, Int
 
 Numbers = np.ndarray | Sequence[float]
 KERNEL = Kernel("control", "evaluate", "record")
-_WHOLE = ("observed", "bounded", "foot_links")
+_WHOLE = ("observed", "bounded", "foot_links", "averaged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,12 @@ class Episode:
     bounded_least: Numbers = ()
     bounded_most: Numbers = ()
     nan_ends: bool = False  # whether a value that is not a number ends the episode as well
-    foot_links: Numbers = ()  # empty: the descriptor is the last x and y, not the time each foot touches
+    # The descriptor: how often each foot touches, then means of values over the steps; neither: the last x and y
+    foot_links: Numbers = ()
     foot_ends: Numbers = ()  # `(feet, 2, 3)`, centres of the two spheres from the origin of the link
     foot_radii: Numbers = ()
     foot_margin: float = 0.0  # height below which a foot touches the floor
+    averaged: Numbers = ()  # numbers of values
 
     def normalised(self, mean: np.ndarray, std: np.ndarray) -> Episode:
         """Return the episode whose policy sees (observation - mean) / std."""
@@ -120,7 +122,7 @@ def record(
 
 def _call(function: str, rows: Any, model: dict[str, Any], episode: Episode, genotypes, starts, group: int) -> Any:
     batch = genotypes.shape[0]
-    descriptors = len(episode.foot_links) or 2
+    descriptors = len(episode.foot_links) + len(episode.averaged) or 2
     outputs = [((), jnp.float32), ((descriptors,), jnp.float32), ((), jnp.int32), *rows]
     shapes = [jax.ShapeDtypeStruct((batch, *shape), kind) for shape, kind in outputs]
     arrays = genotypes.astype(jnp.float32), starts.astype(jnp.float32)

@@ -95,12 +95,15 @@ struct Episode {
   const float* bounded_most;
   int bounds;
   int nan_ends;         // whether a value that is not a number ends the episode too
-  // The descriptor: x and y of the first link after the last step, or the share of steps with a foot on the floor
+  // The descriptor: the share of steps with each foot on the floor, then means of values over the steps; x and y of the
+  // first link after the last step where there are neither
   int feet;
   const int32_t* foot_links;
   const float* foot_ends;  // (2, 3) centres of its two spheres from the origin of the link
   const float* foot_radii;
   float foot_margin;
+  const int32_t* averaged;  // (averages,) numbers of values
+  int averages;
 };
 
 // A call. Outputs that are null are not wanted; rows of a record after the end of an episode stay zero.

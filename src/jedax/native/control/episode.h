@@ -18,6 +18,9 @@ inline int num_values(const Model& m, const Episode& e) {
   return m.coordinates + m.dofs + 3 + (e.sees_inertia ? 16 * m.links + m.dofs : 0);
 }
 
+// How many numbers of the descriptor are sums over the steps: one for each foot, then one for each average.
+inline int num_sums(const Episode& e) { return e.feet + e.averages; }
+
 // Room for a policy, in floats.
 inline int64_t policy_floats_of(const Episode& e) {
   return whole_vectors(int((laid_out_weights(e) + e.half_weights) / (1 + e.half_weights))) * kWidth;
@@ -31,7 +34,7 @@ struct Group {
   const int observation, motors;
   const int64_t policy_floats;
   Link* links;
-  Real *values, *forces, *inputs, *feet;
+  Real *values, *forces, *inputs, *sums;
   float *policies, *seen, *actions, *decisions;
   int32_t* near;     // pairs of shapes that may meet in this control step, and
   Flag* near_lanes;  // in which lanes
@@ -46,7 +49,7 @@ struct Group {
     const Model& m = *w.model;
     const Episode& e = *w.episode;
     const int observation = e.layers[0];
-    return link_floats() * m.links + kLanes * (num_values(m, e) + m.dofs + 2 * m.motors + e.feet + observation) +
+    return link_floats() * m.links + kLanes * (num_values(m, e) + m.dofs + 2 * m.motors + num_sums(e) + observation) +
            w.group * policy_floats_of(e) + 2 * widest_layer(e) + (1 + kLanes) * m.pairs + 64;
   }
 
@@ -56,7 +59,7 @@ struct Group {
         values(packs<1>(buffer.take(kLanes * num_values(m, e)))),
         forces(packs<1>(buffer.take(kLanes * m.dofs))),
         inputs(packs<1>(buffer.take(kLanes * m.motors))),
-        feet(packs<1>(buffer.take(kLanes * e.feet))),
+        sums(packs<1>(buffer.take(kLanes * num_sums(e)))),
         policies(buffer.take(w.group * policy_floats)),
         seen(nullptr), actions(buffer.take(kLanes * m.motors)),
         decisions(buffer.take(2 * widest_layer(e))) {
@@ -108,7 +111,7 @@ inline bool begin(Group& g, int lane, int64_t robot) {
   const Episode& e = g.e;
   clear_record(w, robot);
   const float* genotype = w.genotypes + robot * e.params;
-  const int descriptors = e.feet ? e.feet : 2;
+  const int descriptors = num_sums(e) ? num_sums(e) : 2;
   if (!is_finite(genotype, e.params)) {
     w.fitness[robot] = __builtin_nanf("");
     for (int k = 0; k < descriptors; ++k) w.descriptor[robot * descriptors + k] = 0;
@@ -131,7 +134,7 @@ inline bool begin(Group& g, int lane, int64_t robot) {
   g.robot[lane] = robot;
   g.steps[lane] = 0;
   g.fitness[lane] = 0;
-  for (int k = 0; k < e.feet; ++k) g.feet[k].v[0][lane] = 0;
+  for (int k = 0; k < num_sums(e); ++k) g.sums[k].v[0][lane] = 0;
   g.active |= 1u << lane;
   return true;
 }
@@ -312,8 +315,8 @@ inline void finish(Group& g, int lane) {
   const int64_t robot = g.robot[lane];
   w.fitness[robot] = g.fitness[lane];
   w.length[robot] = g.steps[lane];
-  if (g.e.feet) {
-    for (int k = 0; k < g.e.feet; ++k) w.descriptor[robot * g.e.feet + k] = g.feet[k].v[0][lane] / float(g.steps[lane]);
+  if (const int sums = num_sums(g.e)) {
+    for (int k = 0; k < sums; ++k) w.descriptor[robot * sums + k] = g.sums[k].v[0][lane] / float(g.steps[lane]);
   } else {
     w.descriptor[robot * 2] = g.links[0].origin.x.v[0][lane];
     w.descriptor[robot * 2 + 1] = g.links[0].origin.y.v[0][lane];
@@ -348,8 +351,9 @@ inline void run(Group& g) {
       const float *one = e.foot_ends + 6 * k, *other = one + 3;
       const Real low = min(dot(link.matrix.row[2], splat3(one)), dot(link.matrix.row[2], splat3(other)));
       const Real height = (link.origin.z + low) - e.foot_radii[k];
-      g.feet[k] = g.feet[k] + select(height <= Real(e.foot_margin), Real(1), Real(0));
+      g.sums[k] = g.sums[k] + select(height <= Real(e.foot_margin), Real(1), Real(0));
     }
+    for (int k = 0; k < e.averages; ++k) g.sums[e.feet + k] = g.sums[e.feet + k] + g.values[e.averaged[k]];
     bool changed = false;
     for (int lane = 0; lane < kLanes; ++lane) {
       if (!(g.active >> lane & 1)) continue;

@@ -59,6 +59,7 @@ void read_episode(Reader& r, const Model& m, Episode& s) {
   ROWS(bounded_least, 1, s.bounds), ROWS(bounded_most, 1, s.bounds);
   s.feet = ROWS(foot_links, 1, -1);
   ROWS(foot_ends, 6, s.feet), ROWS(foot_radii, 1, s.feet);
+  s.averages = ROWS(averaged, 1, -1);
 #undef NUMBER
 #undef ROWS
 }
@@ -95,7 +96,8 @@ inline const char* check(const Model& m, const Episode& s) {
     return "layers: they do not fit the motors, or an unknown activation";
   }
   if (s.steps < 1 || m.substeps < 1 || !within(s.observed, observation, 0, values) ||
-      !within(s.bounded, s.bounds, 0, values) || !within(s.foot_links, s.feet, 0, m.links)) {
+      !within(s.bounded, s.bounds, 0, values) || !within(s.averaged, s.averages, 0, values) ||
+      !within(s.foot_links, s.feet, 0, m.links)) {
     return "a wrong episode";
   }
   return nullptr;

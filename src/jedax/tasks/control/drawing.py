@@ -76,16 +76,21 @@ class ControlDrawing(EpisodeDrawing):
 class LocomotionDrawing(ControlDrawing):
     """A robot that walks or runs."""
 
-    kind = FEET
+    @property
+    def kind(self) -> str:
+        """What is seen beside the return: the feet, if the descriptor is theirs."""
+        return FEET if self.task.sees_feet else RETURN
 
     @property
     def feet(self) -> tuple[str, ...]:
-        """Names of the feet."""
-        return tuple(name.removesuffix(" on the floor") for name in self.task.descriptor_names)
+        """Names of the feet that are seen."""
+        names = self.task.descriptor_names if self.task.sees_feet else ()
+        return tuple(name.removesuffix(" on the floor") for name in names)
 
     def seen(self, positions: Any, rotations: Any) -> Shaped[Any, "*batch steps feet"]:
-        """Return whether each foot touches the floor after each step."""
-        return self.task.touches(positions, rotations)
+        """Return whether each foot that is seen touches the floor after each step."""
+        see = self.task.touches if self.task.sees_feet else super().seen
+        return see(positions, rotations)
 
 
 class AntMazeDrawing(ControlDrawing):

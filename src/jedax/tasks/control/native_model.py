@@ -30,6 +30,10 @@ class _Values:
         """The number of x of the first link; y and z follow."""
         return self.q + self.dofs
 
+    @property
+    def height(self) -> int:
+        return self.place + 2
+
     def inertia(self) -> list[int]:
         first = self.place + 3
         return list(range(first, first + 16 * self.links + self.dofs))
@@ -49,6 +53,12 @@ def episode(robot: str, environment: Any, **settings: Any) -> Episode:
         return _EPISODES[robot](environment, settings)
     except AttributeError as error:
         raise Unsupported(f"an environment of another version of Brax ({error})") from None
+
+
+def speed_and_height(environment: Any) -> np.ndarray:
+    """Return the numbers of two values: the speed forward and the height of the first link."""
+    values = _values(environment)
+    return np.array([values.speed(0), values.height])
 
 
 def _common(environment: Any, settings: dict[str, Any], seen: list[tuple[int, float, float]], **more: Any) -> Episode:
@@ -99,9 +109,9 @@ def _upright(environment: Any, settings: dict[str, Any], *more: tuple[int, tuple
     """Walker and hopper: they see the height of the torso for the second coordinate, and velocities up to 10."""
     values = _values(environment)
     seen = _seen(values, 1, (-10.0, 10.0))
-    seen[0] = (values.place + 2, *_ENDLESS)
+    seen[0] = (values.height, *_ENDLESS)
     bounds = _bounds(
-        (values.place + 2, environment._healthy_z_range), (2, environment._healthy_angle_range), *more
+        (values.height, environment._healthy_z_range), (2, environment._healthy_angle_range), *more
     )  # fmt: skip
     return _common(
         environment, settings, seen, **_running(environment), **bounds,
@@ -118,7 +128,7 @@ def _hopper(environment: Any, settings: dict[str, Any]) -> Episode:
 def _ant(environment: Any, settings: dict[str, Any]) -> Episode:
     values = _values(environment)
     return _common(
-        environment, settings, _seen(values, 2), **_bounds((values.place + 2, environment._healthy_z_range)),
+        environment, settings, _seen(values, 2), **_bounds((values.height, environment._healthy_z_range)),
         speed_reward=1.0, step_reward=environment._healthy_reward, input_cost=environment._ctrl_cost_weight
     )  # fmt: skip
 
@@ -129,7 +139,7 @@ def _humanoid(environment: Any, settings: dict[str, Any]) -> Episode:
     low, high = np.asarray(environment.sys.actuator.ctrl_range, np.float64).T
     return _common(
         environment, settings, seen, **_running(environment),
-        **_bounds((values.place + 2, environment._healthy_z_range)),
+        **_bounds((values.height, environment._healthy_z_range)),
         step_reward=environment._healthy_reward, sees_inertia=True, whole_body=True,
         action_scale=(high - low) / 2, action_shift=(high - low) / 2 + low
     )  # fmt: skip
@@ -141,7 +151,7 @@ def _ant_maze(environment: Any, settings: dict[str, Any]) -> Episode:
     shift, scale = np.zeros(len(seen)), np.ones(len(seen))
     shift[:2], scale[:2] = environment.middle, 1 / environment.half_width
     return _common(
-        environment, settings, seen, **_bounds((values.place + 2, environment._healthy_z_range)),
+        environment, settings, seen, **_bounds((values.height, environment._healthy_z_range)),
         has_target=True, observed_from=shift, observed_scale=scale
     )  # fmt: skip
 

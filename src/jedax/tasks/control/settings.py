@@ -75,9 +75,14 @@ class ControlConfig(Config):
 
 
 class LocomotionConfig(ControlConfig):
-    """Settings of a robot that walks or runs; its behaviour is how often each foot touches the floor."""
+    """Settings of a robot that walks or runs; its behaviour is a share or a mean over the steps of an episode."""
 
     name: Robot = Field(default="halfcheetah", description="Which of Brax's robots.")
+    descriptor: Literal["feet-contact", "speed-height"] = Field(
+        default="feet-contact",
+        description="Descriptor of an episode: feet-contact (share of steps in which each foot touches the floor), or "
+        "speed-height (mean speed forward in m/s and mean height of the torso in m).",
+    )
     contact_margin: float = Field(
         default=1e-3, ge=0, description="Height below which a foot touches the floor, in metres."
     )
