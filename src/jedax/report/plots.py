@@ -200,15 +200,18 @@ def cell_outlines(cells: Cells) -> list[np.ndarray]:
         return [np.array([[a, 0], [b, 0], [b, 1], [a, 1]]) for a, b in zip(edges[rank], edges[rank + 1], strict=True)]
     from scipy.spatial import Voronoi
 
-    # Mirrored at the four sides, every cell of the box is bounded, and the sides are its border.
-    mirrored = [centroids]
+    # In the unit box, where distances are measured. Mirrored at its four sides, every cell is bounded, and the sides
+    # are the border.
+    unit = (centroids - lows) / (highs - lows)
+    mirrored = [unit]
     for axis in range(2):
-        for side in (lows[axis], highs[axis]):
-            copy = centroids.copy()
+        for side in (0, 1):
+            copy = unit.copy()
             copy[:, axis] = 2 * side - copy[:, axis]
             mirrored.append(copy)
     diagram = Voronoi(np.concatenate(mirrored))
-    return [diagram.vertices[diagram.regions[diagram.point_region[i]]] for i in range(len(centroids))]
+    corners = lows + diagram.vertices * (highs - lows)
+    return [corners[diagram.regions[diagram.point_region[i]]] for i in range(len(centroids))]
 
 
 def best(ax: Axes, run: Run, replica: int | None = None) -> None:

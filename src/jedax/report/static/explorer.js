@@ -163,10 +163,10 @@ jedax.Explorer = class {
     const [lows, highs] = this.box();
     const corners = [this.view.to(lows), this.view.to(highs)];
     if (at[0] < corners[0][0] - 3 || at[0] > corners[1][0] + 3 || at[1] > corners[0][1] + 3 || at[1] < corners[1][1] - 3) return null;
-    // Nearest in the units of the descriptors, as the search assigned them.
-    const unit = (axis, pixel) => lows[axis] + ((pixel - corners[0][axis]) / (corners[1][axis] - corners[0][axis])) * (highs[axis] - lows[axis]);
-    const [x, y] = [unit(0, at[0]), unit(1, at[1])];
-    return this.nearest(([a, b]) => (a - x) ** 2 + (this.dimensions === 1 ? 0 : (b - y) ** 2));
+    // Nearest in the unit box, as the search assigned them.
+    const share = (axis) => (at[axis] - corners[0][axis]) / (corners[1][axis] - corners[0][axis]);
+    const off = (there, axis) => (there[axis] - lows[axis]) / (highs[axis] - lows[axis]) - share(axis);
+    return this.nearest((there) => off(there, 0) ** 2 + (this.dimensions === 1 ? 0 : off(there, 1) ** 2));
   }
 
   // The cell whose place has the smallest distance; null if all are infinite.
