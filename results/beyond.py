@@ -73,8 +73,7 @@ def main() -> None:
         run(GRIDS[name], runs)
         command = f"python results/beyond.py --only {name}"
         drawn = len(GRIDS[name].tasks) <= MOST_DRAWN
-        kept = {"cells": name == "beyond-mazes", "figures": drawn}
-        found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, **kept)
+        found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, figures=drawn)
         if drawn:
             draw(found, HERE / FOLDERS[name] / "beside-others.png")
         fill_in(HERE / "beyond" / "README.md", name, TABLES.get(name, tables)(found))

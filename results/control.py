@@ -38,6 +38,7 @@ GRIDS = {
     "control-alpha": (_on_halfcheetah("ablation-alpha", ("alpha=0.1", "alpha=0.7", "alpha=0.9")),),
     "control-targets": (_on_halfcheetah("ablation-targets"),),
 }
+MAPS = {"control": ("walker2d",)}
 FOLDERS = {"control": "control", "control-alpha": "control/alpha", "control-targets": "control/targets"}
 
 
@@ -47,7 +48,7 @@ def main() -> None:
         for grid in GRIDS[name]:
             run(grid, arguments.runs / name)
         command = f"python results/control.py --only {name}"
-        found = keep(arguments.runs / name, HERE / FOLDERS[name], command, cells=name == "control")
+        found = keep(arguments.runs / name, HERE / FOLDERS[name], command, maps=MAPS.get(name, ()))
         fill_in(HERE / "README.md", name, table(found))
 
 

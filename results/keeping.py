@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import shutil
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib
+from PIL import Image
 
 matplotlib.use("Agg")
 
@@ -21,6 +23,7 @@ from jedax.search.compiled import keep_compiled_programs
 from jedax.store.files import write_atomic, write_json
 
 HERE = Path(__file__).parent
+_MOST_BYTES = 150_000  # of a map of cells
 
 
 def parser(names: Iterable[str]) -> argparse.ArgumentParser:
@@ -40,7 +43,13 @@ def run(grid: Grid, runs: Path) -> None:
 
 
 def keep(
-    runs: Path, folder: Path, command: str, *, reference: str | None = None, cells: bool = True, figures: bool = True
+    runs: Path,
+    folder: Path,
+    command: str,
+    *,
+    reference: str | None = None,
+    maps: Iterable[str] = (),
+    figures: bool = True,
 ) -> Comparison:
     """Compare the runs of a grid and keep in `folder` what is worth keeping.
 
@@ -49,8 +58,8 @@ def keep(
         folder: Where tables and figures go.
         command: What makes all of it again.
         reference: Label of the method that others are tested against; None: the better JEDi.
-        cells: Whether the maps of cells, the largest pictures by far, are kept.
-        figures: Whether any figure is kept.
+        maps: Tasks whose maps of cells are kept, in a small size; the comparison draws those of all tasks.
+        figures: Whether any other figure is kept.
     """
     found = jedax.compare(runs, out=runs / "compare", formats=("png",), reference=reference)
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,15 +69,15 @@ def keep(
             shutil.copyfile(runs / "compare" / file, folder / file)
     seeds = (runs / "compare" / "seeds.csv").read_text()
     write_atomic(folder / "seeds.csv", seeds.replace(f"{runs}/", f"runs/results/{runs.name}/"))
-    pictures = [
-        picture
-        for picture in sorted((runs / "compare" / "figures").glob("*.png"))
-        if figures and (cells or not picture.name.startswith("cells-"))
-    ]
+    drawn, kept = sorted((runs / "compare" / "figures").glob("*.png")), {f"cells-{task}" for task in maps}
+    pictures = [one for one in drawn if one.stem in kept or (figures and not one.stem.startswith("cells-"))]
     if pictures:
         (folder / "figures").mkdir(exist_ok=True)
     for picture in pictures:
-        shutil.copyfile(picture, folder / "figures" / picture.name)
+        if picture.stem in kept:
+            write_small(picture, folder / "figures" / picture.name)
+        else:
+            shutil.copyfile(picture, folder / "figures" / picture.name)
     names = {picture.stem for picture in pictures}
     lines = (runs / "compare" / "table.md").read_text().partition("\n## Sources")[0].splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith("![") or line[2:].partition("]")[0] in names)
@@ -87,6 +96,19 @@ def keep(
         "hours_by_method": _hours_by_label(runs),
     })  # fmt: skip
     return found
+
+
+def write_small(picture: Path, path: Path) -> None:
+    """Write a picture with 64 colours, so narrow that it takes at most 150 kB."""
+    with Image.open(picture) as image:
+        whole = image.convert("RGB")
+    for width in range(1600, 200, -100):
+        buffer = io.BytesIO()
+        size = width, round(whole.height * width / whole.width)
+        whole.resize(size, Image.Resampling.LANCZOS).quantize(64).save(buffer, "PNG", optimize=True)
+        if buffer.tell() <= _MOST_BYTES:
+            break
+    write_atomic(path, buffer.getvalue())
 
 
 def cross(found: Comparison, values: dict[tuple[str, str], str]) -> str:
