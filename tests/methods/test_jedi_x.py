@@ -435,3 +435,29 @@ def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
     assert not np.array_equal(starts[0], starts[2])
     np.testing.assert_allclose(units[::2], 2.0 * state.spread, rtol=1e-6)
     assert 0.01 <= float(units[1] / state.spread) <= 0.1
+
+
+def test_an_es_of_a_race_first_halves_its_step_and_then_starts_anywhere(arm):
+    """The first ES has the same fitness in three generations, the others improve; the patience is 1."""
+    method = JEDiX(SMALL.replace(trial=50, patience=1, refinements=1, variation_share=0.0, scout_share=0.0), arm)
+    genotypes = jax.vmap(arm.init)(jax.random.split(jax.random.key(0), BATCH))
+    state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(jax.random.key(2), genotypes))
+    for generation in range(3):
+        genotypes, asked = method.ask(jax.random.key(generation), state)
+        fitness = np.full(BATCH, float(generation))
+        fitness[:6] = 1.0
+        found = evaluation_of(fitness)
+        before, (state, _) = state, method.tell(jax.random.key(7 + generation), asked, genotypes, found)
+        assert int(state.num_restarts) == (1 if generation == 2 else 0)
+        assert state.waited[1:].tolist() == [0, 0]
+        if generation == 1:  # it goes on from the mean that it has learnt
+            steps = steps_of(asked.pool, 0, genotypes[:6])
+            learnt = method.pool.strategy.tell(jax.random.key(9), one_of(asked.pool, 0), steps, jnp.ones(6))
+            centre = asked.pool.origin[0] + asked.pool.unit[0] * learnt.mean
+            np.testing.assert_allclose(means(state.pool)[0], centre, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(state.pool.unit[0], before.pool.unit[0] / 2, rtol=1e-6)
+            assert float(one_of(state.pool, 0).sigma) == 1
+            np.testing.assert_array_equal(state.pool.unit[1:], before.pool.unit[1:])
+    assert is_fresh(state.pool, 0, state.spread)
+    assert not (elites(state) == means(state.pool)[0]).all(axis=1).any()
+    assert np.linalg.norm(means(state.pool)[0] - means(before.pool)[0]) > float(before.pool.unit[0])

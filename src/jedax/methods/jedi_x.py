@@ -26,6 +26,7 @@ from pydantic import Field, model_validator
 
 from jedax.errors import fail
 from jedax.es.pool import ESPool
+from jedax.es.race import Race, RaceState
 from jedax.es.restarts import Restarts, RestartState
 from jedax.methods.base import PoolMethod, Preset, WithPool, cpu_preset, spread_of
 from jedax.repertoire import Repertoire
@@ -79,7 +80,22 @@ class JediXConfig(WithPool):
     population: int = Field(default=64, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
     patience: Count = Field(
-        default=60, description="An ES restarts after this many of its generations without a better solution."
+        default=60,
+        description="An ES restarts after this many of its generations without a better solution; in a race, without a "
+        "higher level, the mean of the best quarter.",
+    )
+    trial: int = Field(
+        default=0,
+        ge=0,
+        le=MOST,
+        description="Age of an ES, in generations, at which it restarts from a random genotype unless it is as good as "
+        "the best ES was at that age, and again at twice that age, and so on; 0: no such race.",
+    )
+    refinements: int = Field(
+        default=2,
+        ge=0,
+        le=MOST,
+        description="In a race, an ES that stagnates goes on this many times with half the step before it restarts.",
     )
     elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
     variation_share: Literal["waiting"] | Share = Field(
@@ -133,8 +149,9 @@ class JEDiXState:
 
     Attributes:
         best: Best fitness of each ES since it started; of the first ES, the best of the whole run.
-        waited: Generations of each ES since its `best` last improved.
+        waited: Generations of each ES since its `best` last improved; in a race, its level.
         restarts: Populations and optima of the ES.
+        race: Ages and levels of the ES; None where there is no race (`trial`).
         idle: Generations of each scout since it last added to the repertoire.
         kind: Kind of the last generation asked for: `POOL`, `SCOUTS` or `VARIATION`.
         spread: Standard deviation of random genotypes over all parameters, the unit of variation.
@@ -148,6 +165,7 @@ class JEDiXState:
     best: Float[Array, " pool"]
     waited: Int[Array, " pool"]
     restarts: RestartState
+    race: RaceState | None
     scouts: Any
     idle: Int[Array, " scouts"]
     kind: Int[Array, ""]
@@ -170,11 +188,11 @@ class JEDiX(PoolMethod):
     summary = "JEDi-X, the default: ES that maximise fitness and, while they stagnate, scouts and varied elites."
     presets = {
         "default": Preset("one setting for all tasks but those with large policies"),
-        "cpu": cpu_preset(),
+        "cpu": cpu_preset(pool=1),
     }
     large_policies = {
-        "es": "lm-ma-es", "population": 64, "pool": 1, "patience": 300, "head_start": 0.0,
-        "first_step": 0.24, "steps": (0.1, 1.0),
+        "es": "lm-ma-es", "population": 64, "pool": 2, "patience": 150, "trial": 96, "head_start": 0.0,
+        "first_step": 0.24, "steps": (0.15, 0.75),
     }  # fmt: skip
     family = "jedi"
     has_branches = True
@@ -194,6 +212,11 @@ class JEDiX(PoolMethod):
     def restarts(self) -> Restarts:
         """The rule by which ES of the pool restart."""
         return Restarts(self.config.pool, self.config.growth, self.config.optimum_radius)
+
+    @functools.cached_property
+    def race(self) -> Race:
+        """The rule by which ES of the pool restart where there is a race (`trial`)."""
+        return Race(self.config.pool, self.config.trial, self.config.patience, self.config.refinements)
 
     def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
         """Return initial step sizes for a number of ES."""
@@ -236,6 +259,7 @@ class JEDiX(PoolMethod):
             best=jnp.full(size, -jnp.inf),
             waited=jnp.zeros(size, jnp.int32),
             restarts=restarts,
+            race=self.race.begin() if self.config.trial else None,
             scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts), scout_places),
             idle=jnp.zeros(scouts, jnp.int32),
             kind=jnp.int32(POOL),
@@ -268,15 +292,17 @@ class JEDiX(PoolMethod):
     ) -> tuple[Float[Array, "pool params"], Float[Array, " pool"]]:
         """Return where ES of the pool start, and with which step sizes.
 
-        Growing populations start with a long step from a random genotype, the others from one of the fittest elites.
+        Growing populations start with a long step from a random genotype, ES in a race from a random genotype, the
+        others from one of the fittest elites.
         """
         fittest, units = self.choose_elites(elite_key, repertoire), self.units(unit_key, self.config.pool, spread)
-        if self.config.growth == 1:
+        if self.config.growth == 1 and not self.config.trial:
             return fittest, units
         anywhere = jax.vmap(self.problem.init)(jax.random.split(jax.random.fold_in(elite_key, 1), self.config.pool))
         first = self.config.first_step * spread if self.config.step_size is None else self.config.step_size
         is_large = restarts.is_large
-        return jnp.where(is_large[:, None], anywhere, fittest), jnp.where(is_large, first, units)
+        starts = anywhere if self.config.trial else jnp.where(is_large[:, None], anywhere, fittest)
+        return starts, jnp.where(is_large, first, units)
 
     def shares(self, state: JEDiXState) -> Float[Array, "3"]:
         """Return the probabilities of the next generation's kinds: pool, scouts, variation.
@@ -361,9 +387,14 @@ class JEDiX(PoolMethod):
             has_improved = achieved.max() > best_so_far
             found = self.pool.split(genotypes)
             restarts, has_converged = self.restarts.observe(state.restarts, found, achieved, state.spread, has_improved)
-            stuck = (waited >= config.patience * restarts.growth) | has_converged
+            pool, race = self.pool.tell(learn_key, state.pool, genotypes, by_es), state.race
+            if race is not None:
+                race, stuck, refines = self.race.observe(race, achieved)
+                waited = race.waited
+                pool = jax.lax.cond(refines.any(), lambda: self.pool.refine(restart_key, pool, refines), lambda: pool)
+            else:
+                stuck = (waited >= config.patience * restarts.growth) | has_converged
             restarts = self.restarts.restart(kind_key, restarts, stuck)
-            pool = self.pool.tell(learn_key, state.pool, genotypes, by_es)
 
             def restarted() -> Any:
                 means, units = self.choose_starts(elite_key, unit_key, restarts, repertoire, state.spread)
@@ -376,6 +407,7 @@ class JEDiX(PoolMethod):
                 best=jnp.where(stuck, -jnp.inf, best),
                 waited=jnp.where(stuck, 0, waited),
                 restarts=restarts,
+                race=race,
                 num_restarts=state.num_restarts + stuck.sum(dtype=jnp.int32),
             )
 
