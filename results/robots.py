@@ -4,14 +4,17 @@
 
 Each finished search is a row of results/robots/runs.csv, with its seed, its curve in 50 points, its seconds and the git
 revision; commit them before the next command, which makes the rows that are missing, all methods of one seed before the
-next seed. Methods have their defaults for these tasks; `es small` is the ES with the population and the step size that
-JEDi-X begins with. Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
+next seed. The first seed of JEDi-X also leaves a film of its best robot and the map of its cells. Methods have their
+defaults for these tasks; `es small` is the ES with the population and the step size that JEDi-X begins with. Seeds
+begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +22,19 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 import pandas
-from keeping import HERE, fill_in
+from keeping import HERE, fill_in, write_small
+from PIL import Image, ImageSequence
 
 import jedax
 from jedax.bench.grids import CONTROL, Entry
 from jedax.bench.statistics import mann_whitney
+from jedax.report.replay import replay
 from jedax.search.compiled import keep_compiled_programs
 from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
 
 EVALUATIONS, POINTS = 250_000, 50
+FRAMES, WIDTH, MOST_BYTES = 50, 280, 200_000  # of a film
 NAMES = ("jedi-x", "es", "es-restart", "map-elites", "cma-me", "cma-mae", "jedi", "td3", "pga-me")
 ENTRIES = {name: Entry(name, name) for name in NAMES}
 ENTRIES["es small"] = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
@@ -72,7 +78,15 @@ def search(task: str, entry: Entry, seed: int) -> dict[str, Any]:
     """Return the row of one search."""
     robot = jedax.tasks.make(task, normalise=True).settled()
     config = entry.config(task, robot.config)
-    result = jedax.run(config, robot, evaluations=EVALUATIONS, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        shows = entry.label == "jedi-x" and seed == 0
+        result = jedax.run(
+            config, robot, evaluations=EVALUATIONS, seed=seed, out=folder if shows else None, overwrite=True
+        )
+        if shows:
+            film = next(path for path in replay(result).files if path.suffix == ".gif")
+            write_small_film(film, FOLDER / f"{task}.webp")
+            write_small(Path(folder) / "figures" / "repertoire.png", FOLDER / f"{task}.png")
     at = np.linspace(0, len(result.rows) - 1, min(POINTS, len(result.rows))).round().astype(int)
     curve = " ".join(f"{result.rows[i]['evaluations']}:{result.rows[i]['max_fitness']:.5g}" for i in at)
     last = result.rows[-1]
@@ -81,6 +95,22 @@ def search(task: str, entry: Entry, seed: int) -> dict[str, Any]:
         "first": round(result.rows[0]["max_fitness"], 2), "seconds": round(result.summary["wall_seconds"]),
         "coverage": round(last["coverage"], 4), "qd_score": round(last["qd_score"]), "curve": curve,
     }  # fmt: skip
+
+
+def write_small_film(film: Path, path: Path) -> None:
+    """Write a film as WebP, with few small frames, in a quality that takes at most `MOST_BYTES`."""
+    with Image.open(film) as whole:
+        frames = [(frame.convert("RGB"), frame.info["duration"]) for frame in ImageSequence.Iterator(whole)]
+    every = -(-len(frames) // FRAMES)
+    size = WIDTH, round(frames[0][0].height * WIDTH / frames[0][0].width)
+    first, *others = (frame.resize(size, Image.Resampling.LANCZOS) for frame, _ in frames[::every])
+    for quality in (70, 50, 30, 10):
+        buffer = io.BytesIO()
+        settings = {"save_all": True, "append_images": others, "duration": every * frames[0][1], "loop": 0}
+        first.save(buffer, "WEBP", quality=quality, **settings)
+        if buffer.tell() <= MOST_BYTES:
+            break
+    write_atomic(path, buffer.getvalue())
 
 
 def table(rows: pandas.DataFrame) -> str:

@@ -82,6 +82,25 @@ def test_the_best_quarter_counts_and_failed_solutions_are_left_out():
     np.testing.assert_allclose(state.level, 8.0, rtol=1e-6)
 
 
+def test_one_that_starts_from_known_solutions_is_as_old_as_the_best():
+    state, _ = run(RULE, [(3.0 * g, 1.0 * g) for g in range(30)])
+    assert state.age.tolist() == [30, 10]
+    state = RULE.descend(state, jnp.array([False, True]))
+    assert state.age.tolist() == [30, 30]
+    np.testing.assert_array_equal(state.marks[1], state.record)
+    ended = []
+    for g in range(30, 45):
+        state, ends, _ = observe(RULE, state, jnp.float32([[3.0 * g] * 4, [2.0 * g] * 4]))
+        ended += [(g + 1, np.flatnonzero(ends).tolist())] if ends.any() else []
+    assert ended == [(40, [1])]  # twice the age of the first comparison
+    state = RULE.descend(state, jnp.array([False, True]))
+    for g in range(16):
+        assert int(state.leader) == 0
+        state, ends, _ = observe(RULE, state, jnp.float32([[140.0 + g] * 4, [500.0] * 4]))
+        assert ends.tolist() == [g == 15, False]  # overtaken by one that is no older, once its level is an average
+    assert int(state.leader) == 1
+
+
 def transcribed(rule, scores):
     """The rule in plain Python, one ES after the other."""
     fresh = {"age": 0, "level": 0.0, "top": -math.inf, "waited": 0, "refined": 0, "marks": {}}
@@ -101,6 +120,7 @@ def transcribed(rule, scores):
         ready = [i for i in range(rule.size) if members[i]["age"] >= 16]
         first = max(ready, key=lambda i: members[i]["level"], default=None)
         leads = first is not None and members[first]["level"] > record_level
+        before = leader
         if leads:
             leader, record_level = first, members[first]["level"]
         if leader is not None:
@@ -108,7 +128,7 @@ def transcribed(rule, scores):
         ends, refines = [], []
         for i, es in enumerate(members):
             behind = i in due and es["level"] < record.get(due[i], -math.inf)
-            behind |= leads and es["age"] > members[first]["age"]
+            behind |= leader != before and es["age"] >= members[first]["age"] and es["age"] > rule.trial
             stagnates = es["waited"] >= rule.patience
             if (behind and i != leader) or (stagnates and es["refined"] >= rule.refinements):
                 ends.append(i)

@@ -427,9 +427,8 @@ def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
     method = JEDiX(settings, arm)
     genotypes = jax.vmap(arm.init)(jax.random.split(jax.random.key(0), BATCH))
     state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(jax.random.key(2), genotypes))
-    restarts = dataclasses.replace(state.restarts, is_large=jnp.array([True, False, True]))
     keys = jax.random.split(jax.random.key(3))
-    starts, units = method.choose_starts(*keys, restarts, state.repertoire, state.spread)
+    starts, units = method.choose_starts(*keys, jnp.array([True, False, True]), state.repertoire, state.spread)
     is_elite = [bool((elites(state) == start).all(axis=1).any()) for start in np.asarray(starts)]
     assert is_elite == [False, True, False]
     assert not np.array_equal(starts[0], starts[2])
@@ -437,9 +436,11 @@ def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
     assert 0.01 <= float(units[1] / state.spread) <= 0.1
 
 
-def test_an_es_of_a_race_first_halves_its_step_and_then_starts_anywhere(arm):
+@pytest.mark.parametrize("elite_starts", [0.0, 1.0])
+def test_an_es_of_a_race_first_halves_its_step_and_then_starts_elsewhere(arm, elite_starts):
     """The first ES has the same fitness in three generations, the others improve; the patience is 1."""
-    method = JEDiX(SMALL.replace(trial=50, patience=1, refinements=1, variation_share=0.0, scout_share=0.0), arm)
+    race = {"trial": 50, "patience": 1, "refinements": 1, "elite_starts": elite_starts}
+    method = JEDiX(SMALL.replace(**race, variation_share=0.0, scout_share=0.0), arm)
     genotypes = jax.vmap(arm.init)(jax.random.split(jax.random.key(0), BATCH))
     state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(jax.random.key(2), genotypes))
     for generation in range(3):
@@ -458,6 +459,10 @@ def test_an_es_of_a_race_first_halves_its_step_and_then_starts_anywhere(arm):
             np.testing.assert_allclose(state.pool.unit[0], before.pool.unit[0] / 2, rtol=1e-6)
             assert float(one_of(state.pool, 0).sigma) == 1
             np.testing.assert_array_equal(state.pool.unit[1:], before.pool.unit[1:])
-    assert is_fresh(state.pool, 0, state.spread)
-    assert not (elites(state) == means(state.pool)[0]).all(axis=1).any()
-    assert np.linalg.norm(means(state.pool)[0] - means(before.pool)[0]) > float(before.pool.unit[0])
+    assert float(one_of(state.pool, 0).sigma) == 1
+    is_elite = bool((elites(state) == means(state.pool)[0]).all(axis=1).any())
+    assert is_elite == (elite_starts == 1)
+    if is_elite:
+        assert is_fresh(state.pool, 0, state.spread)
+    else:
+        assert float(state.pool.unit[0]) == pytest.approx(method.config.first_step * float(state.spread))

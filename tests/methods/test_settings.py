@@ -192,10 +192,10 @@ class TestDefaultsOfMethods:
         assert (config.step_size, config.elite_ratio, config.cells) == (0.05, 0.5, 1024)
         assert entries()[task].config().hidden == (256, 256)
 
-    def test_jedi_x_has_a_race_of_two_es_for_large_policies(self):
+    def test_jedi_x_has_one_es_for_large_policies(self):
         config, _ = defaults_for("jedi-x", "halfcheetah")
-        assert (config.population, config.pool, config.patience, config.es) == (64, 2, 150, "lm-ma-es")
-        assert config.trial == 96
+        assert (config.population, config.pool, config.patience, config.es) == (64, 1, 150, "lm-ma-es")
+        assert config.trial == 1024
         assert method_defaults("jedi-x", "maze-a").trial == 0
         spread = float(spread_of(jax.random.key(0), make("halfcheetah")))
         assert config.step_size is None

@@ -8,7 +8,7 @@ that the best ES had at the same age.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,8 @@ class RaceState:
     """State of a race.
 
     Attributes:
-        age: Generations of each ES since it started.
+        age: Generations of each ES since it started; those of the ES that it descends from count as well.
+        born: Age at which each ES started.
         level: Mean fitness of the best quarter of the population of each ES, averaged over its last generations.
         top: Highest level of each ES since it started.
         waited: Generations since `top` last rose.
@@ -34,10 +35,12 @@ class RaceState:
         marks: Level of each ES at the ages of comparison; -inf: not reached yet.
         record: Marks of the best ES so far.
         record_level: The highest level of the best ES so far.
+        record_age: The age that the best ES has reached.
         leader: Which ES is the best one; `size`: it has ended.
     """
 
     age: Int[jax.Array, " size"]
+    born: Int[jax.Array, " size"]
     level: Float[jax.Array, " size"]
     top: Float[jax.Array, " size"]
     waited: Int[jax.Array, " size"]
@@ -45,6 +48,7 @@ class RaceState:
     marks: Float[jax.Array, "size marks"]
     record: Float[jax.Array, " marks"]
     record_level: Float[jax.Array, ""]
+    record_age: Int[jax.Array, ""]
     leader: Int[jax.Array, ""]
 
 
@@ -68,7 +72,8 @@ class Race:
         """Return the state before the first generation."""
         zeros, lowest = jnp.zeros(self.size, jnp.int32), jnp.full(self.size, -jnp.inf)
         marks = jnp.full((self.size, _MARKS), -jnp.inf)
-        return RaceState(zeros, lowest, lowest, zeros, zeros, marks, marks[0], lowest[0], jnp.int32(self.size))
+        none, nobody = jnp.int32(0), jnp.int32(self.size)
+        return RaceState(zeros, zeros, lowest, lowest, zeros, zeros, marks, marks[0], lowest[0], none, nobody)
 
     def observe(
         self, state: RaceState, scores: Float[jax.Array, "size population"]
@@ -84,28 +89,33 @@ class Race:
         known = jnp.isfinite(best)
         mean = jnp.where(known.any(axis=1), jnp.mean(best, axis=1, where=known), state.level)
         age = state.age + 1
-        before = jnp.where(age == 1, mean, state.level)
-        level = jnp.where(jnp.isfinite(before), before + (mean - before) / jnp.minimum(age, _SMOOTHED), mean)
+        since = age - state.born
+        before = jnp.where(since == 1, mean, state.level)
+        level = jnp.where(jnp.isfinite(before), before + (mean - before) / jnp.minimum(since, _SMOOTHED), mean)
         waited = jnp.where(level > state.top, 0, state.waited + 1)
         top = jnp.maximum(level, state.top)
         due = age[:, None] == self.trial * 2 ** jnp.arange(_MARKS)
         marks = jnp.where(due, level[:, None], state.marks)
 
         number = jnp.arange(self.size)
-        ready = age >= _SMOOTHED
+        ready = since >= _SMOOTHED
         first = jnp.argmax(jnp.where(ready, level, -jnp.inf))
         leads = ready[first] & (level[first] > state.record_level)
         leader = jnp.where(leads, first, state.leader)
-        record = jnp.where(leader < self.size, marks[jnp.minimum(leader, self.size - 1)], state.record)
+        its = jnp.minimum(leader, self.size - 1)
+        record = jnp.where(leader < self.size, marks[its], state.record)
         record_level = jnp.where(leads, level[first], state.record_level)
 
-        # Behind: lower than the best one at the same age, or older than the best one without being better.
-        behind = (due & (level[:, None] < record)).any(axis=1) | (leads & (age > age[first]))
+        # Behind: lower than the best one at the same age, or no younger than one that has just overtaken it.
+        overtakes = leader != state.leader
+        behind = (due & (level[:, None] < record)).any(axis=1)
+        behind |= overtakes & (age >= age[first]) & (age > self.trial)
         stagnates = waited >= self.patience
         ends = (behind & (number != leader)) | (stagnates & (state.refined >= self.refinements))
         refines = stagnates & ~ends
         state = RaceState(
             age=jnp.where(ends, 0, age),
+            born=jnp.where(ends, 0, state.born),
             level=level,
             top=jnp.where(ends, -jnp.inf, top),
             waited=jnp.where(ends | refines, 0, waited),
@@ -113,6 +123,19 @@ class Race:
             marks=jnp.where(ends[:, None], -jnp.inf, marks),
             record=record,
             record_level=record_level,
-            leader=jnp.where(ends[jnp.minimum(leader, self.size - 1)], self.size, leader).astype(jnp.int32),
+            record_age=jnp.where(leader < self.size, age[its], state.record_age),
+            leader=jnp.where(ends[its], self.size, leader).astype(jnp.int32),
         )
         return state, ends, refines
+
+    def descend(self, state: RaceState, which: Bool[jax.Array, " size"]) -> RaceState:
+        """Return the state with some ES as old as the best one, because they start from solutions that are known.
+
+        Compared with random starts of their own age they would always be ahead.
+        """
+        return replace(
+            state,
+            age=jnp.where(which, state.record_age, state.age),
+            born=jnp.where(which, state.record_age, state.born),
+            marks=jnp.where(which[:, None], state.record, state.marks),
+        )

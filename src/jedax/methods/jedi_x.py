@@ -9,8 +9,8 @@
 | update the ES; restart an ES that stagnates and a scout that adds nothing to the repertoire | `JEDiX.tell` |
 | update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
 
-JEDi-X has no targets: scouts and variation explore, the pool exploits. results/beyond/README.md describes the
-alternatives that were tried.
+JEDi-X has no targets: scouts and variation explore, the pool exploits. Where policies are large, ES restart by other
+rules (`jedax.es.race`). results/beyond/README.md describes the alternatives that were tried.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class JediXConfig(WithPool):
     )
     first_step: Positive = Field(
         default=0.15,
-        description="Initial step size of the first ES and of restarts that grow, in units of the spread of random "
-        "genotypes.",
+        description="Initial step size of the first ES and of restarts from random genotypes, in units of the spread "
+        "of random genotypes.",
     )
     steps: Range = Field(
         default=(0.01, 1.0),
@@ -88,14 +88,19 @@ class JediXConfig(WithPool):
         default=0,
         ge=0,
         le=MOST,
-        description="Age of an ES, in generations, at which it restarts from a random genotype unless it is as good as "
-        "the best ES was at that age, and again at twice that age, and so on; 0: no such race.",
+        description="Age of an ES, in generations, at which it restarts unless it is as good as the best ES was at "
+        "that age, and again at twice that age, and so on; 0: no such race.",
     )
     refinements: int = Field(
         default=2,
         ge=0,
         le=MOST,
         description="In a race, an ES that stagnates goes on this many times with half the step before it restarts.",
+    )
+    elite_starts: Share = Field(
+        default=0.5,
+        description="In a race, probability that an ES restarts from one of the fittest elites, as old as the best ES, "
+        "and not from a random genotype.",
     )
     elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
     variation_share: Literal["waiting"] | Share = Field(
@@ -188,11 +193,11 @@ class JEDiX(PoolMethod):
     summary = "JEDi-X, the default: ES that maximise fitness and, while they stagnate, scouts and varied elites."
     presets = {
         "default": Preset("one setting for all tasks but those with large policies"),
-        "cpu": cpu_preset(pool=1),
+        "cpu": cpu_preset(),
     }
     large_policies = {
-        "es": "lm-ma-es", "population": 64, "pool": 2, "patience": 150, "trial": 96, "head_start": 0.0,
-        "first_step": 0.24, "steps": (0.15, 0.75),
+        "es": "lm-ma-es", "population": 64, "pool": 1, "patience": 150, "trial": 1024, "head_start": 0.0,
+        "exploration": 0.1, "first_step": 0.24, "steps": (0.06, 0.5),
     }  # fmt: skip
     family = "jedi"
     has_branches = True
@@ -286,23 +291,20 @@ class JEDiX(PoolMethod):
         self,
         elite_key: PRNGKeyArray,
         unit_key: PRNGKeyArray,
-        restarts: RestartState,
+        is_random: Bool[Array, " pool"],
         repertoire: Repertoire,
         spread: Float[Array, ""],
     ) -> tuple[Float[Array, "pool params"], Float[Array, " pool"]]:
         """Return where ES of the pool start, and with which step sizes.
 
-        Growing populations start with a long step from a random genotype, ES in a race from a random genotype, the
-        others from one of the fittest elites.
+        Some start from a random genotype with the first step, the others from one of the fittest elites.
         """
         fittest, units = self.choose_elites(elite_key, repertoire), self.units(unit_key, self.config.pool, spread)
         if self.config.growth == 1 and not self.config.trial:
             return fittest, units
         anywhere = jax.vmap(self.problem.init)(jax.random.split(jax.random.fold_in(elite_key, 1), self.config.pool))
         first = self.config.first_step * spread if self.config.step_size is None else self.config.step_size
-        is_large = restarts.is_large
-        starts = anywhere if self.config.trial else jnp.where(is_large[:, None], anywhere, fittest)
-        return starts, jnp.where(is_large, first, units)
+        return jnp.where(is_random[:, None], anywhere, fittest), jnp.where(is_random, first, units)
 
     def shares(self, state: JEDiXState) -> Float[Array, "3"]:
         """Return the probabilities of the next generation's kinds: pool, scouts, variation.
@@ -395,9 +397,13 @@ class JEDiX(PoolMethod):
             else:
                 stuck = (waited >= config.patience * restarts.growth) | has_converged
             restarts = self.restarts.restart(kind_key, restarts, stuck)
+            is_random = restarts.is_large
+            if race is not None:
+                is_random = jax.random.bernoulli(kind_key, 1 - config.elite_starts, (config.pool,))
+                race = self.race.descend(race, stuck & ~is_random)
 
             def restarted() -> Any:
-                means, units = self.choose_starts(elite_key, unit_key, restarts, repertoire, state.spread)
+                means, units = self.choose_starts(elite_key, unit_key, is_random, repertoire, state.spread)
                 return self.pool.restart(restart_key, pool, stuck, means, (units, restarts.growth))
 
             pool = jax.lax.cond(stuck.any(), restarted, lambda: pool)
