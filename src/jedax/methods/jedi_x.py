@@ -196,7 +196,7 @@ class JEDiX(PoolMethod):
         "cpu": cpu_preset(),
     }
     large_policies = {
-        "es": "lm-ma-es", "population": 64, "pool": 1, "patience": 150, "trial": 1024, "head_start": 0.0,
+        "es": "lm-ma-es", "population": 64, "pool": 1, "patience": 300, "trial": 1024, "head_start": 0.0,
         "exploration": 0.1, "first_step": 0.24, "steps": (0.06, 0.5),
     }  # fmt: skip
     family = "jedi"
