@@ -16,7 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import problems
 from keeping import HERE, cross, fill_in, keep, parser, run
+from shortest import shortest_way
 
+import jedax
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid
 from jedax.bench.reading import Record
@@ -59,8 +61,6 @@ GRIDS = {
     ),
     "beyond-gymnasium": Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 3, 4096),
 }
-# Steps of the shortest ways at full speed.
-SHORTEST = {"maze-a": 78.1, "maze-b": 129.0, "maze-c": 80.4, "maze-quad-b": 135.8}
 MOST_DRAWN = 16  # tasks in one figure
 VERDICT = "against the best other"
 FOLDERS = {name: f"beyond/{name.removeprefix('beyond-')}" for name in GRIDS}
@@ -120,8 +120,8 @@ def beside_the_shortest(found: Comparison) -> str:
     """Return a table of the best fitness on each maze beside its shortest way."""
     lines = ["| | steps of the best robot | of the shortest way | ratio |", "|---|---:|---:|---:|"]
     for table in found.tables:
-        steps, shortest = -table.entries[0].median, SHORTEST[table.task]
-        lines.append(f"| {table.task} | {steps:.0f} | {shortest} | {steps / shortest:.2f} |")
+        steps, shortest = -table.entries[0].median, shortest_way(jedax.tasks.make(table.task).config)
+        lines.append(f"| {table.task} | {steps:.0f} | {shortest:.1f} | {steps / shortest:.2f} |")
     return "\n".join(lines) + "\n"
 
 

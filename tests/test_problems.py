@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import math
 import sys
 from pathlib import Path
 
@@ -148,3 +149,18 @@ class TestFrozen:
         assert len(files) == 20
         for file in files:
             assert MazeConfig(**yaml.safe_load(file.read_text())).name == file.stem
+
+
+def test_the_shortest_way_is_straight_where_nothing_is_between_and_bends_round_the_end_of_a_wall():
+    """By hand: two tangents to the circle around the end of the wall, and the arc between them."""
+    shortest, radius = script("shortest"), 0.015
+    free = MazeConfig(walls=())
+    assert shortest.shortest_way(free) == pytest.approx((math.dist((0.15, 0.15), (0.9, 0.9)) - 0.05) / 0.025, rel=1e-3)
+    start, target, end = (0.2, 0.5), (0.8, 0.5), (0.5, 0.7)
+    behind = MazeConfig(walls=((0.5, 0.0, *end),), start=(*start, 0.0), target=target)
+    far = math.dist(start, end)
+    tangent, turned = math.sqrt(far**2 - radius**2), math.acos(radius / far)
+    between = 2 * math.atan2(0.3, 0.2)  # angle at the end of the wall from the start, over the wall, to the target
+    arc = radius * (2 * math.pi - between - 2 * turned)
+    assert 0 < arc < 0.1
+    assert shortest.shortest_way(behind) == pytest.approx((2 * tangent + arc - 0.05) / 0.025, rel=2e-3)
