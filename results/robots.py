@@ -34,7 +34,7 @@ from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
 
 EVALUATIONS, POINTS = 250_000, 50
-FRAMES, WIDTH, MOST_BYTES = 50, 280, 200_000  # of a film
+FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 NAMES = ("jedi-x", "es", "es-restart", "map-elites", "cma-me", "cma-mae", "jedi", "td3", "pga-me")
 ENTRIES = {name: Entry(name, name) for name in NAMES}
 ENTRIES["es small"] = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
