@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 
-from jedax.types import Bool, Float, Int
+from jedax.types import Array, Bool, Float, Int
 
 _SMOOTHED = 16  # generations over which a level is averaged
 _COUNTED = 4  # the best solutions that count for a level: one in so many
@@ -39,17 +39,17 @@ class RaceState:
         leader: Which ES is the best one; `size`: it has ended.
     """
 
-    age: Int[jax.Array, " size"]
-    born: Int[jax.Array, " size"]
-    level: Float[jax.Array, " size"]
-    top: Float[jax.Array, " size"]
-    waited: Int[jax.Array, " size"]
-    refined: Int[jax.Array, " size"]
-    marks: Float[jax.Array, "size marks"]
-    record: Float[jax.Array, " marks"]
-    record_level: Float[jax.Array, ""]
-    record_age: Int[jax.Array, ""]
-    leader: Int[jax.Array, ""]
+    age: Int[Array, " size"]
+    born: Int[Array, " size"]
+    level: Float[Array, " size"]
+    top: Float[Array, " size"]
+    waited: Int[Array, " size"]
+    refined: Int[Array, " size"]
+    marks: Float[Array, "size marks"]
+    record: Float[Array, " marks"]
+    record_level: Float[Array, ""]
+    record_age: Int[Array, ""]
+    leader: Int[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Race:
         return RaceState(zeros, zeros, lowest, lowest, zeros, zeros, marks, marks[0], lowest[0], none, nobody)
 
     def observe(
-        self, state: RaceState, scores: Float[jax.Array, "size population"]
-    ) -> tuple[RaceState, Bool[jax.Array, " size"], Bool[jax.Array, " size"]]:
+        self, state: RaceState, scores: Float[Array, "size population"]
+    ) -> tuple[RaceState, Bool[Array, " size"], Bool[Array, " size"]]:
         """Return the state after a generation, which ES end, and which of the others go on with half the step.
 
         Args:
@@ -128,7 +128,7 @@ class Race:
         )
         return state, ends, refines
 
-    def descend(self, state: RaceState, which: Bool[jax.Array, " size"]) -> RaceState:
+    def descend(self, state: RaceState, which: Bool[Array, " size"]) -> RaceState:
         """Return the state with some ES as old as the best one, because they start from solutions that are known.
 
         Compared with random starts of their own age they would always be ahead.

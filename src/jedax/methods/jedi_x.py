@@ -390,15 +390,14 @@ class JEDiX(PoolMethod):
             found = self.pool.split(genotypes)
             restarts, has_converged = self.restarts.observe(state.restarts, found, achieved, state.spread, has_improved)
             pool, race = self.pool.tell(learn_key, state.pool, genotypes, by_es), state.race
-            if race is not None:
+            if race is None:
+                stuck = (waited >= config.patience * restarts.growth) | has_converged
+                restarts = self.restarts.restart(kind_key, restarts, stuck)
+                is_random = restarts.is_large
+            else:
                 race, stuck, refines = self.race.observe(race, achieved)
                 waited = race.waited
                 pool = jax.lax.cond(refines.any(), lambda: self.pool.refine(restart_key, pool, refines), lambda: pool)
-            else:
-                stuck = (waited >= config.patience * restarts.growth) | has_converged
-            restarts = self.restarts.restart(kind_key, restarts, stuck)
-            is_random = restarts.is_large
-            if race is not None:
                 is_random = jax.random.bernoulli(kind_key, 1 - config.elite_starts, (config.pool,))
                 race = self.race.descend(race, stuck & ~is_random)
 
