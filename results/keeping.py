@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib
+import numpy as np
+import pandas
 from PIL import Image
 
 matplotlib.use("Agg")
@@ -19,11 +21,14 @@ import jedax
 from jedax.bench.bench import BenchProgress, bench
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import Grid
+from jedax.bench.reading import Record
 from jedax.search.compiled import keep_compiled_programs
+from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
 
 HERE = Path(__file__).parent
 _MOST_BYTES = 150_000  # of a map of cells
+_POINTS = 100  # of a curve
 
 
 def parser(names: Iterable[str]) -> argparse.ArgumentParser:
@@ -35,7 +40,9 @@ def parser(names: Iterable[str]) -> argparse.ArgumentParser:
 
 
 def run(grid: Grid, runs: Path) -> None:
-    """Run what is left of a grid."""
+    """Run what is left of a grid, from a checkout without changes, since each kept row names its revision."""
+    if "dirty" in str(environment.describe()["git_revision"]):
+        sys.exit("expected a checkout without changes, since each row names its revision; commit them first")
     keep_compiled_programs()
     outcome = bench(grid, runs, progress=BenchProgress(sys.stderr))
     for path, message in outcome.failed:
@@ -67,8 +74,12 @@ def keep(
         rows = len((runs / "compare" / file).read_text().splitlines()) - file.endswith(".csv")
         if rows:  # no task with a goal: nothing is reached
             shutil.copyfile(runs / "compare" / file, folder / file)
-    seeds = (runs / "compare" / "seeds.csv").read_text()
-    write_atomic(folder / "seeds.csv", seeds.replace(f"{runs}/", f"runs/results/{runs.name}/"))
+    revisions = {path.parent: json.loads(path.read_text())["git_revision"] for path in runs.rglob("environment.json")}
+    seeds = pandas.read_csv(runs / "compare" / "seeds.csv", dtype=str)
+    seeds["revision"] = [revisions[Path(source)] for source in seeds["source"]]
+    seeds["source"] = seeds["source"].str.replace(f"{runs}/", f"runs/results/{runs.name}/", regex=False)
+    write_atomic(folder / "seeds.csv", seeds.to_csv(index=False))
+    write_atomic(folder / "curves.csv", curves(found.records.records))
     drawn, kept = sorted((runs / "compare" / "figures").glob("*.png")), {f"cells-{task}" for task in maps}
     pictures = [one for one in drawn if one.stem in kept or (figures and not one.stem.startswith("cells-"))]
     if pictures:
@@ -96,6 +107,22 @@ def keep(
         "hours_by_method": _hours_by_label(runs),
     })  # fmt: skip
     return found
+
+
+def curves(records: Iterable[Record]) -> str:
+    """Return the curves of all seeds in at most `_POINTS` points each, as a CSV file that `jedax compare` reads.
+
+    The points are as dense at the beginning, where most happens, as the reports of the runs allow.
+    """
+    parts = []
+    for record in records:
+        last = len(record.curve) - 1
+        early = np.geomspace(1, last + 1, _POINTS // 2).round().astype(int) - 1
+        rows = np.unique([*early, *np.linspace(0, last, _POINTS - len(early)).round().astype(int)])
+        thin = record.curve.iloc[rows][["max_fitness", "coverage"]].reset_index().astype({"evaluations": int})
+        names = {"method": record.label, "task": record.task, "seed": record.seed}
+        parts.append(thin.assign(**names)[[*names, "evaluations", "max_fitness", "coverage"]])
+    return pandas.concat(parts).to_csv(index=False, float_format="%.6g")
 
 
 def write_small(picture: Path, path: Path) -> None:

@@ -1,15 +1,15 @@
-"""The paper's comparison on its mazes, and its ablations of alpha and of the choice of targets.
+"""The paper's comparison on its mazes, and its ablations.
 
-    python results/paper_mazes.py [--runs runs/results] [--only paper-mazes ablation-alpha ablation-targets]
-                                  [--without pga-me]
+    python results/paper_mazes.py [--runs runs/results] [--only paper-mazes ablation-alpha ...] [--without pga-me]
 
 For each of these grids it does what two commands do,
 
     jedax bench --preset GRID --out RUNS/GRID
     jedax compare RUNS/GRID
 
-and keeps tables and figures beside this file, with versions, machine and duration, and the paper's own medians. Runs
-that are finished are not repeated and a run that was stopped goes on, so the command can be stopped and given again.
+and keeps tables, figures and thinned curves beside this file, with versions, machine and duration, and the paper's own
+medians. Runs that are finished are not repeated and a run that was stopped goes on, so the command can be stopped and
+given again, and given twice at once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from dataclasses import replace
 from keeping import HERE, keep, parser, run
 
 from jedax.bench.comparison import Comparison
-from jedax.bench.grids import MAZES, grid_named
+from jedax.bench.grids import MAZES, Entry, Grid, grid_named
 from jedax.store.files import write_atomic
 
-FOLDERS = {"paper-mazes": "paper-mazes", "ablation-alpha": "ablations/alpha", "ablation-targets": "ablations/targets"}
+PARTS = ("alpha", "targets", "generations", "pool", "learning-rate")
+FOLDERS = {"paper-mazes": "paper-mazes", **{f"ablation-{part}": f"ablations/{part}" for part in PARTS}}
+SEEDS, SEEDS_OF_OURS, SEEDS_OF_PGA_ME = 20, 30, 10
 # Median final best fitness in the paper: Table 1, and the table of additional baselines for CMA-ME Opt.
 PAPER = {
     "jedi tuned": (-120, -177, -180, -194),
@@ -43,12 +45,32 @@ def main() -> None:
     arguments = options.parse_args()
     for name in arguments.only:
         runs = arguments.runs / name
-        grid = grid_named(name)
-        entries = tuple(entry for entry in grid.entries if entry.label not in arguments.without)
-        run(replace(grid, entries=entries), runs)
+        for grid in grids(name):
+            entries = tuple(entry for entry in grid.entries if entry.label not in arguments.without)
+            run(replace(grid, entries=entries), runs)
         found = keep(runs, HERE / FOLDERS[name], f"python results/paper_mazes.py --only {name}")
         if name == "paper-mazes":
             write_atomic(HERE / FOLDERS[name] / "beside-the-paper.md", beside_the_paper(found))
+
+
+def grids(name: str) -> list[Grid]:
+    """Return a grid of the paper as one grid for each number of seeds."""
+    grid = grid_named(name)
+    entries = grid.entries
+    if name == "paper-mazes":
+        entries += (Entry("jedi-x", "jedi-x"),)
+    if name in ("ablation-generations", "ablation-pool"):  # as in the paper's figure 11: with the decay and without it
+        entries = tuple(replace(e, preset=p, label=f"{p} {e.label}") for p in ("decay", "tuned") for e in entries)
+    by_seeds: dict[int, list[Entry]] = {}
+    for entry in entries:
+        by_seeds.setdefault(_seeds(name, entry), []).append(entry)
+    return [replace(grid, entries=tuple(found), seeds=seeds) for seeds, found in by_seeds.items()]
+
+
+def _seeds(name: str, entry: Entry) -> int:
+    if name in ("ablation-generations", "ablation-pool") or entry.method == "pga-me":
+        return SEEDS_OF_PGA_ME
+    return SEEDS_OF_OURS if str(entry.method).startswith("jedi") else SEEDS
 
 
 def beside_the_paper(found: Comparison) -> str:
