@@ -22,8 +22,9 @@ import jedax
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid
 from jedax.bench.reading import Record
-from jedax.report.comparisons import curves, styles
+from jedax.report.comparisons import curves
 from jedax.report.pictures import write_picture
+from jedax.report.styles import styles
 
 OURS = Entry("jedi-x", "jedi-x")
 OTHERS = tuple(Entry(method, method) for method in ("jedi-uniform", "map-elites", "cma-mae"))
@@ -69,8 +70,9 @@ FOLDERS = {name: f"beyond/{name.removeprefix('beyond-')}" for name in GRIDS}
 def main() -> None:
     arguments = parser(GRIDS).parse_args()
     for name in arguments.only:
+        run(GRIDS[name], arguments.runs / name)
+    for name in arguments.only:  # afterwards, since it changes the checkout
         runs = arguments.runs / name
-        run(GRIDS[name], runs)
         command = f"python results/beyond.py --only {name}"
         drawn = len(GRIDS[name].tasks) <= MOST_DRAWN
         found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, figures=drawn)

@@ -9,6 +9,7 @@ from tests.bench.synthetic import BASELINE, write_run
 from jedax import JedaxError
 from jedax.bench.comparison import compare
 from jedax.report import cell_maps, comparisons
+from jedax.report.styles import METHODS, sequential_styles, styles
 
 GOAL = -250
 
@@ -35,7 +36,7 @@ def lines_of(ax):
 
 
 def test_curves_are_medians_over_seeds(bench, ax):
-    comparisons.curves(ax, bench, bench.tables[0], comparisons.styles(bench.labels))
+    comparisons.curves(ax, bench, bench.tables[0], styles(bench.labels))
     lines = lines_of(ax)
     np.testing.assert_array_equal(lines["jedi"], [[10, -295], [20, -200], [30, -130], [40, -130]])
     np.testing.assert_array_equal(lines[r"\$x\$_b"], [[15, -310], [40, -305]])
@@ -48,31 +49,31 @@ def test_curves_are_medians_over_seeds(bench, ax):
 
 def test_a_very_bad_start_does_not_flatten_the_curves(tmp_path, ax):
     write_run(tmp_path / "a", [[-1e7, -300.0, -270, -255]])
-    comparisons.curves(ax, compare(tmp_path), compare(tmp_path).tables[0], comparisons.styles(["jedi"]))
+    comparisons.curves(ax, compare(tmp_path), compare(tmp_path).tables[0], styles(["jedi"]))
     assert ax.get_ylim() == (-307.5, GOAL + 2.5)
     assert [text.get_text() for text in ax.texts] == ["cut off below: down to -1e+07"]
 
 
 def test_bands_of_the_paper_and_no_bands(bench, ax):
-    comparisons.curves(ax, bench, bench.tables[0], comparisons.styles(["jedi"]), band="std")
+    comparisons.curves(ax, bench, bench.tables[0], styles(["jedi"]), band="std")
     corners = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert corners.max() == pytest.approx(-130 + np.std([-120, -130, -285], ddof=1))
     other = Figure().subplots()
-    comparisons.curves(other, bench, bench.tables[0], comparisons.styles(["jedi"]), band=None)
+    comparisons.curves(other, bench, bench.tables[0], styles(["jedi"]), band=None)
     assert len(other.collections) == 0
     with pytest.raises(JedaxError, match="band: unknown name"):
-        comparisons.curves(other, bench, bench.tables[0], comparisons.styles(["jedi"]), band="iqr")
+        comparisons.curves(other, bench, bench.tables[0], styles(["jedi"]), band="iqr")
 
 
 def test_coverage_has_no_goal_line(bench, ax):
-    comparisons.curves(ax, bench, bench.tables[0], comparisons.styles(bench.labels), "coverage")
+    comparisons.curves(ax, bench, bench.tables[0], styles(bench.labels), "coverage")
     np.testing.assert_array_equal(lines_of(ax)["jedi"], [[10, 0.1], [20, 0.2], [30, 0.5], [40, 0.5]])
     assert not [line for line in ax.lines if line.get_linestyle() == ":"]
     assert ax.yaxis.get_major_formatter()(0.25, 0) == "25%"
 
 
 def test_final_fitness_shows_each_seed_and_the_median(bench, ax):
-    comparisons.final_fitness(ax, bench.tables[0], comparisons.styles(bench.labels))
+    comparisons.final_fitness(ax, bench.tables[0], styles(bench.labels))
     assert [text.get_text() for text in ax.get_yticklabels()] == ["jedi", r"\$x\$_b", "c"]
     points = [c.get_offsets()[:, 0] for c in ax.collections if len(c.get_offsets()) > 1]
     np.testing.assert_array_equal(points[0], [-120, -130, -285])
@@ -80,33 +81,67 @@ def test_final_fitness_shows_each_seed_and_the_median(bench, ax):
     medians = [tuple(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "-"]
     assert medians == [(-130, -130), (-305, -305)]
     assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [GOAL]
-    violins = [c for c in ax.collections if len(c.get_offsets()) == 1]
-    assert len(violins) == 1  # equal values have no width
-    corners = violins[0].get_paths()[0].vertices
-    assert (corners[:, 0].min(), corners[:, 0].max()) == (-285, -120)
-    assert np.abs(corners[:, 1]).max() == pytest.approx(0.4)
+    assert not [c for c in ax.collections if len(c.get_offsets()) == 1]  # no violin of three seeds
+
+
+def test_violins_of_ten_seeds_bridge_no_gap(tmp_path, ax):
+    low, high = [-300.0 + n for n in range(6)], [-120.0 + n for n in range(4)]
+    write_run(tmp_path / "a", [[value] for value in (*low, *high)])
+    write_run(tmp_path / "b", [[-200.0]] * 10, label="equal", method=BASELINE)
+    found = compare(tmp_path)
+    comparisons.final_fitness(ax, found.tables[0], styles(found.labels))
+    violins = [c.get_paths()[0].vertices for c in ax.collections if len(c.get_offsets()) == 1]
+    assert [(v[:, 0].min(), v[:, 0].max()) for v in violins] == [(-300, -295), (-120, -117)]  # equal values: none
+    assert max(np.abs(v[:, 1]).max() for v in violins) == pytest.approx(0.4)
 
 
 def test_reached_steps_up_with_each_seed(bench, ax):
-    comparisons.reached(ax, bench.tables[0], comparisons.styles(bench.labels), GOAL)
+    comparisons.reached(ax, bench.tables[0], styles(bench.labels), GOAL)
     np.testing.assert_allclose(lines_of(ax)["jedi"], [[0, 0], [20, 2 / 3], [40, 2 / 3]])
     np.testing.assert_array_equal(lines_of(ax)[r"\$x\$_b"], [[0, 0], [40, 0]])
     assert ax.get_title() == "maze-a: fitness -250 (goal)"
     assert not ax.texts
     other = Figure().subplots()
-    comparisons.reached(other, bench.tables[0], comparisons.styles(["$x$_b"]), GOAL)
+    comparisons.reached(other, bench.tables[0], styles(["$x$_b"]), GOAL)
     assert [text.get_text() for text in other.texts] == ["reached by no seed"]
 
 
 def test_twenty_methods_look_different_and_the_same_every_time():
     labels = [f"method {n}" for n in range(20)]
-    style = comparisons.styles(labels)
+    style = styles(labels)
     assert len({(line["color"], str(line["linestyle"])) for line in style.values()}) == 20
-    assert comparisons.styles(labels[:3])["method 2"] == style["method 2"]
+    assert styles(labels[:3])["method 2"] == style["method 2"]
+
+
+def test_methods_have_their_own_colour_and_marker():
+    assert len({marker for _, marker in METHODS.values()}) == len({colour for colour, _ in METHODS.values()}) == 11
+    style = styles(["mine", "jedi tuned", "es", "jedi decay"])
+    assert styles(["es", "jedi decay"])["es"] == style["es"]
+    assert style["jedi tuned"]["color"] == style["jedi decay"]["color"]
+    assert style["jedi tuned"]["linestyle"] != style["jedi decay"]["linestyle"]
+
+
+def test_no_panel_has_more_than_eight_lines(tmp_path):
+    write_run(tmp_path / "ours", [[-300.0, -200]] * 2)
+    for n in range(10):
+        write_run(tmp_path / str(n), [[-310.0, -305]] * 2, label=f"method {n}", method=BASELINE)
+    found = compare(tmp_path)
+    groups = comparisons.small_groups(found)
+    assert [len(group) for group in groups] == [1, 6, 6]
+    assert [group[0] for group in groups] == ["jedi"] * 3
+    assert {label for group in groups for label in group} == set(found.labels)
+
+
+def test_evaluations_are_logarithmic_where_all_happens_early(tmp_path, ax):
+    write_run(tmp_path / "a", [[-300.0, -130, -120]] * 2, reports=[10, 20, 1000], budget=1000)
+    found = compare(tmp_path)
+    comparisons.curves(ax, found, found.tables[0], styles(found.labels))
+    assert ax.get_xscale() == "log"
+    assert ax.get_xlim() == (10, 1000)
 
 
 def test_sequential_colours_follow_the_order():
-    style = comparisons.sequential_styles(["a=0", "a=0.5", "a=1", "a=decay"])
+    style = sequential_styles(["a=0", "a=0.5", "a=1", "a=decay"])
     lightness = [np.dot(to_rgb(style[f"a={v}"]["color"]), (0.2126, 0.7152, 0.0722)) for v in ("0", "0.5", "1")]
     assert lightness == sorted(lightness)
     assert style["a=decay"]["color"] not in [tuple(style["a=0"]["color"])]

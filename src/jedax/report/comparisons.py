@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -22,20 +21,21 @@ from jedax.errors import check_choice, fail
 from jedax.report import cell_maps, tables
 from jedax.report.numbers import cut_axis, evaluations_axis, plain
 from jedax.report.pictures import write_figure, writing
-from jedax.report.plots import COLOURS
+from jedax.report.styles import Styles, sequential_styles, styles
 from jedax.store.files import write_atomic
 from jedax.store.guard import check_plain
-
-Styles = Mapping[str, dict[str, Any]]
 
 GOAL: dict[str, Any] = {"color": "#222222", "linestyle": ":", "linewidth": 1.2}
 
 FORMATS = ("png", "pdf")
 
-_LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
 _PANEL = (4.2, 3.0)  # inches
 _BAND_NAMES = {"quartiles": "quartiles", "std": "± 1 standard deviation"}
 _MOST_BANDS = 3
+_MOST_LINES = 8  # in a panel
+_EARLY = 0.1  # share of the budget; the axis is logarithmic where most curves have done most of their way by then
+_FEWEST_FOR_VIOLIN = 10
+_GAP = 0.1  # share of the range of the seeds; a violin does not bridge a longer one
 _NAMES = ("convergence", "coverage", "final-fitness", "evaluations-to-fitness", "cells-", "ablation-")
 
 
@@ -107,25 +107,6 @@ def outcome(comparison: Comparison, folder: Path) -> str:
     return "\n".join([*lines, f"tables and figures are in {folder}: see {folder / 'table.md'}"])
 
 
-def styles(labels: Sequence[str]) -> Styles:
-    """Return a colour and a line style for each method: 7 colours, then the same dashed, then dotted."""
-    return {
-        label: {"color": COLOURS[n % len(COLOURS)], "linestyle": _LINES[n // len(COLOURS) % len(_LINES)]}
-        for n, label in enumerate(labels)
-    }
-
-
-def sequential_styles(labels: Sequence[str]) -> Styles:
-    """Return colours from dark to light for labels such as `alpha=0.3`, in their order; orange for `alpha=decay`."""
-    numbers = [label for label in labels if re.search(r"=[-+]?[\d.]+(e[-+]?\d+)?$", label)]
-    others = [label for label in labels if label not in numbers]
-    shades = colormaps["viridis"](np.linspace(0, 0.88, len(numbers)))
-    return {
-        **{label: {"color": shade, "linestyle": "-"} for label, shade in zip(numbers, shades, strict=True)},
-        **{label: {"color": COLOURS[1], "linestyle": _LINES[(n + 1) % 3]} for n, label in enumerate(others)},
-    }
-
-
 def curves(
     ax: Axes, comparison: Comparison, table: TaskTable, style: Styles, column: str = "max_fitness", *,
     band: str | None = "quartiles",
@@ -142,7 +123,7 @@ def curves(
             continue
         low, median, high = median_band(found.to_numpy(), band or "quartiles")
         drawn.append(median)
-        ax.plot(found.index, median, **line, drawstyle="steps-post", linewidth=1.6, label=plain(label))
+        ax.plot(found.index, median, **line, drawstyle="steps-post", linewidth=1.6, label=plain(label), clip_on=False)
         if band is not None:
             drawn += [low, high]
             strength = min(0.15, 0.7 / len(style))
@@ -155,18 +136,41 @@ def curves(
     if column == "coverage":
         ax.set_ylim(bottom=0)
         ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    _evaluations_axis(ax, table)
+    _evaluations_axis(ax, table, is_early(comparison, table))
 
 
-def _evaluations_axis(ax: Axes, table: TaskTable) -> None:
-    ax.set(xlim=(0, table.budget), title=plain(table.task))
-    evaluations_axis(ax)
+def is_early(comparison: Comparison, table: TaskTable) -> bool:
+    """Return whether most methods do nine tenths of their way to their final fitness in the first tenth of the budget.
+
+    Curves over evaluations then have a logarithmic axis.
+    """
+    early = []
+    for entry in table.entries:
+        median = comparison.curves(table, entry.label, "max_fitness").median(axis=1)
+        if len(median) and median.iloc[-1] > median.iloc[0]:
+            way = (median - median.iloc[0]) / (median.iloc[-1] - median.iloc[0])
+            early.append(float((way >= 1 - _EARLY).idxmax()) <= _EARLY * table.budget)
+    return bool(early) and float(np.mean(early)) > 0.5
+
+
+def _evaluations_axis(ax: Axes, table: TaskTable, log: bool) -> None:
+    ax.set(title=plain(table.task))
+    if log:
+        known = [np.asarray(line.get_xdata(), float) for line in ax.lines if not str(line.get_label()).startswith("_")]
+        ax.set_xscale("log")
+        ax.set_xlim(min((x[x > 0].min() for x in known if (x > 0).any()), default=1), table.budget)
+        ax.set_xlabel("evaluations")
+        ax.grid(alpha=0.25)
+    else:
+        ax.set_xlim(0, table.budget)
+        evaluations_axis(ax)
 
 
 def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[str, str] | None = None) -> None:
-    """Draw the final best fitness of the methods in `style` as violins, from top to bottom; the goal is dotted.
+    """Draw the final best fitness of the methods in `style`, from top to bottom; the goal is dotted.
 
-    Points are seeds, lines are medians. A method without results keeps its place. `names` replace labels at the axis.
+    Points are seeds, lines are medians; ten seeds or more have violins. A method without results keeps its place.
+    `names` replace labels at the axis.
     """
     from scipy.stats import gaussian_kde
 
@@ -175,14 +179,17 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
         values = np.array([] if entry is None else [value for value in entry.final if np.isfinite(value)])
         if not len(values):
             continue
-        if np.ptp(values) > 0:
-            where = np.linspace(values.min(), values.max(), 200)
-            density = gaussian_kde(values)(where)
-            width = 0.4 * density / density.max()
+        parts = _without_gaps(values) if len(values) >= _FEWEST_FOR_VIOLIN else []
+        shapes = []
+        for part in (part for part in parts if np.ptp(part) > 0 and len(part) > 2):
+            where = np.linspace(part.min(), part.max(), 200)
+            shapes.append((where, gaussian_kde(part)(where) * len(part)))
+        for where, density in shapes:
+            width = 0.4 * density / max(other.max() for _, other in shapes)
             ax.fill_between(where, place - width, place + width, color=line["color"], alpha=0.28, linewidth=0)
         # Points are spread so that they do not hide each other, the same way every time.
         height = place + np.random.default_rng(0).uniform(-0.16, 0.16, len(values))
-        ax.scatter(values, height, s=9, color=line["color"], linewidth=0, alpha=0.85, zorder=3)
+        ax.scatter(values, height, s=12, color=line["color"], marker=line["marker"], linewidth=0, alpha=0.85, zorder=3)
         ax.plot([np.median(values)] * 2, [place - 0.38, place + 0.38], color="#111111", linewidth=1.8, zorder=4)
     if table.goal is not None:
         ax.axvline(table.goal, **GOAL, zorder=1)
@@ -191,6 +198,12 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
            xlabel="final best fitness")  # fmt: skip
     ax.locator_params(axis="x", nbins=5)
     ax.grid(alpha=0.25, axis="x")
+
+
+def _without_gaps(values: np.ndarray) -> list[np.ndarray]:
+    """Return values in groups, cut where none lie."""
+    values = np.sort(values)
+    return np.split(values, np.flatnonzero(np.diff(values) > _GAP * np.ptp(values)) + 1)
 
 
 def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
@@ -206,12 +219,19 @@ def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
         shares = [0, *counts.cumsum() / len(found.evaluations)]
         ax.plot([0, *steps, table.budget], [*shares, shares[-1]], **line, drawstyle="steps-post", linewidth=1.6,
                 label=plain(label), clip_on=False)  # fmt: skip
-    _evaluations_axis(ax, table)
+    _evaluations_axis(ax, table, _arrive_early(table, fitness))
     if not count:
         ax.text(0.5, 0.5, "reached by no seed", transform=ax.transAxes, ha="center", color="#666666")
     goal = " (goal)" if fitness == table.goal else ""
     ax.set(ylim=(0, 1), title=f"{plain(table.task)}: fitness {fitness:g}{goal}")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+
+
+def _arrive_early(table: TaskTable, fitness: float) -> bool:
+    """Return whether most methods reach a fitness in the first tenth of the budget."""
+    found = [r.median for entry in table.entries for r in entry.reached if r.fitness == fitness]
+    known = [median for median in found if np.isfinite(median)]
+    return bool(known) and float(np.mean([median <= _EARLY * table.budget for median in known])) > 0.5
 
 
 def write_comparison_figures(
@@ -239,23 +259,44 @@ def _free(folder: Path, name: str, kind: str, taken: Sequence[Path]) -> Path:
 def _figures(comparison: Comparison, band: str, cells: Sequence[str] | None) -> Iterator[tuple[str, Figure]]:
     """Yield the name of each figure and the figure."""
     style, tables = styles(comparison.labels), comparison.tables
+    groups = [{label: style[label] for label in group} for group in small_groups(comparison)]
     shade = Patch(color="#bbbbbb", label=_BAND_NAMES[band])
-    draws = [lambda ax, t=t: curves(ax, comparison, t, style, band=band) for t in tables]
-    yield "convergence", _panels(draws, style, "best fitness (median)", [shade, *_goal(tables)])
+    draws = [lambda ax, t=t, g=g: curves(ax, comparison, t, g, band=band) for g in groups for t in tables]
+    yield "convergence", _panels(draws, style, "best fitness (median)", [shade, *_goal(tables)], len(groups))
     yield "final-fitness", _final_fitness(comparison, style)
     covered = [t for t in tables if np.isfinite([c for entry in t.entries for c in entry.coverage]).any()]
     if covered:
-        draws = [lambda ax, t=t: curves(ax, comparison, t, style, "coverage", band=band) for t in covered]
-        yield "coverage", _panels(draws, style, "coverage", [shade])
+        each = [(group, table) for group in groups for table in covered]
+        draws = [lambda ax, g=g, t=t: curves(ax, comparison, t, g, "coverage", band=band) for g, t in each]
+        yield "coverage", _panels(draws, style, "coverage (median)", [shade], len(groups))
     levels = [(table, r.fitness) for table in tables for r in table.entries[0].reached]
     if levels:
-        draws = [lambda ax, t=t, f=f: reached(ax, t, style, f) for t, f in levels]
-        yield "evaluations-to-fitness", _panels(draws, style, "share of seeds")
+        draws = [lambda ax, t=t, f=f, g=g: reached(ax, t, g, f) for g in groups for t, f in levels]
+        yield "evaluations-to-fitness", _panels(draws, style, "share of seeds", (), len(groups))
     for table in tables:
         if maps := cell_maps.cell_maps(comparison, table, cells):
             yield f"cells-{table.task}", cell_maps.draw(maps, table.task)
     for prefix, labels in ablations(comparison.labels).items():
         yield f"ablation-{prefix}", _ablation(comparison, prefix, labels, band)
+
+
+def small_groups(comparison: Comparison) -> list[list[str]]:
+    """Return the labels in groups for panels with at most 8 lines each.
+
+    Where there are more labels, every version of JEDi comes first; each later group begins with the one of them that is
+    the reference most often.
+    """
+    labels = comparison.labels
+    if len(labels) <= _MOST_LINES:
+        return [list(labels)]
+    methods = {record.label: record.method for record in comparison.records.records}
+    ours = [label for label in labels if experiments.is_reference(methods[label])][:_MOST_LINES]
+    references = [table.reference for table in comparison.tables if table.reference in ours]
+    anchor = [max(references, key=references.count)] if references else []
+    others, size = [label for label in labels if label not in ours], _MOST_LINES - len(anchor)
+    number = math.ceil(len(others) / size)
+    groups = [anchor + [str(label) for label in part] for part in np.array_split(others, number)] if others else []
+    return ([ours] if ours else []) + groups
 
 
 def ablations(labels: Sequence[str]) -> dict[str, list[str]]:
@@ -287,10 +328,15 @@ def _grid(
 
 
 def _panels(
-    draws: Sequence[Callable[[Axes], None]], style: Styles, ylabel: str, extra: Sequence[Patch | Line2D] = ()
+    draws: Sequence[Callable[[Axes], None]],
+    style: Styles,
+    ylabel: str,
+    extra: Sequence[Patch | Line2D] = (),
+    groups: int = 1,
 ) -> Figure:
-    """Return a figure with a panel for each drawing and one legend below."""
-    columns = {1: 1, 2: 2, 3: 3, 4: 2}.get(len(draws), 3 if len(draws) <= 6 else 4)
+    """Return a figure with a panel for each drawing, several groups one below the other, and one legend."""
+    each = len(draws) // groups
+    columns = {1: 1, 2: 2, 3: 3, 4: 2 if groups == 1 else 4}.get(each, 3 if each <= 6 else 4)
     figure = _grid(draws, columns, _PANEL)
     for place, ax in enumerate(figure.axes):
         ax.set_ylabel(ylabel if place % columns == 0 else "")
@@ -308,8 +354,10 @@ def _legend_below(
         for label, line in style.items()
     ]
     handles = [*lines, *extra]
-    columns = max(1, min(len(handles), int(figure.get_figwidth() / 1.9)))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / 2.0)))
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9, handlelength=3.2
+    )
 
 
 def _final_fitness(comparison: Comparison, style: Styles) -> Figure:

@@ -20,10 +20,10 @@ from jedax.bench.statistics import median_band, ranking
 from jedax.errors import JedaxError, fail
 from jedax.imports import require
 from jedax.report import tables
-from jedax.report.comparisons import styles
 from jedax.report.numbers import fitness_text, p_text, share_text
 from jedax.report.pictures import writing
 from jedax.report.run_data import head_of, how_it_searched, how_to_read, run_data, words
+from jedax.report.styles import LINES, styles
 from jedax.store.files import write_atomic
 from jedax.store.run import load
 from jedax.tasks.base import Task
@@ -129,8 +129,8 @@ def _comparison_page(folder: Path, page: Path, plotly_path: str | None) -> str:
         data={
             "labels": found.labels,
             "styles": {
-                label: {"color": line["color"], "dash": _DASHES[place // 7 % 3]}
-                for place, (label, line) in enumerate(styles(found.labels).items())
+                label: {"color": line["color"], "dash": _DASHES[LINES.index(line["linestyle"])]}
+                for label, line in styles(found.labels).items()
             },
             "tables": [
                 {
