@@ -47,6 +47,7 @@ def main() -> None:
     for name in arguments.only:
         for grid in GRIDS[name]:
             run(grid, arguments.runs / name)
+    for name in arguments.only:  # afterwards, since it changes the checkout
         command = f"python results/control.py --only {name}"
         found = keep(arguments.runs / name, HERE / FOLDERS[name], command, maps=MAPS.get(name, ()))
         fill_in(HERE / "README.md", name, table(found))

@@ -44,11 +44,12 @@ def main() -> None:
     options.add_argument("--without", nargs="+", default=[], metavar="LABEL", help="methods to leave for another time")
     arguments = options.parse_args()
     for name in arguments.only:
-        runs = arguments.runs / name
         for grid in grids(name):
             entries = tuple(entry for entry in grid.entries if entry.label not in arguments.without)
-            run(replace(grid, entries=entries), runs)
-        found = keep(runs, HERE / FOLDERS[name], f"python results/paper_mazes.py --only {name}")
+            run(replace(grid, entries=entries), arguments.runs / name)
+    for name in arguments.only:  # afterwards, since it changes the checkout
+        command = f"python results/paper_mazes.py --only {name}"
+        found = keep(arguments.runs / name, HERE / FOLDERS[name], command)
         if name == "paper-mazes":
             write_atomic(HERE / FOLDERS[name] / "beside-the-paper.md", beside_the_paper(found))
 
