@@ -10,6 +10,7 @@ from scipy import stats
 from tests.conftest import assert_same_bits
 
 import jedax
+from jedax.errors import JedaxError
 from jedax.es import make_strategy
 from jedax.methods.jedi_x import POOL, SCOUTS, VARIATION, JEDiX, JediXConfig
 from jedax.tasks.base import Task
@@ -436,33 +437,60 @@ def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
     assert 0.01 <= float(units[1] / state.spread) <= 0.1
 
 
-@pytest.mark.parametrize("elite_starts", [0.0, 1.0])
-def test_an_es_of_a_race_first_halves_its_step_and_then_starts_elsewhere(arm, elite_starts):
-    """The first ES has the same fitness in three generations, the others improve; the patience is 1."""
-    race = {"trial": 50, "patience": 1, "refinements": 1, "elite_starts": elite_starts}
-    method = JEDiX(SMALL.replace(**race, variation_share=0.0, scout_share=0.0), arm)
-    genotypes = jax.vmap(arm.init)(jax.random.split(jax.random.key(0), BATCH))
-    state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(jax.random.key(2), genotypes))
-    for generation in range(3):
+RACE = {"pool": 1, "scouts": 1, "trial": 4, "patience": 2, "refinements": 1, "exploration": 0.0, "population": 6}
+
+
+def begun(task, **changes):
+    """Return the method with a race and its state after an initial batch."""
+    method = JEDiX(SMALL.replace(**(RACE | changes)), task)
+    genotypes = jax.vmap(task.init)(jax.random.split(jax.random.key(0), 6))
+    return method, method.init(jax.random.key(1), genotypes, task.evaluate_batch(jax.random.key(2), genotypes))
+
+
+def test_a_leader_of_a_race_halves_its_step_and_goes_on_from_its_mean(arm):
+    method, state = begun(arm, scout_share=0.0)
+    for generation in range(4):  # gains are looked at after two and four generations
         genotypes, asked = method.ask(jax.random.key(generation), state)
-        fitness = np.full(BATCH, float(generation))
-        fitness[:6] = 1.0
-        found = evaluation_of(fitness)
-        before, (state, _) = state, method.tell(jax.random.key(7 + generation), asked, genotypes, found)
-        assert int(state.num_restarts) == (1 if generation == 2 else 0)
-        assert state.waited[1:].tolist() == [0, 0]
-        if generation == 1:  # it goes on from the mean that it has learnt
-            steps = steps_of(asked.pool, 0, genotypes[:6])
-            learnt = method.pool.strategy.tell(jax.random.key(9), one_of(asked.pool, 0), steps, jnp.ones(6))
-            centre = asked.pool.origin[0] + asked.pool.unit[0] * learnt.mean
-            np.testing.assert_allclose(means(state.pool)[0], centre, rtol=1e-5, atol=1e-6)
-            np.testing.assert_allclose(state.pool.unit[0], before.pool.unit[0] / 2, rtol=1e-6)
-            assert float(one_of(state.pool, 0).sigma) == 1
-            np.testing.assert_array_equal(state.pool.unit[1:], before.pool.unit[1:])
+        before, (state, _) = state, method.tell(jax.random.key(7), asked, genotypes, evaluation_of(np.ones(6)))
+        assert int(asked.kind) == POOL
+    steps = steps_of(asked.pool, 0, genotypes)
+    learnt = method.pool.strategy.tell(jax.random.key(9), one_of(asked.pool, 0), steps, jnp.ones(6))
+    centre = asked.pool.origin[0] + asked.pool.unit[0] * learnt.mean
+    np.testing.assert_allclose(means(state.pool)[0], centre, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(state.pool.unit, before.pool.unit / 2, rtol=1e-6)
     assert float(one_of(state.pool, 0).sigma) == 1
-    is_elite = bool((elites(state) == means(state.pool)[0]).all(axis=1).any())
-    assert is_elite == (elite_starts == 1)
-    if is_elite:
-        assert is_fresh(state.pool, 0, state.spread)
-    else:
-        assert float(state.pool.unit[0]) == pytest.approx(method.config.first_step * float(state.spread))
+    assert int(state.race.leader.refined) == 1
+    assert int(state.num_restarts) == 0
+
+
+def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
+    method, state = begun(arm)
+    first = float(method.config.first_step * state.spread)
+    assert float(state.scouts.unit[0]) == pytest.approx(first)
+    assert not (elites(state) == means(state.scouts)[0]).all(axis=1).any()  # it starts from a random genotype
+    kinds, overtaken = [], False
+    for generation in range(80):
+        genotypes, asked = method.ask(jax.random.key(generation), state)
+        kinds.append(int(asked.kind))
+        fitness = 0.01 * generation if kinds[-1] == POOL else 9.0
+        before, (state, _) = state, method.tell(jax.random.key(7), asked, genotypes, evaluation_of(np.full(6, fitness)))
+        if int(state.num_restarts):
+            overtaken = True
+            break
+    assert overtaken
+    assert set(kinds[:8]) == {POOL}
+    assert 0.2 < np.mean(np.array(kinds[8:]) == SCOUTS) < 0.8
+    assert kinds.count(SCOUTS) == 16  # generations over which a level is averaged
+    steps = steps_of(asked.scouts, 0, genotypes)
+    learnt = method.scouts.strategy.tell(jax.random.key(9), one_of(asked.scouts, 0), steps, jnp.full(6, 9.0))
+    np.testing.assert_allclose(one_of(state.pool, 0).mean, learnt.mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(state.pool.origin, before.scouts.origin)
+    assert not np.array_equal(state.scouts.origin, before.scouts.origin)
+    assert {"leader_level", "rival_age"} <= set(method.metrics(state))
+    assert "leader_level" not in JEDiX(SMALL, arm).metrics(begun(arm, trial=0)[1])
+
+
+@pytest.mark.parametrize("changes", [{"pool": 2}, {"scouts": 2}, {"growth": 2}])
+def test_a_race_has_one_es_and_one_rival(changes):
+    with pytest.raises(JedaxError, match="trial: expected 0 unless pool, scouts and growth are 1"):
+        SMALL.replace(**(RACE | changes))

@@ -77,10 +77,10 @@ class ESPool:
         steps = (each - states.origin[:, None]) / states.unit[:, None, None]
         return states._replace(inner=jax.vmap(self.strategy.tell)(keys, states.inner, steps, scores))
 
-    def refine(self, key: PRNGKeyArray, states: _Placed, which: Bool[Array, " size"]) -> _Placed:
-        """Return the states with the ES in `which` started anew at their means, with half the unit."""
+    def refine(self, key: PRNGKeyArray, states: _Placed) -> _Placed:
+        """Return the states with each ES started anew at its mean, with half the unit."""
         means = states.origin + states.unit[:, None] * jax.vmap(self.strategy.mean)(states.inner)
-        return self.restart(key, states, which, means, (states.unit / 2, jnp.ones(self.size, jnp.int32)))
+        return self.start(key, means, (states.unit / 2, jnp.ones(self.size, jnp.int32)))
 
     def split(self, batch: Any) -> Any:
         """Return a tree with its leaves `(batch, ...)` reshaped to `(size, population, ...)`."""

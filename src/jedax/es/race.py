@@ -1,9 +1,10 @@
-"""A race of evolution strategies (ES): those that fall behind the best one restart, the others refine their steps.
+"""A race of two evolution strategies (ES): the leader goes on, and rivals from elsewhere try to overtake it.
 
 What an ES finds depends on where it starts: most robots learn a gait that ends far below the best. An ES is judged by
 its *level*, the mean fitness of the best quarter of its last populations, because the best solution of a population is
-often lucky. After `trial` generations, and again after twice as many, and so on, each ES must have reached the level
-that the best ES had at the same age.
+often lucky. A rival above the leader's level takes its place. After `trial` generations, and again after twice as many,
+and so on, a rival must be on the way there, or the next rival begins: its level, and what it has gained since half that
+age, must together reach the leader's level. A leader that stagnates goes on with half the step.
 """
 
 from __future__ import annotations
@@ -17,7 +18,29 @@ from jedax.types import Array, Bool, Float, Int
 
 _SMOOTHED = 16  # generations over which a level is averaged
 _COUNTED = 4  # the best solutions that count for a level: one in so many
-_MARKS = 20  # ages at which ES are compared
+_LEAST_GAIN = 0.02  # share of what a leader has gained since it started; with less it stagnates
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Racer:
+    """How one ES does.
+
+    Attributes:
+        age: Generations since it started.
+        level: Mean fitness of the best quarter of its population, averaged over the last generations; -inf: none yet.
+        first: Its level after the first generation.
+        halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
+        lately: Its level at the last multiple of `patience`.
+        refined: How often it has halved its step; larger than `refinements`: it has ended.
+    """
+
+    age: Int[Array, ""]
+    level: Float[Array, ""]
+    first: Float[Array, ""]
+    halfway: Float[Array, ""]
+    lately: Float[Array, ""]
+    refined: Int[Array, ""]
 
 
 @jax.tree_util.register_dataclass
@@ -26,30 +49,12 @@ class RaceState:
     """State of a race.
 
     Attributes:
-        age: Generations of each ES since it started; those of the ES that it descends from count as well.
-        born: Age at which each ES started.
-        level: Mean fitness of the best quarter of the population of each ES, averaged over its last generations.
-        top: Highest level of each ES since it started.
-        waited: Generations since `top` last rose.
-        refined: How often each ES has halved its step.
-        marks: Level of each ES at the ages of comparison; -inf: not reached yet.
-        record: Marks of the best ES so far.
-        record_level: The highest level of the best ES so far.
-        record_age: The age that the best ES has reached.
-        leader: Which ES is the best one; `size`: it has ended.
+        leader: The ES that has not been overtaken.
+        rival: The ES that tries to overtake it.
     """
 
-    age: Int[Array, " size"]
-    born: Int[Array, " size"]
-    level: Float[Array, " size"]
-    top: Float[Array, " size"]
-    waited: Int[Array, " size"]
-    refined: Int[Array, " size"]
-    marks: Float[Array, "size marks"]
-    record: Float[Array, " marks"]
-    record_level: Float[Array, ""]
-    record_age: Int[Array, ""]
-    leader: Int[Array, ""]
+    leader: Racer
+    rival: Racer
 
 
 @dataclass(frozen=True)
@@ -57,85 +62,85 @@ class Race:
     """The rule of a race.
 
     Attributes:
-        size: Number of ES.
-        trial: Age of the first comparison, in generations.
-        patience: An ES stagnates after this many generations in which its level has not risen.
-        refinements: How often an ES that stagnates goes on with half the step before it ends.
+        trial: Age at which a rival is first compared, in generations. Rivals begin when the leader is twice as old.
+        patience: Generations over which a leader must gain, or it stagnates.
+        refinements: How often a leader that stagnates goes on with half the step.
+        share: Share of the generations that rivals get.
     """
 
-    size: int
     trial: int
     patience: int
     refinements: int
+    share: float
 
     def begin(self) -> RaceState:
         """Return the state before the first generation."""
-        zeros, lowest = jnp.zeros(self.size, jnp.int32), jnp.full(self.size, -jnp.inf)
-        marks = jnp.full((self.size, _MARKS), -jnp.inf)
-        none, nobody = jnp.int32(0), jnp.int32(self.size)
-        return RaceState(zeros, zeros, lowest, lowest, zeros, zeros, marks, marks[0], lowest[0], none, nobody)
+        return RaceState(_fresh(), _fresh())
 
-    def observe(
-        self, state: RaceState, scores: Float[Array, "size population"]
-    ) -> tuple[RaceState, Bool[Array, " size"], Bool[Array, " size"]]:
-        """Return the state after a generation, which ES end, and which of the others go on with half the step.
+    def rival_share(self, state: RaceState) -> Float[Array, ""]:
+        """Return the probability that the next generation is one of the rival: 1 once the leader has ended."""
+        has_ended = state.leader.refined > self.refinements
+        return jnp.where(has_ended, 1.0, jnp.where(state.leader.age >= 2 * self.trial, self.share, 0.0))
+
+    def observe_leader(
+        self, state: RaceState, scores: Float[Array, " population"]
+    ) -> tuple[RaceState, Bool[Array, ""]]:
+        """Return the state after a generation of the leader, and whether the leader goes on with half the step.
 
         Args:
             state: The state before.
-            scores: Fitness of the populations; values that are not finite are left out.
+            scores: Fitness of the population; values that are not finite are left out.
         """
-        number = max(1, scores.shape[1] // _COUNTED)
-        best = jnp.sort(jnp.where(jnp.isfinite(scores), scores, -jnp.inf), axis=1)[:, -number:]
+        before, leader = state.leader, self._observe(state.leader, scores)
+        gain, all_gain = leader.level - before.lately, leader.level - leader.first
+        stagnates = (leader.age % self.patience == 0) & (gain <= _LEAST_GAIN * all_gain)
+        refined = leader.refined + stagnates
+        return replace(state, leader=replace(leader, refined=refined)), stagnates & (refined <= self.refinements)
+
+    def observe_rival(
+        self, state: RaceState, scores: Float[Array, " population"]
+    ) -> tuple[RaceState, Bool[Array, ""], Bool[Array, ""]]:
+        """Return the state after a generation of the rival, and what follows from it.
+
+        Args:
+            state: The state before.
+            scores: Fitness of the population; values that are not finite are left out.
+
+        Returns:
+            The state, whether the rival takes the leader's place, and whether the next rival begins.
+        """
+        leader, rival = state.leader, self._observe(state.rival, scores)
+        overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.level)
+        # Early levels tell little: on some tasks those that learn fast end low. Gains tell more.
+        hope = 2 * rival.level - state.rival.halfway
+        is_compared = (rival.age >= self.trial) & self._is_mark(rival.age)
+        ends = overtakes | (is_compared & (hope < leader.level))
+        leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), rival, leader)
+        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), _fresh(), rival)
+        return RaceState(leader, rival), overtakes, ends
+
+    def _observe(self, racer: Racer, scores: Float[Array, " population"]) -> Racer:
+        """Return an ES after a generation."""
+        number = max(1, scores.shape[0] // _COUNTED)
+        best = jnp.sort(jnp.where(jnp.isfinite(scores), scores, -jnp.inf))[-number:]
         known = jnp.isfinite(best)
-        mean = jnp.where(known.any(axis=1), jnp.mean(best, axis=1, where=known), state.level)
-        age = state.age + 1
-        since = age - state.born
-        before = jnp.where(since == 1, mean, state.level)
-        level = jnp.where(jnp.isfinite(before), before + (mean - before) / jnp.minimum(since, _SMOOTHED), mean)
-        waited = jnp.where(level > state.top, 0, state.waited + 1)
-        top = jnp.maximum(level, state.top)
-        due = age[:, None] == self.trial * 2 ** jnp.arange(_MARKS)
-        marks = jnp.where(due, level[:, None], state.marks)
-
-        number = jnp.arange(self.size)
-        ready = since >= _SMOOTHED
-        first = jnp.argmax(jnp.where(ready, level, -jnp.inf))
-        leads = ready[first] & (level[first] > state.record_level)
-        leader = jnp.where(leads, first, state.leader)
-        its = jnp.minimum(leader, self.size - 1)
-        record = jnp.where(leader < self.size, marks[its], state.record)
-        record_level = jnp.where(leads, level[first], state.record_level)
-
-        # Behind: lower than the best one at the same age, or no younger than one that has just overtaken it.
-        overtakes = leader != state.leader
-        behind = (due & (level[:, None] < record)).any(axis=1)
-        behind |= overtakes & (age >= age[first]) & (age > self.trial)
-        stagnates = waited >= self.patience
-        ends = (behind & (number != leader)) | (stagnates & (state.refined >= self.refinements))
-        refines = stagnates & ~ends
-        state = RaceState(
-            age=jnp.where(ends, 0, age),
-            born=jnp.where(ends, 0, state.born),
-            level=level,
-            top=jnp.where(ends, -jnp.inf, top),
-            waited=jnp.where(ends | refines, 0, waited),
-            refined=jnp.where(ends, 0, state.refined + refines),
-            marks=jnp.where(ends[:, None], -jnp.inf, marks),
-            record=record,
-            record_level=record_level,
-            record_age=jnp.where(leader < self.size, age[its], state.record_age),
-            leader=jnp.where(ends[its], self.size, leader).astype(jnp.int32),
-        )
-        return state, ends, refines
-
-    def descend(self, state: RaceState, which: Bool[Array, " size"]) -> RaceState:
-        """Return the state with some ES as old as the best one, because they start from solutions that are known.
-
-        Compared with random starts of their own age they would always be ahead.
-        """
+        mean = jnp.where(known.any(), jnp.mean(best, where=known), racer.level)
+        age, is_first = racer.age + 1, jnp.isneginf(racer.level)
+        level = jnp.where(is_first, mean, racer.level + (mean - racer.level) / jnp.minimum(age, _SMOOTHED))
         return replace(
-            state,
-            age=jnp.where(which, state.record_age, state.age),
-            born=jnp.where(which, state.record_age, state.born),
-            marks=jnp.where(which[:, None], state.record, state.marks),
+            racer,
+            age=age,
+            level=level,
+            first=jnp.where(is_first, level, racer.first),
+            halfway=jnp.where(self._is_mark(age), level, racer.halfway),
+            lately=jnp.where(age % self.patience == 0, level, racer.lately),
         )
+
+    def _is_mark(self, age: Int[Array, ""]) -> Bool[Array, ""]:
+        """Return whether an age is half of `trial`, `trial`, or `trial` times a power of two."""
+        return (age == jnp.maximum(1, self.trial * 2 ** jnp.arange(-1.0, 20.0) // 1)).any()
+
+
+def _fresh() -> Racer:
+    none, lowest = jnp.int32(0), jnp.float32(-jnp.inf)
+    return Racer(none, lowest, lowest, lowest, lowest, none)

@@ -40,6 +40,7 @@ POOL, SCOUTS, VARIATION = range(3)
 _MOST_OF_FULL_COVARIANCE = 300  # parameters
 _LARGEST_GROWTH = 64  # of a population
 _MOST_NUMBERS = 200_000  # of the largest population
+_REPORTED = ("age", "level", "refined")  # of each ES of a race
 
 
 class JediXConfig(WithPool):
@@ -70,7 +71,8 @@ class JediXConfig(WithPool):
         default=0.9, description="Each restart at a known optimum multiplies the share of the pool by this."
     )
     exploration: Share = Field(
-        default=1.0, description="Largest share of generations that a pool which waits gives to exploration."
+        default=1.0,
+        description="Largest share of generations that a pool which waits gives to exploration; in a race its share.",
     )
     head_start: NotNegative = Field(
         default=100.0,
@@ -81,26 +83,21 @@ class JediXConfig(WithPool):
     pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
     patience: Count = Field(
         default=60,
-        description="An ES restarts after this many of its generations without a better solution; in a race, without a "
-        "higher level, the mean of the best quarter.",
+        description="An ES restarts after this many of its generations without a better solution; in a race it goes on "
+        "with half the step after so many without a gain.",
     )
     trial: int = Field(
         default=0,
         ge=0,
         le=MOST,
-        description="Age of an ES, in generations, at which it restarts unless it is as good as the best ES was at "
-        "that age, and again at twice that age, and so on; 0: no such race.",
+        description="Age, in generations, at which a rival of the ES is first compared with it (see `jedax.es.race`); "
+        "0: no such race.",
     )
     refinements: int = Field(
         default=2,
         ge=0,
         le=MOST,
-        description="In a race, an ES that stagnates goes on this many times with half the step before it restarts.",
-    )
-    elite_starts: Share = Field(
-        default=0.5,
-        description="In a race, probability that an ES restarts from one of the fittest elites, as old as the best ES, "
-        "and not from a random genotype.",
+        description="How often the ES of a race goes on with half the step.",
     )
     elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
     variation_share: Literal["waiting"] | Share = Field(
@@ -144,6 +141,13 @@ class JediXConfig(WithPool):
                 received=self.scouts,
                 remedy="change it, population or pool",
             )
+        if self.trial and (self.pool, self.scouts, self.growth) != (1, 1, 1):
+            raise fail(
+                "trial",
+                expected="0 unless pool, scouts and growth are 1",
+                received=self.trial,
+                remedy="set it to 0, or them to 1, since one rival races against one ES",
+            )
         return self
 
 
@@ -154,9 +158,9 @@ class JEDiXState:
 
     Attributes:
         best: Best fitness of each ES since it started; of the first ES, the best of the whole run.
-        waited: Generations of each ES since its `best` last improved; in a race, its level.
+        waited: Generations of each ES since its `best` last improved.
         restarts: Populations and optima of the ES.
-        race: Ages and levels of the ES; None where there is no race (`trial`).
+        race: Ages and levels of the ES and of its rival, which is the scout; None where there is no race (`trial`).
         idle: Generations of each scout since it last added to the repertoire.
         kind: Kind of the last generation asked for: `POOL`, `SCOUTS` or `VARIATION`.
         spread: Standard deviation of random genotypes over all parameters, the unit of variation.
@@ -196,8 +200,8 @@ class JEDiX(PoolMethod):
         "cpu": cpu_preset(),
     }
     large_policies = {
-        "es": "lm-ma-es", "population": 64, "pool": 1, "patience": 300, "trial": 1024, "head_start": 0.0,
-        "exploration": 0.1, "first_step": 0.24, "steps": (0.06, 0.5),
+        "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 200, "trial": 256, "head_start": 0.0,
+        "exploration": 0.05, "first_step": 0.24,
     }  # fmt: skip
     family = "jedi"
     has_branches = True
@@ -220,8 +224,8 @@ class JEDiX(PoolMethod):
 
     @functools.cached_property
     def race(self) -> Race:
-        """The rule by which ES of the pool restart where there is a race (`trial`)."""
-        return Race(self.config.pool, self.config.trial, self.config.patience, self.config.refinements)
+        """The rule by which rivals begin and end where there is a race (`trial`)."""
+        return Race(self.config.trial, self.config.patience, self.config.refinements, self.config.scout_share)
 
     def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
         """Return initial step sizes for a number of ES."""
@@ -251,13 +255,15 @@ class JEDiX(PoolMethod):
         """Return the state after the evaluated initial batch, with all ES started."""
         pool_key, elite_key, scout_key, place_key, spread_key, unit_key, scout_unit_key = jax.random.split(key, 7)
         repertoire = self.begin_repertoire(genotypes, evaluation)
-        size, scouts = self.config.pool, self.config.scouts
+        size = self.config.pool
         spread = spread_of(spread_key, self.problem)
-        scout_places = self.units(scout_unit_key, scouts, spread), jnp.ones(scouts, jnp.int32)
+        if self.config.trial:
+            scouts = self.start_rival(scout_key, spread)
+        else:
+            units = self.units(scout_unit_key, self.config.scouts, spread)
+            scouts = self.start_scouts(scout_key, repertoire.sample(place_key, self.config.scouts), units)
         restarts = self.restarts.begin(genotypes.shape[1])
-        first = self.units(unit_key, size, spread)
-        if self.config.step_size is None:
-            first = first.at[0].set(self.config.first_step * spread)
+        first = self.units(unit_key, size, spread).at[0].set(self.first_unit(spread))
         return JEDiXState(
             repertoire=repertoire,
             pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire), (first, restarts.growth)),
@@ -265,8 +271,8 @@ class JEDiX(PoolMethod):
             waited=jnp.zeros(size, jnp.int32),
             restarts=restarts,
             race=self.race.begin() if self.config.trial else None,
-            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, scouts), scout_places),
-            idle=jnp.zeros(scouts, jnp.int32),
+            scouts=scouts,
+            idle=jnp.zeros(self.config.scouts, jnp.int32),
             kind=jnp.int32(POOL),
             spread=spread,
             generation=jnp.int32(0),
@@ -274,6 +280,17 @@ class JEDiX(PoolMethod):
             num_scouted=jnp.int32(0),
             num_varied=jnp.int32(0),
         )
+
+    def start_scouts(
+        self, key: PRNGKeyArray, means: Float[Array, "scouts params"], units: Float[Array, " scouts"]
+    ) -> Any:
+        """Return scouts that start at some genotypes with some step sizes."""
+        return self.scouts.start(key, means, (units, jnp.ones(self.config.scouts, jnp.int32)))
+
+    def start_rival(self, key: PRNGKeyArray, spread: Float[Array, ""]) -> Any:
+        """Return the scout of a race, which starts from a random genotype."""
+        start_key, place_key = jax.random.split(key)
+        return self.start_scouts(start_key, self.problem.init(place_key)[None], self.first_unit(spread)[None])
 
     def choose_elites(self, key: PRNGKeyArray, repertoire: Repertoire) -> Float[Array, "pool params"]:
         """Return starting genotypes for the pool: the fittest elite first, then random ones among the fittest.
@@ -300,20 +317,27 @@ class JEDiX(PoolMethod):
         Some start from a random genotype with the first step, the others from one of the fittest elites.
         """
         fittest, units = self.choose_elites(elite_key, repertoire), self.units(unit_key, self.config.pool, spread)
-        if self.config.growth == 1 and not self.config.trial:
+        if self.config.growth == 1:
             return fittest, units
         anywhere = jax.vmap(self.problem.init)(jax.random.split(jax.random.fold_in(elite_key, 1), self.config.pool))
-        first = self.config.first_step * spread if self.config.step_size is None else self.config.step_size
-        return jnp.where(is_random[:, None], anywhere, fittest), jnp.where(is_random, first, units)
+        return jnp.where(is_random[:, None], anywhere, fittest), jnp.where(is_random, self.first_unit(spread), units)
+
+    def first_unit(self, spread: Float[Array, ""]) -> Float[Array, ""]:
+        """Return the initial step size of ES that start from random genotypes."""
+        return spread * self.config.first_step if self.config.step_size is None else jnp.float32(self.config.step_size)
 
     def shares(self, state: JEDiXState) -> Float[Array, "3"]:
         """Return the probabilities of the next generation's kinds: pool, scouts, variation.
 
         Let w be the mean share of patience that the pool has used up, at most `exploration`, and larger the more often
         the pool has found known optima (`rediscovery`). By default variation has probability w, at the start of the
-        search more (`head_start`), scouts have `scout_share` * w of the rest, and the pool has what remains.
+        search more (`head_start`), scouts have `scout_share` * w of the rest, and the pool has what remains. In a race
+        variation has probability `exploration`, and the rival `scout_share` of the rest.
         """
         config = self.config
+        if state.race is not None:
+            rival = (1 - config.exploration) * self.race.rival_share(state.race)
+            return jnp.stack([1 - config.exploration - rival, rival, config.exploration])
         waiting = (state.waited / state.restarts.growth).mean() / config.patience
         known = 1 - config.rediscovery**state.restarts.num_known
         spent = jnp.maximum(jnp.minimum(waiting, config.exploration), known)
@@ -389,20 +413,12 @@ class JEDiX(PoolMethod):
             has_improved = achieved.max() > best_so_far
             found = self.pool.split(genotypes)
             restarts, has_converged = self.restarts.observe(state.restarts, found, achieved, state.spread, has_improved)
-            pool, race = self.pool.tell(learn_key, state.pool, genotypes, by_es), state.race
-            if race is None:
-                stuck = (waited >= config.patience * restarts.growth) | has_converged
-                restarts = self.restarts.restart(kind_key, restarts, stuck)
-                is_random = restarts.is_large
-            else:
-                race, stuck, refines = self.race.observe(race, achieved)
-                waited = race.waited
-                pool = jax.lax.cond(refines.any(), lambda: self.pool.refine(restart_key, pool, refines), lambda: pool)
-                is_random = jax.random.bernoulli(kind_key, 1 - config.elite_starts, (config.pool,))
-                race = self.race.descend(race, stuck & ~is_random)
+            pool = self.pool.tell(learn_key, state.pool, genotypes, by_es)
+            stuck = (waited >= config.patience * restarts.growth) | has_converged
+            restarts = self.restarts.restart(kind_key, restarts, stuck)
 
             def restarted() -> Any:
-                means, units = self.choose_starts(elite_key, unit_key, is_random, repertoire, state.spread)
+                means, units = self.choose_starts(elite_key, unit_key, restarts.is_large, repertoire, state.spread)
                 return self.pool.restart(restart_key, pool, stuck, means, (units, restarts.growth))
 
             pool = jax.lax.cond(stuck.any(), restarted, lambda: pool)
@@ -412,7 +428,6 @@ class JEDiX(PoolMethod):
                 best=jnp.where(stuck, -jnp.inf, best),
                 waited=jnp.where(stuck, 0, waited),
                 restarts=restarts,
-                race=race,
                 num_restarts=state.num_restarts + stuck.sum(dtype=jnp.int32),
             )
 
@@ -426,7 +441,23 @@ class JEDiX(PoolMethod):
             scouts = self.scouts.restart(restart_key, scouts, stuck, means, places)
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
-        state = jax.lax.switch(state.kind, (update_pool, update_scouts, lambda: state))
+        def update_leader() -> JEDiXState:
+            assert state.race is not None
+            race, refines = self.race.observe_leader(state.race, evaluation.achieved)
+            pool = self.pool.tell(learn_key, state.pool, genotypes, self.pool.split(scores))
+            pool = jax.lax.cond(refines, lambda: self.pool.refine(restart_key, pool), lambda: pool)
+            return replace(state, pool=pool, race=race)
+
+        def update_rival() -> JEDiXState:
+            assert state.race is not None
+            race, overtakes, ends = self.race.observe_rival(state.race, evaluation.achieved)
+            rival = self.scouts.tell(learn_key, state.scouts, genotypes, self.scouts.split(scores))
+            pool = jax.lax.cond(overtakes, lambda: rival, lambda: state.pool)
+            rival = jax.lax.cond(ends, lambda: self.start_rival(restart_key, state.spread), lambda: rival)
+            return replace(state, pool=pool, scouts=rival, race=race, num_restarts=state.num_restarts + ends)
+
+        updates = (update_pool, update_scouts) if state.race is None else (update_leader, update_rival)
+        state = jax.lax.switch(state.kind, (*updates, lambda: state))
         state = replace(
             state,
             repertoire=repertoire,
@@ -438,7 +469,11 @@ class JEDiX(PoolMethod):
 
     def metrics(self, state: JEDiXState) -> dict[str, Array]:
         """Return the restarts of the pool, and the generations of scouts and of variation."""
-        return {name: getattr(state, name) for name in ("num_restarts", "num_scouted", "num_varied")}
+        found = {name: getattr(state, name) for name in ("num_restarts", "num_scouted", "num_varied")}
+        if state.race is None:
+            return found
+        racers = {"leader": state.race.leader, "rival": state.race.rival}
+        return found | {f"{who}_{name}": getattr(racer, name) for who, racer in racers.items() for name in _REPORTED}
 
     def glossary(self) -> list[tuple[str, str]]:
         """Return JEDi-X's terms."""
