@@ -69,7 +69,7 @@ FOLDERS = {name: f"beyond/{name.removeprefix('beyond-')}" for name in GRIDS}
 
 def main() -> None:
     arguments = parser(GRIDS).parse_args()
-    for name in arguments.only:
+    for name in () if arguments.report else arguments.only:
         run(GRIDS[name], arguments.runs / name)
     for name in arguments.only:  # afterwards, since it changes the checkout
         runs = arguments.runs / name

@@ -44,7 +44,7 @@ FOLDERS = {"control": "control", "control-alpha": "control/alpha", "control-targ
 
 def main() -> None:
     arguments = parser(GRIDS).parse_args()
-    for name in arguments.only:
+    for name in () if arguments.report else arguments.only:
         for grid in GRIDS[name]:
             run(grid, arguments.runs / name)
     for name in arguments.only:  # afterwards, since it changes the checkout

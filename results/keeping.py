@@ -7,7 +7,8 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 
 import matplotlib
@@ -27,7 +28,7 @@ from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
 
 HERE = Path(__file__).parent
-_MOST_BYTES = 150_000  # of a map of cells
+_MOST_BYTES = 150_000  # of a picture
 _POINTS = 100  # of a curve
 
 
@@ -36,13 +37,21 @@ def parser(names: Iterable[str]) -> argparse.ArgumentParser:
     found = argparse.ArgumentParser()
     found.add_argument("--runs", type=Path, default=Path("runs/results"))
     found.add_argument("--only", nargs="+", choices=names, default=list(names))
+    found.add_argument("--report", action="store_true", help="run nothing, only write tables and figures anew")
     return found
 
 
-def run(grid: Grid, runs: Path) -> None:
-    """Run what is left of a grid, from a checkout without changes, since each kept row names its revision."""
-    if "dirty" in str(environment.describe()["git_revision"]):
+def clean_revision() -> str:
+    """Return the revision that each row of results names; ends the script if the checkout has changes."""
+    revision = str(environment.describe()["git_revision"])
+    if "dirty" in revision:
         sys.exit("expected a checkout without changes, since each row names its revision; commit them first")
+    return revision
+
+
+def run(grid: Grid, runs: Path) -> None:
+    """Run what is left of a grid, from a checkout without changes."""
+    clean_revision()
     keep_compiled_programs()
     outcome = bench(grid, runs, progress=BenchProgress(sys.stderr))
     for path, message in outcome.failed:
@@ -56,6 +65,7 @@ def keep(
     *,
     reference: str | None = None,
     maps: Iterable[str] = (),
+    mapped: Sequence[str] | None = None,
     figures: bool = True,
 ) -> Comparison:
     """Compare the runs of a grid and keep in `folder` what is worth keeping.
@@ -66,9 +76,10 @@ def keep(
         command: What makes all of it again.
         reference: Label of the method that others are tested against; None: the better JEDi.
         maps: Tasks whose maps of cells are kept, in a small size; the comparison draws those of all tasks.
+        mapped: Labels whose cells are drawn; None: the reference and the best others.
         figures: Whether any other figure is kept.
     """
-    found = jedax.compare(runs, out=runs / "compare", formats=("png",), reference=reference)
+    found = jedax.compare(runs, out=runs / "compare", formats=("png",), reference=reference, cells=mapped)
     folder.mkdir(parents=True, exist_ok=True)
     for file in ("table.csv", "reached.csv", "table.tex"):
         rows = len((runs / "compare" / file).read_text().splitlines()) - file.endswith(".csv")
@@ -85,10 +96,7 @@ def keep(
     if pictures:
         (folder / "figures").mkdir(exist_ok=True)
     for picture in pictures:
-        if picture.stem in kept:
-            write_small(picture, folder / "figures" / picture.name)
-        else:
-            shutil.copyfile(picture, folder / "figures" / picture.name)
+        write_small(picture, folder / "figures" / picture.name)
     names = {picture.stem for picture in pictures}
     lines = (runs / "compare" / "table.md").read_text().partition("\n## Sources")[0].splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith("![") or line[2:].partition("]")[0] in names)
@@ -125,14 +133,14 @@ def curves(records: Iterable[Record]) -> str:
     return pandas.concat(parts).to_csv(index=False, float_format="%.6g")
 
 
-def write_small(picture: Path, path: Path) -> None:
-    """Write a picture with 64 colours, so narrow that it takes at most 150 kB."""
+def write_small(picture: Path | io.BytesIO, path: Path) -> None:
+    """Write a picture with so few colours, at most 256, and so narrow that it takes at most 150 kB."""
     with Image.open(picture) as image:
         whole = image.convert("RGB")
-    for width in range(1600, 200, -100):
-        buffer = io.BytesIO()
-        size = width, round(whole.height * width / whole.width)
-        whole.resize(size, Image.Resampling.LANCZOS).quantize(64).save(buffer, "PNG", optimize=True)
+    for width, colours in product(range(1600, 200, -100), (256, 128)):
+        buffer, width = io.BytesIO(), min(width, whole.width)
+        small = whole.resize((width, round(whole.height * width / whole.width)), Image.Resampling.LANCZOS)
+        small.quantize(colours, Image.Quantize.MAXCOVERAGE).save(buffer, "PNG", optimize=True)
         if buffer.tell() <= _MOST_BYTES:
             break
     write_atomic(path, buffer.getvalue())

@@ -1,29 +1,31 @@
 """The paper's comparison on its mazes, and its ablations.
 
-    python results/paper_mazes.py [--runs runs/results] [--only paper-mazes ablation-alpha ...] [--without pga-me]
+    python results/paper_mazes.py [--runs runs/results] [--only paper-mazes ...] [--without pga-me] [--report]
 
 For each of these grids it does what two commands do,
 
     jedax bench --preset GRID --out RUNS/GRID
     jedax compare RUNS/GRID
 
-and keeps tables, figures and thinned curves beside this file, with versions, machine and duration, and the paper's own
-medians. Runs that are finished are not repeated and a run that was stopped goes on, so the command can be stopped and
-given again, and given twice at once.
+and keeps tables, figures and thinned curves beside this file, with versions, machine and duration; then it judges the
+paper's claims (results/claims.py). Runs that are finished are not repeated and a run that was stopped goes on, so the
+command can be stopped and given again, and given twice at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from keeping import HERE, keep, parser, run
+import claims
+from keeping import HERE, cross, fill_in, keep, parser, run
+from stuck import keep_stuck
 
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid, grid_named
-from jedax.store.files import write_atomic
 
 PARTS = ("alpha", "targets", "generations", "pool", "learning-rate")
 FOLDERS = {"paper-mazes": "paper-mazes", **{f"ablation-{part}": f"ablations/{part}" for part in PARTS}}
+MAPPED_TASKS, MAPPED = ("maze-b",), ("jedi decay", "jedi-x", "map-elites", "cma-mae")  # as in the paper's figure 1
 SEEDS, SEEDS_OF_OURS, SEEDS_OF_PGA_ME = 20, 30, 10
 # Median final best fitness in the paper: Table 1, and the table of additional baselines for CMA-ME Opt.
 PAPER = {
@@ -43,15 +45,18 @@ def main() -> None:
     options = parser(FOLDERS)
     options.add_argument("--without", nargs="+", default=[], metavar="LABEL", help="methods to leave for another time")
     arguments = options.parse_args()
-    for name in arguments.only:
+    for name in () if arguments.report else arguments.only:
         for grid in grids(name):
             entries = tuple(entry for entry in grid.entries if entry.label not in arguments.without)
             run(replace(grid, entries=entries), arguments.runs / name)
     for name in arguments.only:  # afterwards, since it changes the checkout
         command = f"python results/paper_mazes.py --only {name}"
-        found = keep(arguments.runs / name, HERE / FOLDERS[name], command)
+        shown = {"maps": MAPPED_TASKS, "mapped": MAPPED} if name == "paper-mazes" else {}
+        found = keep(arguments.runs / name, HERE / FOLDERS[name], command, **shown)
+        fill_in(HERE / "README.md", name, (beside_the_paper if name == "paper-mazes" else medians)(found))
         if name == "paper-mazes":
-            write_atomic(HERE / FOLDERS[name] / "beside-the-paper.md", beside_the_paper(found))
+            fill_in(HERE / "README.md", "stuck", keep_stuck(arguments.runs / name, HERE / FOLDERS[name]))
+    claims.main()
 
 
 def grids(name: str) -> list[Grid]:
@@ -87,6 +92,16 @@ def beside_the_paper(found: Comparison) -> str:
             columns += [ours, "" if theirs is None else str(theirs)]
         lines.append(f"| {label} | {' | '.join(columns)} |")
     return "\n".join(lines) + "\n"
+
+
+def medians(found: Comparison) -> str:
+    """Return the median of the final best fitness and the number of seeds that arrived, by method and maze."""
+    values = {
+        (entry.label, table.task): f"{entry.median:.0f} ({entry.successes} of {len(entry.seeds)})"
+        for table in found.tables
+        for entry in table.entries
+    }
+    return cross(found, values)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 import pandas
-from keeping import HERE, fill_in, write_small
+from keeping import HERE, clean_revision, fill_in, write_small
 from PIL import Image, ImageSequence
 
 import jedax
@@ -52,17 +52,15 @@ def main() -> None:
     rows = _rows(path)
     if not options.report:
         FOLDER.mkdir(exist_ok=True)
-        facts = environment.describe()
-        if "dirty" in str(facts["git_revision"]):
-            parser.error("expected a checkout without changes, since each row names its revision; commit them first")
-        write_json(FOLDER / "environment.json", facts)
+        revision = clean_revision()
+        write_json(FOLDER / "environment.json", environment.describe())
         keep_compiled_programs()
         done = {(row["task"], row["method"], row["seed"]) for row in rows}
         for seed in range(options.seeds):
             for task in options.tasks:
                 for method in options.methods:
                     if (task, method, seed) not in done:
-                        row = {**search(task, ENTRIES[method], seed), "revision": facts["git_revision"]}
+                        row = {**search(task, ENTRIES[method], seed), "revision": revision}
                         rows = [*_rows(path), row]  # read again: another process may have added some
                         write_atomic(path, pandas.DataFrame(rows).to_csv(index=False))
                         print(*list(rows[-1].values())[:6], flush=True)

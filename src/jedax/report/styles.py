@@ -53,13 +53,16 @@ def styles(labels: Sequence[str]) -> Styles:
 
 
 def sequential_styles(labels: Sequence[str]) -> Styles:
-    """Return colours from dark to light for labels such as `alpha=0.3`, in their order; orange for `alpha=decay`."""
+    """Return colours from dark to light for labels such as `alpha=0.3`, in their order.
+
+    Labels without a number, such as `alpha=decay`, have other colours, orange first.
+    """
     numbers = [label for label in labels if re.search(r"=[-+]?[\d.]+(e[-+]?\d+)?$", label)]
     others = [label for label in labels if label not in numbers]
     shades = colormaps["viridis"](np.linspace(0, 0.88, len(numbers)))
     return {
         **{label: _style(shade, "-", "o") for label, shade in zip(numbers, shades, strict=True)},
-        **{label: _style(COLOURS[1], LINES[(n + 1) % 3], "D") for n, label in enumerate(others)},
+        **{label: _style(COLOURS[(n + 1) % len(COLOURS)], LINES[(n + 1) % 3], "D") for n, label in enumerate(others)},
     }
 
 

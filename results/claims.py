@@ -1,0 +1,342 @@
+"""The paper's claims, one by one, judged by the results beside this file.
+
+    python results/claims.py
+
+writes the table of claims into results/README.md, two lines into README.md and every test into results/claims.csv.
+Nothing is run: the numbers come from `seeds.csv` and `reached.csv` of the folders that results/paper_mazes.py fills.
+
+A claim "A ends above B" holds on a maze if a two-sided Mann-Whitney U test of the final best fitness has p < 0.05 after
+Holm's correction for all tests of A on this page, and A has the higher ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas
+from keeping import HERE, fill_in
+
+from jedax.bench.grids import MAZES
+from jedax.bench.statistics import holm, mann_whitney
+from jedax.store.files import write_atomic
+
+JUDGED = ("jedi decay", "jedi tuned", "jedi-uniform", "jedi-x")
+SHORT: dict[str, str] = dict(zip(MAZES, ("A", "B", "C", "Quad B"), strict=True))
+LABELS = (
+    *("jedi-x", "jedi-uniform", "jedi decay", "jedi tuned", "es", "es-restart"),
+    *("map-elites", "cma-me imp", "cma-me opt", "cma-mae", "pga-me"),
+)
+WHEN = HERE.parent / "docs" / "guides" / "when.md"
+SIGNIFICANT = 0.05
+GOAL = -250
+ABOVE, ALIKE, BELOW = ">", "≈", "<"
+OPPOSITE = {ABOVE: BELOW, ALIKE: None, BELOW: ABOVE}
+PAPER_OF_JEDI = {"jedi decay": (-117, -176, -186, -189), "jedi tuned": (-120, -177, -180, -194)}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper: what JEDi is compared with, where, and what is to come out."""
+
+    text: str
+    others: tuple[str, ...]
+    tasks: tuple[str, ...] = MAZES
+    expected: str = ABOVE
+    column: str = "final_fitness"  # of seeds.csv; "evaluations" until the goal is reached
+
+
+SIMPLE = (MAZES[0], MAZES[1], MAZES[3])
+CLAIMS = (
+    Claim("ends above the ES, restarted or not", ("es", "es-restart")),
+    Claim("ends above MAP-Elites on A, B and Quad B", ("map-elites",), SIMPLE),
+    Claim("ends above CMA-ME (imp and opt)", ("cma-me imp", "cma-me opt")),
+    Claim("ends above CMA-MAE on A, B and Quad B", ("cma-mae",), SIMPLE),
+    Claim("ends below CMA-MAE on C", ("cma-mae",), (MAZES[2],), BELOW),
+    Claim("ends above PGA-ME on A, B and Quad B", ("pga-me",), SIMPLE),
+    Claim("reaches the goal later than MAP-Elites", ("map-elites",), MAZES, ABOVE, "evaluations"),
+    Claim("covers less than MAP-Elites", ("map-elites",), MAZES, BELOW, "coverage"),
+)
+
+_ON_FITNESS = {claim.text for claim in CLAIMS if claim.column == "final_fitness"}
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test: a judged method against another one on a maze."""
+
+    claim: str
+    judged: str
+    other: str
+    task: str
+    expected: str
+    p: float
+    effect: float  # probability that a seed of the judged method has the higher value
+    p_holm: float = 1.0
+
+    @property
+    def outcome(self) -> str:
+        """Whether the values of the judged method lie above, below or not distinguishably."""
+        if self.p_holm >= SIGNIFICANT:
+            return ALIKE
+        return ABOVE if self.effect > 0.5 else BELOW
+
+
+@cache
+def rows(folder: str) -> pandas.DataFrame:
+    """Return the seeds of a folder of results, with the evaluations until the goal; empty if there are none."""
+    path = HERE / folder / "seeds.csv"
+    if not path.exists():
+        return pandas.DataFrame(columns=["task", "label", "seed", "final_fitness", "coverage", "evaluations"])
+    seeds, reached = pandas.read_csv(path), pandas.read_csv(HERE / folder / "reached.csv")
+    reached = reached[reached.fitness == GOAL].drop(columns="fitness")
+    return seeds.merge(reached, on=["task", "label", "seed"], how="left")
+
+
+def values(task: str, label: str, column: str = "final_fitness", folder: str = "paper-mazes") -> np.ndarray:
+    """Return the values of all seeds of a method on a maze."""
+    found = rows(folder)
+    return np.asarray(found[(found.task == task) & (found.label == label)][column], float)
+
+
+def tests(judged: str) -> list[Test]:
+    """Return all tests of a method, corrected together by Holm's method."""
+    found = []
+    for claim in CLAIMS:
+        for other in claim.others:
+            for task in claim.tasks:
+                ours, theirs = (values(task, label, claim.column) for label in (judged, other))
+                test = mann_whitney(list(ours), list(theirs))
+                if test is not None:
+                    found.append(Test(claim.text, judged, other, task, claim.expected, test.p, test.effect))
+    corrected = holm([test.p for test in found])
+    return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
+
+
+def verdict(found: Sequence[Test]) -> str:
+    """Return a verdict on the tests of a claim, and the outcome on each maze unless all are alike."""
+    if not found:
+        return "not tested"
+    outcomes = [test.outcome for test in found]
+    by_task: dict[str, list[str]] = {}
+    for test in found:
+        by_task.setdefault(test.task, []).append(test.outcome)
+    where = ", ".join(f"{SHORT[task]} {'/'.join(dict.fromkeys(marks))}" for task, marks in by_task.items())
+    expected = found[0].expected
+    if all(outcome == expected for outcome in outcomes):
+        return "**holds**"
+    if OPPOSITE[expected] in outcomes:
+        return f"**fails** ({where})"
+    return f"{'holds in part' if expected in outcomes else '**not shown**'} ({where})"
+
+
+def arrivals(label: str, folder: str = "paper-mazes") -> str:
+    """Return how many seeds of a method reach the goal on each maze."""
+    counts = []
+    for task in MAZES:
+        final = values(task, label, folder=folder)
+        if not len(final):
+            return "not tested"
+        counts.append(f"{int((final >= GOAL).sum())} of {len(final)}")
+    return ", ".join(counts)
+
+
+def medians(label: str) -> str:
+    """Return the medians of a method and how far they are from the paper's."""
+    paper, parts = PAPER_OF_JEDI.get(label), []
+    for number, task in enumerate(MAZES):
+        found = values(task, label)
+        if not len(found):
+            return "not tested"
+        median = np.median(found)
+        parts.append(f"{median:.0f}" + ("" if paper is None else f" ({median - paper[number]:+.0f})"))
+    return ", ".join(parts)
+
+
+def table() -> str:
+    """Return the table of claims as Markdown."""
+    found = {label: tests(label) for label in JUDGED}
+    lines = [f"| JEDi, on the mazes | {' | '.join(JUDGED)} |", "|---|" + "---|" * len(JUDGED)]
+    for claim in CLAIMS:
+        cells = [verdict([test for test in found[label] if test.claim == claim.text]) for label in JUDGED]
+        lines.append(f"| {claim.text} | {' | '.join(cells)} |")
+    lines.append(f"| seeds that reach the goal on A, B, C, Quad B | {' | '.join(map(arrivals, JUDGED))} |")
+    lines.append(f"| median on A, B, C, Quad B (difference from the paper's) | {' | '.join(map(medians, JUDGED))} |")
+    return "\n".join(lines) + "\n"
+
+
+def about_parts() -> str:
+    """Return the table of claims about the parts of JEDi and about other methods as Markdown."""
+    lines = ["| claim of the paper | verdict | by |", "|---|---|---|"]
+    for text, (outcome, evidence) in {
+        "The ES cannot solve the mazes, not even with restarts": _es(),
+        "The decaying alpha ends above a tuned one on A, B and Quad B": _decay(),
+        "The weighted GP chooses better targets than the standard one": _weighted(),
+        "Uniform targets do well on C": _uniform(),
+        "Every alpha reaches the goal on B": _alpha_b(),
+        "Low alphas get stuck on Quad B": _alpha_quad_b(),
+        "Several ES side by side reach more than one": _pool(),
+        "A learning rate of 0.1 is best for CMA-MAE": _learning_rate(),
+    }.items():
+        lines.append(f"| {text} | {outcome} | {evidence} |")
+    return "\n".join(lines) + "\n"
+
+
+def _between(folder: str, one: str, other: str, tasks: Sequence[str]) -> tuple[str, str]:
+    """Return whether one method ends above another one on some mazes, corrected for these tests."""
+    found = []
+    for task in tasks:
+        test = mann_whitney(list(values(task, one, folder=folder)), list(values(task, other, folder=folder)))
+        if test is None:
+            return "not tested", ""
+        found.append(Test("", one, other, task, ABOVE, test.p, test.effect))
+    found = [replace(t, p_holm=p) for t, p in zip(found, holm([t.p for t in found]), strict=True)]
+    ps = ", ".join(f"{SHORT[t.task]}: A = {t.effect:.2f}, p = {t.p_holm:.2g}" for t in found)
+    return verdict(found), ps
+
+
+def _es() -> tuple[str, str]:
+    counts = {label: arrivals(label) for label in ("es", "es-restart")}
+    mostly = all(
+        (values(task, label) >= GOAL).mean() < 0.5 for task in MAZES for label in counts if len(values(task, label))
+    )
+    evidence = "; ".join(f"{label} reaches the goal in {text}" for label, text in counts.items())
+    return ("**holds**" if mostly else "**fails**") + " for the median seed", evidence
+
+
+def _decay() -> tuple[str, str]:
+    return _between("paper-mazes", "jedi decay", "jedi tuned", SIMPLE)
+
+
+def _weighted() -> tuple[str, str]:
+    return _between("ablations/targets", "targets=weighted-gp", "targets=gp", MAZES)
+
+
+def _uniform() -> tuple[str, str]:
+    return _between("ablations/targets", "targets=uniform", "targets=weighted-gp", (MAZES[2],))
+
+
+def _arrived(folder: str, task: str) -> dict[str, tuple[int, int]]:
+    """Return how many seeds of how many reach the goal, by label."""
+    found = rows(folder)
+    labels = found[found.task == task].label.unique()
+    final = {label: values(task, label, folder=folder) for label in labels}
+    return {label: (int((each >= GOAL).sum()), len(each)) for label, each in final.items()}
+
+
+def _alpha_b() -> tuple[str, str]:
+    counts = _arrived("ablations/alpha", MAZES[1])
+    if not counts:
+        return "not tested", ""
+    holds = all(arrived > number / 2 for arrived, number in counts.values())
+    return ("**holds**" if holds else "**fails**") + " for the median seed", _counted(counts)
+
+
+def _alpha_quad_b() -> tuple[str, str]:
+    counts = _arrived("ablations/alpha", MAZES[3])
+    if not counts:
+        return "not tested", ""
+    low, high = (
+        max(arrived / number for label, (arrived, number) in counts.items() if label in labels)
+        for labels in (("alpha=0.0", "alpha=0.1"), ("alpha=0.5", "alpha=0.7", "alpha=0.9"))
+    )
+    return ("**holds**" if low < 0.5 <= high else "**not shown**"), _counted(counts)
+
+
+def _counted(counts: dict[str, tuple[int, int]]) -> str:
+    texts = (f"{label.partition('=')[2] or label}: {arrived}/{number}" for label, (arrived, number) in counts.items())
+    return "seeds that reach the goal: " + ", ".join(texts)
+
+
+def _pool() -> tuple[str, str]:
+    return _between("ablations/pool", "decay pool=4", "decay pool=1", MAZES)
+
+
+def _learning_rate() -> tuple[str, str]:
+    found = rows("ablations/learning-rate")
+    if found.empty:
+        return "not tested", ""
+    best = {}
+    for task in MAZES:
+        each = found[found.task == task].groupby("label", sort=False).final_fitness.median()
+        best[SHORT[task]] = ", ".join(label.partition("=")[2] for label in each[each == each.max()].index)
+    holds = [("0.1" in text.split(", ")) for text in best.values()]
+    outcome = "**holds**" if all(holds) else "holds in part" if any(holds) else "**fails**"
+    return outcome, "highest median: " + "; ".join(f"{maze}: {rates}" for maze, rates in best.items())
+
+
+def known(task: str, label: str, column: str) -> str:
+    """Return the median of a column on a maze as text; empty without seeds."""
+    found = values(task, label, column)
+    if not len(found):
+        return ""
+    median = np.median(found)
+    if column == "evaluations":
+        return f"{median:,.0f}" if np.isfinite(median) else "most never"
+    return f"{median:.0f} ({int((found >= GOAL).sum())} of {len(found)})"
+
+
+def medians_of_all(column: str, labels: Sequence[str]) -> str:
+    """Return a table of methods and mazes."""
+    lines = [f"| method | {' | '.join(SHORT.values())} |", "|---|" + "---:|" * len(MAZES)]
+    lines += [f"| {label} | {' | '.join(known(task, label, column) for task in MAZES)} |" for label in labels]
+    return "\n".join(lines) + "\n"
+
+
+def compared() -> str:
+    """Return, for each judged method, where it ends above other methods, below, and level."""
+    lines = []
+    for judged in JUDGED:
+        found = [test for test in tests(judged) if test.claim in _ON_FITNESS]
+        parts = []
+        for mark, words in ((ABOVE, "above"), (BELOW, "below"), (ALIKE, "level with")):
+            by_other: dict[str, list[str]] = {}
+            for test in found:
+                if test.outcome == mark:
+                    by_other.setdefault(test.other, []).append(SHORT[test.task])
+            texts = [f"{other} on {', '.join(mazes)}" for other, mazes in by_other.items()]
+            if texts:
+                parts.append(f"{words} {'; '.join(texts)}")
+        lines.append(f"- **{judged}** ends {'. It ends '.join(parts)}." if parts else f"- **{judged}**: not tested.")
+    return "\n".join(lines) + "\n"
+
+
+def in_short() -> str:
+    """Return two lines for the README."""
+    ours, best = tests("jedi decay"), tests("jedi-x")
+    texts = []
+    for label, found in (("The paper's JEDi (`jedi`)", ours), ("`jedi-x`", best)):
+        fitness = [test for test in found if test.claim in _ON_FITNESS]
+        of = f"{len(fitness)} tests against the paper's baselines on its mazes"
+        counts = {mark: sum(test.outcome == mark for test in fitness) for mark in (ABOVE, ALIKE, BELOW)}
+        texts.append(
+            f"{label}: above in {counts[ABOVE]}, not distinguishable in {counts[ALIKE]}, below in {counts[BELOW]} "
+            f"of {of}."
+        )
+    return "\n".join(f"- {text}" for text in texts) + "\n"
+
+
+def parts() -> dict[tuple[Path, str], str]:
+    """Return what stands on which page, by the name of its place."""
+    return {
+        (HERE / "README.md", "claims"): table(),
+        (HERE / "README.md", "claims-parts"): about_parts(),
+        (HERE.parent / "README.md", "claims"): in_short(),
+        (WHEN, "mazes"): medians_of_all("final_fitness", LABELS),
+        (WHEN, "mazes-tests"): compared(),
+        (WHEN, "mazes-soon"): medians_of_all("evaluations", LABELS),
+    }
+
+
+def main() -> None:
+    for (page, name), text in parts().items():
+        fill_in(page, name, text)
+    found = pandas.DataFrame([vars(test) | {"outcome": test.outcome} for label in JUDGED for test in tests(label)])
+    write_atomic(HERE / "claims.csv", found.to_csv(index=False, float_format="%.4g"))
+
+
+if __name__ == "__main__":
+    main()

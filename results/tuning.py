@@ -1,0 +1,135 @@
+"""MAP-Elites, CMA-ME and CMA-MAE tuned as long as JEDi-X was: 100 settings each on the development problems.
+
+    python results/tuning.py [--methods map-elites cma-me cma-mae "variation of jedi-x"] [--settings 100]
+
+Settings are drawn at random from the ranges below, the method's defaults come first. Each is run on the development
+problems of problems.py, three seeds from 100 on side by side, 250,000 evaluations. Each finished setting is a row of
+results/beyond/tuning/METHOD.csv with the median fitness on each problem; commit them before the next command, which
+makes the rows that are missing. The best setting has the lowest mean rank over the problems.
+
+`variation of jedi-x` is MAP-Elites with the variation operator of JEDi-X.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import pandas
+import problems
+from keeping import HERE, clean_revision
+
+import jedax
+from jedax.bench.grids import Entry
+from jedax.search.compiled import keep_compiled_programs
+from jedax.search.programs import forget_programs
+from jedax.store.files import write_atomic
+
+EVALUATIONS, REPLICAS, FIRST_SEED, DRAWN_FROM = 250_000, 3, 100, 20261124
+FOLDER = HERE / "beyond" / "tuning"
+
+
+def _log(chance: random.Random, low: float, high: float) -> float:
+    return float(f"{low * (high / low) ** chance.random():.3g}")
+
+
+def _map_elites(chance: random.Random) -> dict[str, Any]:
+    return {
+        "offspring": chance.choice((16, 32, 64, 128, 256)),
+        "iso_sigma": _log(chance, 0.005, 1.0),
+        "line_sigma": chance.choice((0.0, _log(chance, 0.05, 1.0))),
+    }
+
+
+def _emitters(chance: random.Random) -> dict[str, Any]:
+    return {
+        "pool": chance.choice((1, 2, 4, 8, 15)),
+        "population": chance.choice((8, 16, 32, 64)),
+        "step_size": _log(chance, 0.02, 1.0),
+        "elite_ratio": chance.choice((0.25, 0.5)),
+        "es": chance.choice(("sep-cma-es", "cma-es")),
+        "ranker": chance.choice(("2imp", "imp", "obj", "rd")),
+        "restart_tolerance": chance.choice((1e-9, 1e-3, 1.0)),
+    }
+
+
+def _with_thresholds(chance: random.Random) -> dict[str, Any]:
+    return {**_emitters(chance), "ranker": "imp", "learning_rate": _log(chance, 0.001, 1.0)}
+
+
+def _variation(chance: random.Random) -> dict[str, Any]:
+    low = _log(chance, 0.02, 0.5)
+    return {
+        "variation_share": 1.0,
+        "population": chance.choice((16, 32, 64, 128)),
+        "line_share": chance.choice((0.25, 0.5, 0.75, 0.9)),
+        "intermediate_share": chance.choice((0.0, 0.5, 1.0)),
+        "line": (_log(chance, 0.001, 0.1), _log(chance, 0.1, 1.5)),
+        "variation": (low, float(f"{low * _log(chance, 2, 50):.3g}")),
+    }
+
+
+DRAWS = {"map-elites": _map_elites, "cma-me": _emitters, "cma-mae": _with_thresholds, "variation of jedi-x": _variation}
+METHODS = {name: "jedi-x" if name == "variation of jedi-x" else name for name in DRAWS}
+FIRST: dict[str, dict[str, Any]] = {name: {} for name in DRAWS} | {"variation of jedi-x": {"variation_share": 1.0}}
+
+
+def drawn(name: str, number: int) -> list[dict[str, Any]]:
+    """Return the settings of a method that are tried, the defaults first."""
+    chance = random.Random(f"{DRAWN_FROM} {name}")
+    return [FIRST[name], *(DRAWS[name](chance) for _ in range(number - 1))]
+
+
+def tuned(name: str, rows: pandas.DataFrame | None = None) -> Entry:
+    """Return the best setting of a method: that with the lowest mean rank over the problems."""
+    rows = pandas.read_csv(_path(name)) if rows is None else rows
+    ranks = rows[_titles()].rank(ascending=False).mean(axis=1)
+    best = int(rows.number[ranks.idxmin()])
+    return Entry(f"{name} tuned", METHODS[name], None, drawn(name, best + 1)[best])
+
+
+def _titles() -> list[str]:
+    return [problem.rpartition("/")[2].rpartition(":")[2].removesuffix(".yaml") for problem in problems.DEVELOPMENT]
+
+
+def _path(name: str) -> Any:
+    return FOLDER / f"{name.replace(' ', '-')}.csv"
+
+
+def row_of(name: str, number: int, changes: dict[str, Any], revision: str) -> dict[str, Any]:
+    """Return the row of one setting."""
+    found: dict[str, Any] = {"number": number}
+    for title, problem in zip(_titles(), problems.DEVELOPMENT, strict=True):
+        task = jedax.tasks.make(problem)
+        config = Entry(name, METHODS[name], None, changes).config(problem)
+        run = jedax.run(config, task, evaluations=EVALUATIONS, replicas=REPLICAS, seed=FIRST_SEED)
+        best = sorted(run.best(replica).fitness for replica in range(REPLICAS))
+        found[title] = float(f"{best[REPLICAS // 2]:.6g}")
+        forget_programs()
+    return {**found, "settings": str(changes), "revision": revision}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", choices=tuple(DRAWS), default=list(DRAWS))
+    parser.add_argument("--settings", type=int, default=100)
+    options = parser.parse_args()
+    revision = clean_revision()
+    keep_compiled_programs()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in options.methods:
+        path = _path(name)
+        rows = pandas.read_csv(path).to_dict("records") if path.exists() else []
+        for number, changes in enumerate(drawn(name, options.settings)):
+            if number not in {row["number"] for row in rows}:
+                rows.append(row_of(name, number, changes, revision))
+                write_atomic(path, pandas.DataFrame(rows).to_csv(index=False))
+                print(name, *rows[-1].values(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
