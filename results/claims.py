@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 from keeping import HERE, fill_in
+from scipy.stats import fisher_exact
 
 from jedax.bench.grids import MAZES
 from jedax.bench.statistics import holm, mann_whitney
@@ -239,11 +240,14 @@ def _alpha_quad_b() -> tuple[str, str]:
     counts = _arrived("ablations/alpha", MAZES[3])
     if not counts:
         return "not tested", ""
-    low, high = (
-        max(arrived / number for label, (arrived, number) in counts.items() if label in labels)
+    arrived = [
+        np.sum([counts[label] for label in labels], axis=0)
         for labels in (("alpha=0.0", "alpha=0.1"), ("alpha=0.5", "alpha=0.7", "alpha=0.9"))
-    )
-    return ("**holds**" if low < 0.5 <= high else "**not shown**"), _counted(counts)
+    ]
+    (low, low_number), (high, high_number) = arrived
+    p = float(fisher_exact([[low, low_number - low], [high, high_number - high]])[1])
+    outcome = "**holds**" if p < SIGNIFICANT and low / low_number < high / high_number else "**not shown**"
+    return outcome, f"{_counted(counts)}; 0 and 0.1 against 0.5 to 0.9, Fisher's exact test: p = {p:.2g}"
 
 
 def _counted(counts: dict[str, tuple[int, int]]) -> str:

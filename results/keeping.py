@@ -140,7 +140,7 @@ def write_small(picture: Path | io.BytesIO, path: Path) -> None:
     for width, colours in product(range(1600, 200, -100), (256, 128)):
         buffer, width = io.BytesIO(), min(width, whole.width)
         small = whole.resize((width, round(whole.height * width / whole.width)), Image.Resampling.LANCZOS)
-        small.quantize(colours, Image.Quantize.MAXCOVERAGE).save(buffer, "PNG", optimize=True)
+        small.quantize(colours, Image.Quantize.MAXCOVERAGE, kmeans=3).save(buffer, "PNG", optimize=True)
         if buffer.tell() <= _MOST_BYTES:
             break
     write_atomic(path, buffer.getvalue())

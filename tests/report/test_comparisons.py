@@ -106,6 +106,14 @@ def test_reached_steps_up_with_each_seed(bench, ax):
     assert [text.get_text() for text in other.texts] == ["reached by no seed"]
 
 
+def test_shares_have_a_logarithmic_axis_where_most_arrive_early(tmp_path, ax):
+    write_run(tmp_path / "a", [[-300.0, -130, -120]] * 2, reports=[10, 20, 1000], budget=1000)
+    found = compare(tmp_path)
+    comparisons.reached(ax, found.tables[0], styles(found.labels), GOAL)
+    assert ax.get_xscale() == "log"
+    assert all(line.get_clip_on() for line in ax.lines)
+
+
 def test_twenty_methods_look_different_and_the_same_every_time():
     labels = [f"method {n}" for n in range(20)]
     style = styles(labels)

@@ -158,6 +158,8 @@ def _evaluations_axis(ax: Axes, table: TaskTable, log: bool) -> None:
     if log:
         known = [np.asarray(line.get_xdata(), float) for line in ax.lines if not str(line.get_label()).startswith("_")]
         ax.set_xscale("log")
+        for line in ax.lines:
+            line.set_clip_on(True)  # it may begin at 0, infinitely far to the left
         ax.set_xlim(min((x[x > 0].min() for x in known if (x > 0).any()), default=1), table.budget)
         ax.set_xlabel("evaluations")
         ax.grid(alpha=0.25)
