@@ -245,7 +245,7 @@ def _alpha_quad_b() -> tuple[str, str]:
         for labels in (("alpha=0.0", "alpha=0.1"), ("alpha=0.5", "alpha=0.7", "alpha=0.9"))
     ]
     (low, low_number), (high, high_number) = arrived
-    p = float(fisher_exact([[low, low_number - low], [high, high_number - high]])[1])
+    p = float(np.asarray(fisher_exact([[low, low_number - low], [high, high_number - high]]))[1])
     outcome = "**holds**" if p < SIGNIFICANT and low / low_number < high / high_number else "**not shown**"
     return outcome, f"{_counted(counts)}; 0 and 0.1 against 0.5 to 0.9, Fisher's exact test: p = {p:.2g}"
 

@@ -106,7 +106,7 @@ def keep(
     seconds = sum(summary["wall_seconds"] for summary in summaries)
     first = min(environments, key=lambda one: one["started"])
     write_json(folder / "environment.json", {
-        **{key: value for key, value in first.items() if key != "command"},
+        **{key: value for key, value in first.items() if key not in ("command", "task", "node", "devices_used")},
         "command": command,
         "revisions": sorted({str(one["git_revision"]) for one in environments}),
         "runs": len(summaries),
