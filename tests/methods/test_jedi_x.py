@@ -488,6 +488,8 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
     assert not np.array_equal(state.scouts.origin, before.scouts.origin)
     assert {"leader_level", "rival_age"} <= set(method.metrics(state))
     assert "leader_level" not in JEDiX(SMALL, arm).metrics(begun(arm, trial=0)[1])
+    assert "rival" in dict(method.glossary())
+    assert "rival" not in dict(JEDiX(SMALL, arm).glossary())
 
 
 @pytest.mark.parametrize("changes", [{"pool": 2}, {"scouts": 2}, {"growth": 2}])

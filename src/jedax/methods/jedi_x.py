@@ -9,8 +9,9 @@
 | update the ES; restart an ES that stagnates and a scout that adds nothing to the repertoire | `JEDiX.tell` |
 | update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
 
-JEDi-X has no targets: scouts and variation explore, the pool exploits. Where policies are large, ES restart by other
-rules (`jedax.es.race`). results/beyond/README.md describes the alternatives that were tried.
+JEDi-X has no targets: scouts and variation explore, the pool exploits. Where policies are large, one scout races
+against the only ES of the pool, and neither restarts by the rules above (`jedax.es.race`). results/beyond/README.md
+describes the alternatives that were tried.
 """
 
 from __future__ import annotations
@@ -477,10 +478,20 @@ class JEDiX(PoolMethod):
 
     def glossary(self) -> list[tuple[str, str]]:
         """Return JEDi-X's terms."""
+        pool = [
+            ("pool", f"The {self.config.pool} ES that maximise fitness, started from the fittest elites."),
+            ("scouts", "Small ES that start from random elites, and restart when they find nothing new."),
+        ]
+        race = [
+            ("leader", "The ES with the highest level so far, the mean fitness of the best quarter of its solutions."),
+            (
+                "rival",
+                "An ES from another random solution, which takes the leader's place if its level becomes higher.",
+            ),
+        ]
         return [
             ("elite", "The best solution of a cell."),
             ("evolution strategy, ES", "Samples variations of a solution and moves towards the best, again and again."),
-            ("pool", f"The {self.config.pool} ES that maximise fitness, started from the fittest elites."),
             ("variation", "Random changes of elites from all over the map, which find new cells."),
-            ("scouts", "Small ES that start from random elites, and restart when they find nothing new."),
+            *(race if self.config.trial else pool),
         ]
