@@ -27,18 +27,6 @@ PARTS = ("alpha", "targets", "generations", "pool", "learning-rate")
 FOLDERS = {"paper-mazes": "paper-mazes", **{f"ablation-{part}": f"ablations/{part}" for part in PARTS}}
 MAPPED_TASKS, MAPPED = ("maze-b",), ("jedi decay", "jedi-x", "map-elites", "cma-mae")  # as in the paper's figure 1
 SEEDS, SEEDS_OF_OURS, SEEDS_OF_PGA_ME = 20, 30, 10
-# Median final best fitness in the paper: Table 1, and the table of additional baselines for CMA-ME Opt.
-PAPER = {
-    "jedi tuned": (-120, -177, -180, -194),
-    "jedi decay": (-117, -176, -186, -189),
-    "es": (-281, -319, -262, -319),
-    "es-restart": (-280, -320, -262, -319),
-    "map-elites": (-136, -202, -206, -210),
-    "cma-me imp": (-138, -190, -236, -219),
-    "cma-me opt": (-132, -197, -262, None),
-    "cma-mae": (-125, -182, -167, -196),
-    "pga-me": (-150, -207, -211, -213),
-}
 
 
 def main() -> None:
@@ -88,7 +76,7 @@ def beside_the_paper(found: Comparison) -> str:
         for number, maze in enumerate(MAZES):
             entry = tables[maze].entry(label)
             ours = "" if entry is None else f"{entry.median:.0f} ({entry.successes} of {len(entry.seeds)})"
-            theirs = PAPER.get(label, (None,) * len(MAZES))[number]
+            theirs = claims.PAPER.get(label, (None,) * len(MAZES))[number]
             columns += [ours, "" if theirs is None else str(theirs)]
         lines.append(f"| {label} | {' | '.join(columns)} |")
     return "\n".join(lines) + "\n"

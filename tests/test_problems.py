@@ -1,9 +1,7 @@
 """The problems that JEDi-X is judged by: labyrinths can be solved, functions are worth what they should be."""
 
 import hashlib
-import importlib
 import math
-import sys
 from pathlib import Path
 
 import jax
@@ -11,20 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import yaml
+from tests.scripts import script
 
 from jedax.tasks.base import check_task
 from jedax.tasks.maze.settings import MazeConfig, load_maze_file
 
 KEY = jax.random.key(0)
-RESULTS = Path(__file__).parents[1] / "results"
-
-
-def script(name):
-    sys.path.insert(0, str(RESULTS))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(RESULTS))
 
 
 @pytest.fixture(scope="module")

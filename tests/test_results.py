@@ -1,8 +1,5 @@
 """The scripts in results/: verdicts on claims, what pages say of the stored results, other readings of the GP."""
 
-import importlib
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import jax.numpy as jnp
@@ -10,27 +7,18 @@ import numpy as np
 import pandas
 import pytest
 from tests.bench.synthetic import write_run
+from tests.scripts import RESULTS, script
 
 from jedax.bench.comparison import compare
 from jedax.bench.grids import Entry
 from jedax.methods.jedi import JediConfig
 from jedax.tasks import make
 
-RESULTS = Path(__file__).parents[1] / "results"
 if not RESULTS.exists():
     pytest.skip("an unpacked source distribution holds no results", allow_module_level=True)
 
 
-def script(name):
-    sys.path.insert(0, str(RESULTS))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(RESULTS))
-
-
 claims = script("claims")
-A, B, C, QUAD_B = claims.MAZES
 
 
 @pytest.fixture
