@@ -6,10 +6,12 @@ import argparse
 import io
 import json
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -41,12 +43,42 @@ def parser(names: Iterable[str]) -> argparse.ArgumentParser:
     return found
 
 
-def clean_revision() -> str:
-    """Return the revision that each row of results names; ends the script if the checkout has changes."""
-    revision = str(environment.describe()["git_revision"])
-    if "dirty" in revision:
+def clean_revision(*own: Path) -> str:
+    """Return the revision that each row of results names; ends the script if the checkout has changes.
+
+    Changes of pages and in the folders `own`, where the script itself writes, do not count.
+    """
+    ignored = [":!*.md", *(f":!{folder.relative_to(HERE.parent)}" for folder in own)]
+    command = ["git", "-C", str(HERE.parent), "status", "--porcelain", "--", ".", *ignored]
+    if subprocess.run(command, capture_output=True, text=True, check=True).stdout:
         sys.exit("expected a checkout without changes, since each row names its revision; commit them first")
-    return revision
+    return str(environment.describe()["git_revision"]).removesuffix("-dirty")
+
+
+def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., dict[str, Any]]) -> pandas.DataFrame:
+    """Add to a CSV file the rows that it lacks, each when it is done, and return all rows.
+
+    Several processes may add rows to one file.
+
+    Args:
+        path: The file; its folder is made.
+        keys: The columns that tell a row from the others.
+        search: Returns the other columns of the row with a key, given as keyword arguments.
+    """
+    revision = clean_revision(path.parent)
+    keep_compiled_programs()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for key in keys:
+        if not any(key.items() <= row.items() for row in rows_of(path)):
+            row = {**key, **search(**key), "revision": revision}
+            write_atomic(path, pandas.DataFrame([*rows_of(path), row]).to_csv(index=False))
+            print(*(value for value in row.values() if len(str(value)) < 60), flush=True)
+    return pandas.DataFrame(rows_of(path))
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a CSV file; none if there is no such file."""
+    return pandas.read_csv(path).to_dict("records") if path.exists() else []  # type: ignore[return-value]
 
 
 def run(grid: Grid, runs: Path) -> None:

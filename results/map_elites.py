@@ -3,12 +3,13 @@
     python results/map_elites.py [--seeds 20]
 
 Each finished variant on a maze is a row of results/map-elites/variants.csv with the final best fitness of each seed and
-the git revision; commit them before the next command, which makes the rows that are missing.
+the git revision. The next command makes the rows that are missing.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 import pandas
 from claims import PAPER
-from keeping import HERE, clean_revision, fill_in
+from keeping import HERE, add_rows, fill_in
 
 import jedax
 from jedax.bench.grids import MAZES
 from jedax.methods.map_elites import MapElites, MapElitesState
-from jedax.search.compiled import keep_compiled_programs
 from jedax.search.programs import forget_programs
-from jedax.store.files import write_atomic
 from jedax.tasks import Maze, make
 from jedax.types import Array, Float, PRNGKeyArray
 
@@ -78,24 +77,18 @@ VARIANTS: dict[str, tuple[Any, dict[str, Any], type[Maze] | None]] = {
 }
 
 
-def row_of(variant: str, maze: str, seeds: int, revision: str) -> dict[str, Any]:
+def search(variant: str, task: str, seeds: int) -> dict[str, Any]:
     """Return the row of one variant on one maze."""
     method, settings, kind = VARIANTS[variant]
-    task = make(maze)
-    budget = task.default_evaluations
+    maze = make(task)
+    budget = maze.default_evaluations
     if kind is not None:
-        assert isinstance(task, Maze)
-        task = kind(task.config)
-    run = jedax.run(method, task, evaluations=budget, replicas=seeds, seed=0, **settings)
+        assert isinstance(maze, Maze)
+        maze = kind(maze.config)
+    run = jedax.run(method, maze, evaluations=budget, replicas=seeds, seed=0, **settings)
     best = [float(run.best(replica).fitness) for replica in range(seeds)]
     forget_programs()
-    return {
-        "variant": variant,
-        "task": maze,
-        "median": float(np.median(best)),
-        "best": " ".join(f"{value:.5g}" for value in best),
-        "revision": revision,
-    }
+    return {"median": float(np.median(best)), "best": " ".join(f"{value:.5g}" for value in best)}
 
 
 def table(rows: pandas.DataFrame) -> str:
@@ -116,18 +109,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
     seeds = parser.parse_args().seeds
-    path, revision = FOLDER / "variants.csv", clean_revision()
-    keep_compiled_programs()
-    FOLDER.mkdir(exist_ok=True)
-    rows = pandas.read_csv(path).to_dict("records") if path.exists() else []
-    done = {(row["variant"], row["task"]) for row in rows}
-    for maze in MAZES:
-        for variant in VARIANTS:
-            if (variant, maze) not in done:
-                rows.append(row_of(variant, maze, seeds, revision))
-                write_atomic(path, pandas.DataFrame(rows).to_csv(index=False))
-                print(maze, variant, rows[-1]["median"], flush=True)
-    fill_in(HERE / "README.md", "map-elites", table(pandas.DataFrame(rows)))
+    keys = [{"variant": variant, "task": maze} for maze in MAZES for variant in VARIANTS]
+    rows = add_rows(FOLDER / "variants.csv", keys, functools.partial(search, seeds=seeds))
+    fill_in(HERE / "README.md", "map-elites", table(rows))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
     python results/robots.py [--tasks halfcheetah walker2d ant-maze] [--methods jedi-x es ...] [--seeds 10] [--report]
 
 Each finished search is a row of results/robots/runs.csv, with its seed, its curve in 50 points, its seconds and the git
-revision; commit them before the next command, which makes the rows that are missing, all methods of one seed before the
-next seed. The first seed of JEDi-X also leaves a film of its best robot and the map of its cells. Methods have their
-defaults for these tasks; `es small` is the ES with the population and the step size that JEDi-X begins with. Seeds
-begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
+revision. The next command makes the rows that are missing, all methods of one seed before the next seed. The first seed
+of JEDi-X also leaves a film of its best robot and the map of its cells. Methods have their defaults for these tasks;
+`es small` is the ES with the population and the step size that JEDi-X begins with. Seeds begin at 0 and were fixed in
+advance; settings were chosen on others, from 300 on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import io
 import os
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,13 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
 import pandas
-from keeping import HERE, clean_revision, fill_in, write_small
+from keeping import HERE, add_rows, fill_in, rows_of, write_small
 from PIL import Image, ImageSequence
 
 import jedax
 from jedax.bench.grids import CONTROL, Entry
 from jedax.bench.statistics import mann_whitney
 from jedax.report.replay import replay
-from jedax.search.compiled import keep_compiled_programs
 from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
 
@@ -49,35 +49,21 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
     path = FOLDER / "runs.csv"
-    rows = _rows(path)
     if not options.report:
-        FOLDER.mkdir(exist_ok=True)
-        revision = clean_revision()
+        keys = product(range(options.seeds), options.tasks, options.methods)
+        add_rows(path, ({"task": task, "method": method, "seed": seed} for seed, task, method in keys), search)
         write_json(FOLDER / "environment.json", environment.describe())
-        keep_compiled_programs()
-        done = {(row["task"], row["method"], row["seed"]) for row in rows}
-        for seed in range(options.seeds):
-            for task in options.tasks:
-                for method in options.methods:
-                    if (task, method, seed) not in done:
-                        row = {**search(task, ENTRIES[method], seed), "revision": revision}
-                        rows = [*_rows(path), row]  # read again: another process may have added some
-                        write_atomic(path, pandas.DataFrame(rows).to_csv(index=False))
-                        print(*list(rows[-1].values())[:6], flush=True)
-    if rows:
+    if rows := rows_of(path):
         fill_in(HERE / "beyond" / "README.md", "robots", table(pandas.DataFrame(rows)))
 
 
-def _rows(path: Path) -> list[dict[Any, Any]]:
-    return pandas.read_csv(path).to_dict("records") if path.exists() else []
-
-
-def search(task: str, entry: Entry, seed: int) -> dict[str, Any]:
+def search(task: str, method: str, seed: int) -> dict[str, Any]:
     """Return the row of one search."""
+    entry = ENTRIES[method]
     robot = jedax.tasks.make(task, normalise=True).settled()
     config = entry.config(task, robot.config)
     with tempfile.TemporaryDirectory() as folder:
-        shows = entry.label == "jedi-x" and seed == 0
+        shows = method == "jedi-x" and seed == 0
         result = jedax.run(
             config, robot, evaluations=EVALUATIONS, seed=seed, out=folder if shows else None, overwrite=True
         )
@@ -89,8 +75,8 @@ def search(task: str, entry: Entry, seed: int) -> dict[str, Any]:
     curve = " ".join(f"{result.rows[i]['evaluations']}:{result.rows[i]['max_fitness']:.5g}" for i in at)
     last = result.rows[-1]
     return {
-        "task": task, "method": entry.label, "seed": seed, "best": round(last["max_fitness"], 2),
-        "first": round(result.rows[0]["max_fitness"], 2), "seconds": round(result.summary["wall_seconds"]),
+        "best": round(last["max_fitness"], 2), "first": round(result.rows[0]["max_fitness"], 2),
+        "seconds": round(result.summary["wall_seconds"]),
         "coverage": round(last["coverage"], 4), "qd_score": round(last["qd_score"]), "curve": curve,
     }  # fmt: skip
 

@@ -4,8 +4,8 @@
 
 Settings are drawn at random from the ranges below, the method's defaults come first. Each is run on the development
 problems of problems.py, three seeds from 100 on side by side, 250,000 evaluations. Each finished setting is a row of
-results/beyond/tuning/METHOD.csv with the median fitness on each problem; commit them before the next command, which
-makes the rows that are missing. The best setting has the lowest mean rank over the problems.
+results/beyond/tuning/METHOD.csv with the median fitness on each problem. The next command makes the rows that are
+missing. The best setting has the lowest mean rank over the problems.
 
 `variation of jedi-x` is MAP-Elites with the variation operator of JEDi-X.
 """
@@ -13,21 +13,21 @@ makes the rows that are missing. The best setting has the lowest mean rank over 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import random
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import pandas
 import problems
-from keeping import HERE, clean_revision
+from keeping import HERE, add_rows
 
 import jedax
 from jedax.bench.grids import Entry
-from jedax.search.compiled import keep_compiled_programs
 from jedax.search.programs import forget_programs
-from jedax.store.files import write_atomic
 
 EVALUATIONS, REPLICAS, FIRST_SEED, DRAWN_FROM = 250_000, 3, 100, 20261124
 FOLDER = HERE / "beyond" / "tuning"
@@ -96,13 +96,13 @@ def _titles() -> list[str]:
     return [problem.rpartition("/")[2].rpartition(":")[2].removesuffix(".yaml") for problem in problems.DEVELOPMENT]
 
 
-def _path(name: str) -> Any:
+def _path(name: str) -> Path:
     return FOLDER / f"{name.replace(' ', '-')}.csv"
 
 
-def row_of(name: str, number: int, changes: dict[str, Any], revision: str) -> dict[str, Any]:
-    """Return the row of one setting."""
-    found: dict[str, Any] = {"number": number}
+def search(number: int, name: str) -> dict[str, Any]:
+    """Return the row of one setting of a method."""
+    changes, found = drawn(name, number + 1)[number], {}
     for title, problem in zip(_titles(), problems.DEVELOPMENT, strict=True):
         task = jedax.tasks.make(problem)
         config = Entry(name, METHODS[name], None, changes).config(problem)
@@ -110,7 +110,7 @@ def row_of(name: str, number: int, changes: dict[str, Any], revision: str) -> di
         best = sorted(run.best(replica).fitness for replica in range(REPLICAS))
         found[title] = float(f"{best[REPLICAS // 2]:.6g}")
         forget_programs()
-    return {**found, "settings": str(changes), "revision": revision}
+    return {**found, "settings": str(changes)}
 
 
 def main() -> None:
@@ -118,17 +118,9 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=tuple(DRAWS), default=list(DRAWS))
     parser.add_argument("--settings", type=int, default=100)
     options = parser.parse_args()
-    revision = clean_revision()
-    keep_compiled_programs()
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name in options.methods:
-        path = _path(name)
-        rows = pandas.read_csv(path).to_dict("records") if path.exists() else []
-        for number, changes in enumerate(drawn(name, options.settings)):
-            if number not in {row["number"] for row in rows}:
-                rows.append(row_of(name, number, changes, revision))
-                write_atomic(path, pandas.DataFrame(rows).to_csv(index=False))
-                print(name, *rows[-1].values(), flush=True)
+        keys = ({"number": number} for number in range(options.settings))
+        add_rows(_path(name), keys, functools.partial(search, name=name))
 
 
 if __name__ == "__main__":

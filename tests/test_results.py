@@ -90,6 +90,27 @@ def test_curves_are_thinned_and_can_be_compared_again(tmp_path):
     np.testing.assert_allclose(each.max_fitness, np.array(curve)[each.evaluations // 10 - 1], rtol=1e-5)
 
 
+def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
+    keeping = script("keeping")
+    monkeypatch.setattr(keeping, "clean_revision", lambda *own: "abc")
+    path = tmp_path / "folder" / "rows.csv"
+    keys = [{"task": "a", "seed": 0}, {"task": "a", "seed": 1}, {"task": "b", "seed": 0}]
+
+    def search(task, seed):
+        if (task, seed) == ("a", 1):  # another process adds a row meanwhile
+            rows = pandas.DataFrame([*keeping.rows_of(path), {"task": "c", "seed": 7, "best": 5.0, "revision": "def"}])
+            rows.to_csv(path, index=False)
+        return {"best": seed + 0.5}
+
+    assert keeping.rows_of(path) == []
+    keeping.add_rows(path, keys[:1], search)
+    rows = keeping.add_rows(path, keys, search)
+    assert list(rows.task + rows.seed.astype(str)) == ["a0", "c7", "a1", "b0"]
+    assert list(rows.best) == [0.5, 5.0, 1.5, 0.5]
+    assert list(rows.revision) == ["abc", "def", "abc", "abc"]
+    keeping.add_rows(path, keys, lambda **key: pytest.fail(f"{key} was there"))
+
+
 def test_settings_that_are_tried_are_the_same_every_time_and_accepted():
     tuning = script("tuning")
     for name, method in tuning.METHODS.items():
