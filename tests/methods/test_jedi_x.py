@@ -1,6 +1,7 @@
 """JEDi-X by hand: what each kind of generation is and when it comes, where ES start and start anew; that it arrives."""
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -490,6 +491,27 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
     assert "leader_level" not in JEDiX(SMALL, arm).metrics(begun(arm, trial=0)[1])
     assert "rival" in dict(method.glossary())
     assert "rival" not in dict(JEDiX(SMALL, arm).glossary())
+
+
+def test_the_means_of_a_race_become_no_longer_than_allowed(arm):
+    method, state = begun(arm, longest=0.5)
+    free, _ = begun(arm)
+    longest = 0.5 * float(state.spread) * math.sqrt(arm.num_params)
+    places = {POOL: "pool", SCOUTS: "scouts"}
+    told, scaled = set(), 0
+    for generation in range(30):
+        genotypes, asked = method.ask(jax.random.key(generation), state)
+        evaluation = evaluation_of(np.arange(6.0))
+        state, _ = method.tell(jax.random.key(7), asked, genotypes, evaluation)
+        without, _ = free.tell(jax.random.key(7), asked, genotypes, evaluation)
+        place = places[int(asked.kind)]
+        (mean,), (expected,) = means(getattr(state, place)), means(getattr(without, place))
+        length = np.linalg.norm(expected)
+        told, scaled = told | {place}, scaled + bool(length > longest)
+        np.testing.assert_allclose(mean, expected * min(1, longest / length), rtol=1e-4, atol=1e-6)
+        assert one_of(getattr(state, place), 0).sigma == one_of(getattr(without, place), 0).sigma
+    assert told == {"pool", "scouts"}
+    assert scaled > 0
 
 
 @pytest.mark.parametrize("changes", [{"pool": 2}, {"scouts": 2}, {"growth": 2}])

@@ -82,6 +82,12 @@ class ESPool:
         means = states.origin + states.unit[:, None] * jax.vmap(self.strategy.mean)(states.inner)
         return self.start(key, means, (states.unit / 2, jnp.ones(self.size, jnp.int32)))
 
+    def shorten(self, states: _Placed, longest: Float[Array, ""]) -> _Placed:
+        """Return the states with each mean that is longer than `longest` scaled to this length."""
+        means = states.origin + states.unit[:, None] * jax.vmap(self.strategy.mean)(states.inner)
+        excess = jnp.maximum(0.0, 1 - longest / jnp.linalg.norm(means, axis=1, keepdims=True))
+        return states._replace(origin=states.origin - excess * means)
+
     def split(self, batch: Any) -> Any:
         """Return a tree with its leaves `(batch, ...)` reshaped to `(size, population, ...)`."""
         return jax.tree.map(lambda leaf: leaf.reshape(self.size, self.strategy.population, *leaf.shape[1:]), batch)

@@ -18,7 +18,7 @@ from jedax.types import Array, Bool, Float, Int
 
 _SMOOTHED = 16  # generations over which a level is averaged
 _COUNTED = 4  # the best solutions that count for a level: one in so many
-_LEAST_GAIN = 0.02  # share of what a leader has gained since it started; with less it stagnates
+_LEAST_GAIN = 0.05  # share of what a leader has gained since it started; with less it stagnates
 
 
 @jax.tree_util.register_dataclass
@@ -138,7 +138,8 @@ class Race:
 
     def _is_mark(self, age: Int[Array, ""]) -> Bool[Array, ""]:
         """Return whether an age is half of `trial`, `trial`, or `trial` times a power of two."""
-        return (age == jnp.maximum(1, self.trial * 2 ** jnp.arange(-1.0, 20.0) // 1)).any()
+        times = age // self.trial
+        return (age == self.trial // 2) | ((age == times * self.trial) & (times > 0) & (times & (times - 1) == 0))
 
 
 def _fresh() -> Racer:

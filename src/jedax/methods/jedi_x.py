@@ -100,6 +100,10 @@ class JediXConfig(WithPool):
         le=MOST,
         description="How often the ES of a race goes on with half the step.",
     )
+    longest: NotNegative = Field(
+        default=0.0,
+        description="Largest length of the mean of an ES of a race, in lengths of a random genotype; 0: any length.",
+    )
     elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
     variation_share: Literal["waiting"] | Share = Field(
         default="waiting",
@@ -202,7 +206,7 @@ class JEDiX(PoolMethod):
     }
     large_policies = {
         "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 200, "trial": 256, "head_start": 0.0,
-        "exploration": 0.05, "first_step": 0.24,
+        "exploration": 0.05, "first_step": 0.24, "longest": 1.0,
     }  # fmt: skip
     family = "jedi"
     has_branches = True
@@ -445,14 +449,14 @@ class JEDiX(PoolMethod):
         def update_leader() -> JEDiXState:
             assert state.race is not None
             race, refines = self.race.observe_leader(state.race, evaluation.achieved)
-            pool = self.pool.tell(learn_key, state.pool, genotypes, self.pool.split(scores))
+            pool = self.tell_racer(self.pool, learn_key, state.pool, genotypes, scores, state.spread)
             pool = jax.lax.cond(refines, lambda: self.pool.refine(restart_key, pool), lambda: pool)
             return replace(state, pool=pool, race=race)
 
         def update_rival() -> JEDiXState:
             assert state.race is not None
             race, overtakes, ends = self.race.observe_rival(state.race, evaluation.achieved)
-            rival = self.scouts.tell(learn_key, state.scouts, genotypes, self.scouts.split(scores))
+            rival = self.tell_racer(self.scouts, learn_key, state.scouts, genotypes, scores, state.spread)
             pool = jax.lax.cond(overtakes, lambda: rival, lambda: state.pool)
             rival = jax.lax.cond(ends, lambda: self.start_rival(restart_key, state.spread), lambda: rival)
             return replace(state, pool=pool, scouts=rival, race=race, num_restarts=state.num_restarts + ends)
@@ -467,6 +471,24 @@ class JEDiX(PoolMethod):
             num_varied=state.num_varied + (state.kind == VARIATION),
         )
         return state, insertion
+
+    def tell_racer(
+        self,
+        racer: ESPool,
+        key: PRNGKeyArray,
+        states: Any,
+        genotypes: Float[Array, "batch params"],
+        scores: Float[Array, " batch"],
+        spread: Float[Array, ""],
+    ) -> Any:
+        """Return an ES of a race, a pool of one, updated with its scores.
+
+        Its mean does not become longer than `longest`: the noise of its steps would make it longer and longer.
+        """
+        states = racer.tell(key, states, genotypes, racer.split(scores))
+        if not self.config.longest:
+            return states
+        return racer.shorten(states, self.config.longest * spread * math.sqrt(genotypes.shape[1]))
 
     def metrics(self, state: JEDiXState) -> dict[str, Array]:
         """Return the restarts of the pool, and the generations of scouts and of variation."""
