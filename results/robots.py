@@ -30,8 +30,10 @@ import jedax
 from jedax.bench.grids import CONTROL, Entry
 from jedax.bench.statistics import mann_whitney
 from jedax.report.replay import replay
+from jedax.search.api import Run
 from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
+from jedax.tasks.control.settings import TARGET
 
 EVALUATIONS, POINTS = 250_000, 50
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
@@ -77,8 +79,15 @@ def search(task: str, method: str, seed: int) -> dict[str, Any]:
     return {
         "best": round(last["max_fitness"], 2), "first": round(result.rows[0]["max_fitness"], 2),
         "seconds": round(result.summary["wall_seconds"]),
-        "coverage": round(last["coverage"], 4), "qd_score": round(last["qd_score"]), "curve": curve,
+        "coverage": round(last["coverage"], 4), "qd_score": round(last["qd_score"]),
+        "nearest": nearest(result) if task == "ant-maze" else None, "curve": curve,
     }  # fmt: skip
+
+
+def nearest(result: Run) -> float:
+    """Return how near to the target an ant of the repertoire ends, in metres."""
+    ends, filled = np.asarray(result.repertoire.descriptors), np.isfinite(np.asarray(result.repertoire.fitness))
+    return round(float(np.linalg.norm(ends[filled] - TARGET, axis=-1).min()), 2)
 
 
 def write_small_film(film: Path, path: Path) -> None:
