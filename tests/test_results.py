@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas
@@ -9,6 +10,7 @@ import pytest
 from tests.bench.synthetic import write_run
 from tests.scripts import RESULTS, script
 
+from jedax import networks
 from jedax.bench.comparison import compare
 from jedax.bench.grids import Entry
 from jedax.methods.jedi import JediConfig
@@ -177,3 +179,22 @@ def test_the_reading_without_an_inverse_sums_the_kernel(filled):
     found = fitted("WithoutInverse", filled)
     np.testing.assert_allclose(found.mean, y.mean() + between @ (y - y.mean()), atol=1e-4)
     np.testing.assert_allclose(found.variance - 64, 1 - np.square(between).sum(1), atol=1e-4)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "steps"), [("halfcheetah", 4), ("ant-maze", 150)])
+def test_ppo_earns_what_the_searches_earn(name, steps):
+    """Rounding may change by a few steps when an ant falls; then it pays for all steps left."""
+    ppo, task = script("ppo"), make(name, steps=steps)
+    genotypes = 2 * jax.vmap(task.init)(jax.random.split(jax.random.key(0), 64))
+    lengths = np.asarray(jax.jit(task.rollout_batch)(jax.random.key(0), genotypes).length)
+    number = int(lengths.argmin())  # an ant that falls
+    assert (lengths[number] < steps) == (name == "ant-maze")
+    layers = task.layers(genotypes[number])
+
+    def policy(observation, key):
+        return networks.forward(layers, observation[None], task.config.activation)[0], {}
+
+    earned = ppo.episode(ppo.AsInTheSearches(task), policy)
+    expected = jax.jit(task.evaluate_with_brax)(jax.random.key(0), genotypes[number]).fitness
+    np.testing.assert_allclose(earned, expected, rtol=0.1)
