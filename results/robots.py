@@ -107,7 +107,7 @@ def write_small_film(film: Path, path: Path) -> None:
 
 
 def table(rows: pandas.DataFrame) -> str:
-    """Return a table of methods and tasks: the median of the best fitness, its range, and p against JEDi-X."""
+    """Return medians and ranges of the best fitness, p against JEDi-X, and how near to the target ants end."""
     lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
     for method in ENTRIES:
         cells = []
@@ -120,7 +120,9 @@ def table(rows: pandas.DataFrame) -> str:
             cells.append(f"{values.median():,.0f} ({ends}{p})" if ends else "")
         if any(cells):
             lines.append(f"| {method} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    ends = rows.dropna(subset="nearest").groupby("method").nearest.agg(["min", "max", "size"])
+    each = (f"{one.Index} {one.min:.2f} to {one.max:.2f} ({one.size})" for one in ends.itertuples())
+    return "\n".join([*lines, "", f"From the target to the nearest end of an ant, in metres: {', '.join(each)}.", ""])
 
 
 if __name__ == "__main__":
