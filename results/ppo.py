@@ -47,6 +47,15 @@ HIDDEN = {"policy_hidden_layer_sizes": (256, 256), "value_hidden_layer_sizes": (
 NETWORKS = functools.partial(make_ppo_networks, **HIDDEN)
 
 
+def replicated(tree: Any, devices: list[Any]) -> Any:
+    """Return a tree with one copy of each leaf for each device, which must be one CPU."""
+    (_,) = devices
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], tree)
+
+
+jax.device_put_replicated = replicated  # JAX 0.10 has it no more, Brax 0.14 still calls it
+
+
 class AsInTheSearches(Wrapper):
     """Episodes begin in the state of the task, and an ant that falls pays its last distance for all steps left."""
 
