@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -43,13 +44,14 @@ def parser(names: Iterable[str]) -> argparse.ArgumentParser:
     return found
 
 
-def clean_revision(*own: Path) -> str:
-    """Return the revision that each row of results names; ends the script if the checkout has changes.
+def clean_revision(*ignored: str) -> str:
+    """Return the revision that each row of results names; ends the script if files have changed that are not ignored.
 
-    Changes of pages and in the folders `own`, where the script itself writes, do not count.
+    Args:
+        ignored: Patterns of git for files of which changes do not count.
     """
-    ignored = [":!*.md", *(f":!{folder.relative_to(HERE.parent)}" for folder in own)]
-    command = ["git", "-C", str(HERE.parent), "status", "--porcelain", "--", ".", *ignored]
+    command = ["git", "-C", str(HERE.parent), "status", "--porcelain", "--untracked-files=no", "--", "."]
+    command += [f":!{pattern}" for pattern in ignored]
     if subprocess.run(command, capture_output=True, text=True, check=True).stdout:
         sys.exit("expected a checkout without changes, since each row names its revision; commit them first")
     return str(environment.describe()["git_revision"]).removesuffix("-dirty")
@@ -58,14 +60,14 @@ def clean_revision(*own: Path) -> str:
 def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., dict[str, Any]]) -> pandas.DataFrame:
     """Add to a CSV file the rows that it lacks, each when it is done, and return all rows.
 
-    Several processes may add rows to one file.
+    Several processes may add rows to one file. Changes of pages and in the file's folder need not be committed before.
 
     Args:
         path: The file; its folder is made.
         keys: The columns that tell a row from the others.
         search: Returns the other columns of the row with a key, given as keyword arguments.
     """
-    revision = clean_revision(path.parent)
+    revision = clean_revision("*.md", os.path.relpath(path.parent, HERE.parent))
     keep_compiled_programs()
     path.parent.mkdir(parents=True, exist_ok=True)
     for key in keys:

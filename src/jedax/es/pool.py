@@ -79,14 +79,16 @@ class ESPool:
 
     def refine(self, key: PRNGKeyArray, states: _Placed) -> _Placed:
         """Return the states with each ES started anew at its mean, with half the unit."""
-        means = states.origin + states.unit[:, None] * jax.vmap(self.strategy.mean)(states.inner)
-        return self.start(key, means, (states.unit / 2, jnp.ones(self.size, jnp.int32)))
+        return self.start(key, self._means(states), (states.unit / 2, jnp.ones(self.size, jnp.int32)))
 
     def shorten(self, states: _Placed, longest: Float[Array, ""]) -> _Placed:
         """Return the states with each mean that is longer than `longest` scaled to this length."""
-        means = states.origin + states.unit[:, None] * jax.vmap(self.strategy.mean)(states.inner)
+        means = self._means(states)
         excess = jnp.maximum(0.0, 1 - longest / jnp.linalg.norm(means, axis=1, keepdims=True))
         return states._replace(origin=states.origin - excess * means)
+
+    def _means(self, states: _Placed) -> Float[Array, "size params"]:
+        return states.origin + states.unit[:, None] * jax.vmap(self.strategy.mean)(states.inner)
 
     def split(self, batch: Any) -> Any:
         """Return a tree with its leaves `(batch, ...)` reshaped to `(size, population, ...)`."""

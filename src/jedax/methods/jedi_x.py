@@ -446,17 +446,23 @@ class JEDiX(PoolMethod):
             scouts = self.scouts.restart(restart_key, scouts, stuck, means, places)
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
+        def of_race(racer: ESPool, states: Any) -> Any:
+            # The noise of its steps would make the mean of an ES longer and longer.
+            states = racer.tell(learn_key, states, genotypes, racer.split(scores))
+            longest = config.longest * state.spread * math.sqrt(genotypes.shape[1])
+            return racer.shorten(states, longest) if config.longest else states
+
         def update_leader() -> JEDiXState:
             assert state.race is not None
             race, refines = self.race.observe_leader(state.race, evaluation.achieved)
-            pool = self.tell_racer(self.pool, learn_key, state.pool, genotypes, scores, state.spread)
+            pool = of_race(self.pool, state.pool)
             pool = jax.lax.cond(refines, lambda: self.pool.refine(restart_key, pool), lambda: pool)
             return replace(state, pool=pool, race=race)
 
         def update_rival() -> JEDiXState:
             assert state.race is not None
             race, overtakes, ends = self.race.observe_rival(state.race, evaluation.achieved)
-            rival = self.tell_racer(self.scouts, learn_key, state.scouts, genotypes, scores, state.spread)
+            rival = of_race(self.scouts, state.scouts)
             pool = jax.lax.cond(overtakes, lambda: rival, lambda: state.pool)
             rival = jax.lax.cond(ends, lambda: self.start_rival(restart_key, state.spread), lambda: rival)
             return replace(state, pool=pool, scouts=rival, race=race, num_restarts=state.num_restarts + ends)
@@ -471,24 +477,6 @@ class JEDiX(PoolMethod):
             num_varied=state.num_varied + (state.kind == VARIATION),
         )
         return state, insertion
-
-    def tell_racer(
-        self,
-        racer: ESPool,
-        key: PRNGKeyArray,
-        states: Any,
-        genotypes: Float[Array, "batch params"],
-        scores: Float[Array, " batch"],
-        spread: Float[Array, ""],
-    ) -> Any:
-        """Return an ES of a race, a pool of one, updated with its scores.
-
-        Its mean does not become longer than `longest`: the noise of its steps would make it longer and longer.
-        """
-        states = racer.tell(key, states, genotypes, racer.split(scores))
-        if not self.config.longest:
-            return states
-        return racer.shorten(states, self.config.longest * spread * math.sqrt(genotypes.shape[1]))
 
     def metrics(self, state: JEDiXState) -> dict[str, Array]:
         """Return the restarts of the pool, and the generations of scouts and of variation."""
