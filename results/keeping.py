@@ -60,7 +60,8 @@ def clean_revision(*ignored: str) -> str:
 def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., dict[str, Any]]) -> pandas.DataFrame:
     """Add to a CSV file the rows that it lacks, each when it is done, and return all rows.
 
-    Several processes may add rows to one file. Changes of pages and in the file's folder need not be committed before.
+    The file environment.json beside it tells the versions and the machine of the last rows. Several processes may add
+    rows to one file. Changes of pages and in the file's folder need not be committed before.
 
     Args:
         path: The file; its folder is made.
@@ -74,6 +75,7 @@ def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., d
         if not any(key.items() <= row.items() for row in rows_of(path)):
             row = {**key, **search(**key), "revision": revision}
             write_atomic(path, pandas.DataFrame([*rows_of(path), row]).to_csv(index=False))
+            write_json(path.parent / "environment.json", {**environment.describe(), "git_revision": revision})
             print(*(value for value in row.values() if len(str(value)) < 60), flush=True)
     return pandas.DataFrame(rows_of(path))
 

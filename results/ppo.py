@@ -5,7 +5,7 @@
 125 million control steps are those of 250,000 evaluations of the half cheetah (62.5 million of the ant). Policy and
 value have two layers of 256 neurons, as all other policies; everything else has the values of Brax's own training
 notebook for the half cheetah and the ant. Each part of a training (`PART` steps) ends with one episode of the policy
-without noise, from the state in which all episodes of the task begin, and a row of results/robots/ppo.csv. The
+without noise, from the state in which all episodes of the task begin, and a row of results/ppo/parts.csv. The
 parameters after it are kept in runs/results/ppo, so the command can be stopped and given again; only Adam's moments
 begin anew with each part.
 """
@@ -57,7 +57,7 @@ jax.device_put_replicated = replicated  # JAX 0.10 has it no more, Brax 0.14 sti
 
 
 class AsInTheSearches(Wrapper):
-    """Episodes begin in the state of the task, and an ant that falls pays its last distance for all steps left."""
+    """Episodes begin in the state of the task, and each step earns what it adds to the fitness."""
 
     def __init__(self, task: ControlTask) -> None:
         super().__init__(task.environment)
@@ -71,8 +71,8 @@ class AsInTheSearches(Wrapper):
     def step(self, state: State, action: jax.Array) -> State:
         """Return the state after a control step."""
         after = self.env.step(state.replace(metrics=dict(self.task.start_state().metrics)), action)
-        left = self.task.config.steps - state.info["steps"] if self.task.name == "ant-maze" else 1.0
-        return after.replace(metrics={}, reward=jnp.where(after.done > 0, after.reward * left, after.reward))
+        reward = self.task.earned(after.reward, after.done > 0, state.info["steps"])
+        return after.replace(metrics={}, reward=reward)
 
 
 def search(task: str, seed: int, steps: int) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def main() -> None:
         for steps in range(PART, options.steps + PART, PART)
         for task in options.tasks
     ]
-    add_rows(HERE / "robots" / "ppo.csv", keys, search)
+    add_rows(HERE / "ppo" / "parts.csv", keys, search)
 
 
 if __name__ == "__main__":

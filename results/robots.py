@@ -31,8 +31,7 @@ from jedax.bench.grids import CONTROL, Entry
 from jedax.bench.statistics import mann_whitney
 from jedax.report.replay import replay
 from jedax.search.api import Run
-from jedax.store import environment
-from jedax.store.files import write_atomic, write_json
+from jedax.store.files import write_atomic
 from jedax.tasks.control.settings import TARGET
 
 EVALUATIONS, POINTS = 250_000, 50
@@ -54,7 +53,6 @@ def main() -> None:
     if not options.report:
         keys = product(range(options.seeds), options.tasks, options.methods)
         add_rows(path, ({"task": task, "method": method, "seed": seed} for seed, task, method in keys), search)
-        write_json(FOLDER / "environment.json", environment.describe())
     if rows := rows_of(path):
         fill_in(HERE / "beyond" / "README.md", "robots", table(pandas.DataFrame(rows)))
 

@@ -64,8 +64,14 @@ class ControlTask(PolicyTask):
     def _seen(self, physics: Any) -> Float[Array, " descriptor"]:
         """Return what a state says of the behaviour."""
 
-    def _earned(self, reward: Float[Array, ""], done: Bool[Array, ""], state: State) -> Float[Array, ""]:
-        """Return the reward of a step, given the state before it."""
+    def earned(self, reward: Float[Array, ""], done: Bool[Array, ""], length: Array) -> Float[Array, ""]:
+        """Return what a step adds to the fitness.
+
+        Args:
+            reward: The reward of Brax's environment.
+            done: Whether the step ends the episode.
+            length: Steps of the episode before this one.
+        """
         return reward
 
     def _descriptor(self, state: State) -> Float[Array, " descriptor"]:
@@ -301,7 +307,7 @@ class ControlTask(PolicyTask):
         )
         after = self.environment.step(before, action)
         done = after.done > 0
-        reward = self._earned(after.reward, done, state)
+        reward = self.earned(after.reward, done, state.length)
         seen = self._seen(after.pipeline_state)
         behaviour = state.behaviour + seen if self.sums_behaviour else seen
         state = State(
@@ -507,7 +513,8 @@ class AntMaze(ControlTask):
     def _seen(self, physics: Any) -> Float[Array, "2"]:
         return physics.x.pos[0, :2]
 
-    def _earned(self, reward: Float[Array, ""], done: Bool[Array, ""], state: State) -> Float[Array, ""]:
+    def earned(self, reward: Float[Array, ""], done: Bool[Array, ""], length: Array) -> Float[Array, ""]:
+        """Return what a step adds to the fitness: an ant that falls pays its last distance for all steps left."""
         if self.config.early_death == "paper":
             return reward
-        return jnp.where(done, reward * (self.config.steps - state.length), reward)
+        return jnp.where(done, reward * (self.config.steps - length), reward)
