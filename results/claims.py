@@ -255,10 +255,18 @@ def _alpha_quad_b() -> tuple[str, str]:
         np.sum([counts[label] for label in labels], axis=0)
         for labels in (("alpha=0.0", "alpha=0.1"), ("alpha=0.5", "alpha=0.7", "alpha=0.9"))
     ]
-    (low, low_number), (high, high_number) = arrived
-    p = float(np.asarray(fisher_exact([[low, low_number - low], [high, high_number - high]]))[1])
-    outcome = "**holds**" if p < SIGNIFICANT and low / low_number < high / high_number else "**not shown**"
+    p = _fisher(*arrived)
+    outcome = "**holds**" if p < SIGNIFICANT and _share(arrived[0]) < _share(arrived[1]) else "**not shown**"
     return outcome, f"{_counted(counts)}; 0 and 0.1 against 0.5 to 0.9, Fisher's exact test: p = {p:.2g}"
+
+
+def _fisher(one: tuple[int, int], other: tuple[int, int]) -> float:
+    """Return p of Fisher's exact test of two counts, each with the number of which it is a part."""
+    return float(np.asarray(fisher_exact([[part, whole - part] for part, whole in (one, other)]))[1])
+
+
+def _share(count: tuple[int, int]) -> float:
+    return count[0] / count[1]
 
 
 def _counted(counts: dict[str, tuple[int, int]]) -> str:
@@ -267,7 +275,18 @@ def _counted(counts: dict[str, tuple[int, int]]) -> str:
 
 
 def _pool() -> tuple[str, str]:
-    return _between("ablations/pool", "decay pool=4", "decay pool=1", MAZES)
+    found = rows("ablations/pool")
+    if found.empty:
+        return "not tested", ""
+    pools = found.label.str.partition("=")[2].astype(int)
+    counts = {size: (int((each >= GOAL).sum()), len(each)) for size, each in found.final_fitness.groupby(pools)}
+    tests = {size: _fisher(counts[1], counts[size]) for size in counts if size > 1}
+    tests = dict(zip(tests, holm(list(tests.values())), strict=True))
+    holds = [p < SIGNIFICANT and _share(counts[1]) < _share(counts[size]) for size, p in tests.items()]
+    outcome = "**holds**" if all(holds) else "holds in part" if any(holds) else "**not shown**"
+    evidence = _counted({str(size): count for size, count in counts.items()}) + ", on all mazes with both alphas"
+    ps = ", ".join(f"{size}: p = {p:.2g}" for size, p in tests.items())
+    return outcome, f"{evidence}; against 1, Fisher's exact test: {ps}"
 
 
 def _learning_rate() -> tuple[str, str]:
