@@ -236,7 +236,12 @@ def _arrived(folder: str, task: str) -> dict[str, tuple[int, int]]:
     found = rows(folder)
     labels = found[found.task == task].label.unique()
     final = {label: values(task, label, folder=folder) for label in labels}
-    return {label: (int((each >= GOAL).sum()), len(each)) for label, each in final.items()}
+    return {label: _count(each) for label, each in final.items()}
+
+
+def _count(final: np.ndarray) -> tuple[int, int]:
+    """Return how many seeds of how many reach the goal."""
+    return int((final >= GOAL).sum()), len(final)
 
 
 def _alpha_b() -> tuple[str, str]:
@@ -256,7 +261,7 @@ def _alpha_quad_b() -> tuple[str, str]:
         for labels in (("alpha=0.0", "alpha=0.1"), ("alpha=0.5", "alpha=0.7", "alpha=0.9"))
     ]
     p = _fisher(*arrived)
-    outcome = "**holds**" if p < SIGNIFICANT and _share(arrived[0]) < _share(arrived[1]) else "**not shown**"
+    outcome = "**holds**" if _is_below(*arrived, p) else "**not shown**"
     return outcome, f"{_counted(counts)}; 0 and 0.1 against 0.5 to 0.9, Fisher's exact test: p = {p:.2g}"
 
 
@@ -265,8 +270,9 @@ def _fisher(one: tuple[int, int], other: tuple[int, int]) -> float:
     return float(np.asarray(fisher_exact([[part, whole - part] for part, whole in (one, other)]))[1])
 
 
-def _share(count: tuple[int, int]) -> float:
-    return count[0] / count[1]
+def _is_below(one: tuple[int, int], other: tuple[int, int], p: float) -> bool:
+    """Return whether the first of two counts is the smaller share and the test between them is significant."""
+    return p < SIGNIFICANT and one[0] / one[1] < other[0] / other[1]
 
 
 def _counted(counts: dict[str, tuple[int, int]]) -> str:
@@ -279,13 +285,13 @@ def _pool() -> tuple[str, str]:
     if found.empty:
         return "not tested", ""
     pools = found.label.str.partition("=")[2].astype(int)
-    counts = {size: (int((each >= GOAL).sum()), len(each)) for size, each in found.final_fitness.groupby(pools)}
-    tests = {size: _fisher(counts[1], counts[size]) for size in counts if size > 1}
-    tests = dict(zip(tests, holm(list(tests.values())), strict=True))
-    holds = [p < SIGNIFICANT and _share(counts[1]) < _share(counts[size]) for size, p in tests.items()]
+    counts = {size: _count(np.asarray(each)) for size, each in found.final_fitness.groupby(pools)}
+    several = [size for size in counts if size > 1]
+    corrected = dict(zip(several, holm([_fisher(counts[1], counts[size]) for size in several]), strict=True))
+    holds = [_is_below(counts[1], counts[size], p) for size, p in corrected.items()]
     outcome = "**holds**" if all(holds) else "holds in part" if any(holds) else "**not shown**"
     evidence = _counted({str(size): count for size, count in counts.items()}) + ", on all mazes with both alphas"
-    ps = ", ".join(f"{size}: p = {p:.2g}" for size, p in tests.items())
+    ps = ", ".join(f"{size}: p = {p:.2g}" for size, p in corrected.items())
     return outcome, f"{evidence}; against 1, Fisher's exact test: {ps}"
 
 
