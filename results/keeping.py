@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from PIL import Image
 
 matplotlib.use("Agg")
 
-import jedax
 from jedax.bench.bench import BenchProgress, bench
-from jedax.bench.comparison import Comparison
+from jedax.bench.comparison import Comparison, compare_records
 from jedax.bench.grids import Grid
-from jedax.bench.reading import Record
+from jedax.bench.reading import Record, Records, read
+from jedax.report import tables
+from jedax.report.comparisons import write_comparison
 from jedax.search.compiled import keep_compiled_programs
 from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
@@ -104,7 +105,10 @@ def keep(
     mapped: Sequence[str] | None = None,
     figures: bool = True,
 ) -> Comparison:
-    """Compare the runs of a grid and keep in `folder` what is worth keeping.
+    """Compare the runs of a grid, together with what `folder` has kept of others, and keep what is worth keeping.
+
+    A trial (a method on a task) of which there are no runs stays what it was, so a grid can be run in parts, and tables
+    and figures can be made without any run.
 
     Args:
         runs: Where they are.
@@ -115,42 +119,92 @@ def keep(
         mapped: Labels whose cells are drawn; None: the reference and the best others.
         figures: Whether any other figure is kept.
     """
-    found = jedax.compare(runs, out=runs / "compare", formats=("png",), reference=reference, cells=mapped)
+    new = read([runs]).records if any(runs.rglob("summary.json")) else ()
+    others = stored(folder, {(record.task, record.label) for record in new})
+    records = sorted([*new, *others], key=lambda r: (r.task, r.label, r.seed))
+    if not records:
+        sys.exit(f"expected finished runs in {runs} or results in {folder}, found none")
+    found = compare_records(Records(tuple(records), {}), reference=reference)
+    write_comparison(found, runs / "compare", formats=("png",), cells=mapped)
+    seeds = _with_origins(pandas.read_csv(runs / "compare" / "seeds.csv", dtype=str), found, runs, folder)
     folder.mkdir(parents=True, exist_ok=True)
     for file in ("table.csv", "reached.csv", "table.tex"):
         rows = len((runs / "compare" / file).read_text().splitlines()) - file.endswith(".csv")
         if rows:  # no task with a goal: nothing is reached
             shutil.copyfile(runs / "compare" / file, folder / file)
-    revisions = {path.parent: json.loads(path.read_text())["git_revision"] for path in runs.rglob("environment.json")}
-    seeds = pandas.read_csv(runs / "compare" / "seeds.csv", dtype=str)
-    seeds["revision"] = [revisions[Path(source)] for source in seeds["source"]]
-    seeds["source"] = seeds["source"].str.replace(f"{runs}/", f"runs/results/{runs.name}/", regex=False)
     write_atomic(folder / "seeds.csv", seeds.to_csv(index=False))
-    write_atomic(folder / "curves.csv", curves(found.records.records))
+    write_atomic(folder / "curves.csv", curves(records))
     drawn, kept = sorted((runs / "compare" / "figures").glob("*.png")), {f"cells-{task}" for task in maps}
     pictures = [one for one in drawn if one.stem in kept or (figures and not one.stem.startswith("cells-"))]
     if pictures:
         (folder / "figures").mkdir(exist_ok=True)
     for picture in pictures:
         write_small(picture, folder / "figures" / picture.name)
-    names = {picture.stem for picture in pictures}
-    lines = (runs / "compare" / "table.md").read_text().partition("\n## Sources")[0].splitlines(keepends=True)
-    text = "".join(line for line in lines if not line.startswith("![") or line[2:].partition("]")[0] in names)
-    write_atomic(folder / "table.md", text.rstrip() + "\n")
-    summaries = [json.loads(path.read_text()) for path in sorted(runs.rglob("summary.json"))]
-    environments = [json.loads(path.read_text()) for path in sorted(runs.rglob("environment.json"))]
-    seconds = sum(summary["wall_seconds"] for summary in summaries)
-    first = min(environments, key=lambda one: one["started"])
+    shown = sorted((folder / "figures").glob("*.png")) if pictures else []
+    shown = [f"figures/{one.name}" for one in shown if one.stem in kept | {picture.stem for picture in pictures}]
+    write_atomic(folder / "table.md", tables.markdown(found, shown).partition("\n## Sources")[0].rstrip() + "\n")
+    hours = seeds.hours.astype(float).groupby(seeds.label).sum()
     write_json(folder / "environment.json", {
-        **{key: value for key, value in first.items() if key not in ("command", "task", "node", "devices_used")},
+        **_environment(runs, folder / "environment.json"),
         "command": command,
-        "revisions": sorted({str(one["git_revision"]) for one in environments}),
-        "runs": len(summaries),
-        "evaluations": sum(summary["evaluations"] * summary["replicas"] for summary in summaries),
-        "hours": round(seconds / 3600, 2),
-        "hours_by_method": _hours_by_label(runs),
+        "revisions": sorted(set(seeds.revision)),
+        "runs": int(seeds.source.nunique()),
+        "evaluations": int(sum(record.curve.index[-1] for record in records)),
+        "hours": round(float(hours.sum()), 2),
+        "hours_by_method": {str(label): round(value, 3) for label, value in hours.items()},
     })  # fmt: skip
     return found
+
+
+def stored(folder: Path, known: Container[tuple[str, str]] = ()) -> list[Record]:
+    """Return the results that a folder has kept, without those of known tasks and labels."""
+    if not (folder / "curves.csv").exists():
+        return []
+    key = ["task", "label", "seed"]
+    reached = folder / "reached.csv"
+    arrivals = pandas.read_csv(reached).set_index([*key, "fitness"]).evaluations.to_dict() if reached.exists() else {}
+    trials = pandas.read_csv(folder / "table.csv").set_index(["task", "label"])[["budget", "goal"]]
+    reports = dict(iter(pandas.read_csv(folder / "curves.csv").groupby(["task", "method", "seed"])))
+    found = []
+    for row in pandas.read_csv(folder / "seeds.csv").itertuples():
+        task, label, seed = str(row.task), str(row.label), int(row.seed)
+        if (task, label) in known:
+            continue
+        curve = reports[task, label, seed].set_index("evaluations")[["max_fitness", "coverage"]]
+        curve.iloc[-1] = row.final_fitness, row.coverage  # in full precision
+        budget, goal = trials.loc[(task, label)]
+        found.append(Record(
+            label=label, method=row.method, task=task, seed=seed, curve=curve, source=Path(row.source),
+            budget=int(budget), goal=None if np.isnan(goal) else goal, replica=row.replica,
+            goal_evaluations=arrivals.get((task, label, seed, goal)),
+        ))  # fmt: skip
+    return found
+
+
+def _with_origins(seeds: pandas.DataFrame, found: Comparison, runs: Path, folder: Path) -> pandas.DataFrame:
+    """Return the rows of seeds with the method, the hours and the revision of each."""
+    origins: dict[str, dict[str, Any]] = {}
+    if (folder / "seeds.csv").exists():
+        before = pandas.read_csv(folder / "seeds.csv", dtype=str)
+        origins = before.drop_duplicates("source").set_index("source")[["hours", "revision"]].to_dict("index")
+    for path in runs.rglob("summary.json"):
+        summary = json.loads(path.read_text())
+        revision = json.loads(path.with_name("environment.json").read_text())["git_revision"]
+        hours = f"{summary['wall_seconds'] / summary['replicas'] / 3600:.3g}"
+        origins[str(path.parent)] = {"hours": hours, "revision": revision}
+    names = {record.label: record.method for record in found.records.records}
+    seeds.insert(2, "method", seeds.label.map(names))
+    for column in ("hours", "revision"):
+        seeds[column] = [origins[source][column] for source in seeds["source"]]
+    seeds["source"] = seeds["source"].str.replace(f"{runs}/", f"runs/results/{runs.name}/", regex=False)
+    return seeds
+
+
+def _environment(runs: Path, before: Path) -> dict[str, Any]:
+    """Return versions and machine of the first of the runs; without runs those that were kept."""
+    found = [json.loads(path.read_text()) for path in runs.rglob("environment.json")]
+    first = min(found or [json.loads(before.read_text())], key=lambda one: one["started"])
+    return {key: value for key, value in first.items() if key not in ("command", "task", "node", "devices_used")}
 
 
 def curves(records: Iterable[Record]) -> str:
@@ -163,6 +217,7 @@ def curves(records: Iterable[Record]) -> str:
         last = len(record.curve) - 1
         early = np.geomspace(1, last + 1, _POINTS // 2).round().astype(int) - 1
         rows = np.unique([*early, *np.linspace(0, last, _POINTS - len(early)).round().astype(int)])
+        rows = rows if last >= _POINTS else np.arange(last + 1)
         thin = record.curve.iloc[rows][["max_fitness", "coverage"]].reset_index().astype({"evaluations": int})
         names = {"method": record.label, "task": record.task, "seed": record.seed}
         parts.append(thin.assign(**names)[[*names, "evaluations", "max_fitness", "coverage"]])
@@ -200,11 +255,3 @@ def fill_in(page: Path, name: str, text: str) -> None:
     assert begin, f"{page} has no place for {name}"
     assert end, f"{page}: the place for {name} has no end"
     write_atomic(page, before + begin + text + end + after)
-
-
-def _hours_by_label(runs: Path) -> dict[str, float]:
-    hours: dict[str, float] = {}
-    for path in sorted(runs.rglob("summary.json")):
-        label = path.parent.parent.name
-        hours[label] = hours.get(label, 0.0) + json.loads(path.read_text())["wall_seconds"] / 3600
-    return {label: round(value, 3) for label, value in hours.items()}

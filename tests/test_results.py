@@ -1,5 +1,7 @@
 """The scripts in results/: verdicts on claims, what pages say of the stored results, other readings of the GP."""
 
+import json
+import shutil
 from types import SimpleNamespace
 
 import jax
@@ -14,6 +16,7 @@ from jedax import networks
 from jedax.bench.comparison import compare
 from jedax.bench.grids import Entry
 from jedax.methods.jedi import JediConfig
+from jedax.store.files import write_json
 from jedax.tasks import make
 
 if not RESULTS.exists():
@@ -90,6 +93,48 @@ def test_curves_are_thinned_and_can_be_compared_again(tmp_path):
     assert (rows.groupby("seed").evaluations.nth(5) == reports[5]).all()  # dense at the beginning
     each = rows[rows.seed == 0]
     np.testing.assert_allclose(each.max_fitness, np.array(curve)[each.evaluations // 10 - 1], rtol=1e-5)
+
+
+def _finished(path, curves, **options):
+    """Write a finished run of five replicas and return its folder."""
+    path = write_run(path, curves, budget=10_000, **options)
+    summary = {"status": "finished", "wall_seconds": 7200.0, "replicas": len(curves), "goal_evaluations": None}
+    write_json(path / "summary.json", summary)
+    write_json(path / "environment.json", {"started": path.name, "git_revision": f"rev {path.name}", "command": "-"})
+    return path
+
+
+def test_what_is_kept_of_a_grid_stays_without_its_runs(tmp_path):
+    keeping, folder = script("keeping"), tmp_path / "kept"
+    fitness = np.array([-260.123456789, -240, -230, -220, -210])
+    first = _finished(tmp_path / "runs" / "a", fitness, label="jedi one")
+    _finished(tmp_path / "runs" / "b", fitness - 50, label="es", method="es", settings={})
+    before = keeping.keep(tmp_path / "runs", folder, "make it")
+    files = {file.name: file.read_text() for file in folder.iterdir() if file.is_file() and file.suffix != ".json"}
+    again = keeping.keep(tmp_path / "none", folder, "make it")  # without any run
+    assert {name: (folder / name).read_text() for name in files} == files
+    assert again.tables == before.tables
+    assert again.tables[0].reference == "jedi one"
+    environment = json.loads((folder / "environment.json").read_text())
+    assert environment["hours"] == 4
+    assert environment["revisions"] == ["rev a", "rev b"]
+    assert environment["evaluations"] == 10 * 10_000
+
+    shutil.rmtree(first)  # one trial is repeated, one stays without a run, and one is new
+    shutil.rmtree(tmp_path / "runs" / "b")
+    _finished(tmp_path / "runs" / "c", fitness - 20, label="es", method="es")
+    _finished(tmp_path / "runs" / "d", fitness[:2], task="maze-b", label="es", method="es")
+    found = keeping.keep(tmp_path / "runs", folder, "make it")
+    a, b = found.tables
+    assert a.entry("jedi one") == before.tables[0].entry("jedi one")
+    assert a.entry("es").median == -250
+    assert b.entry("es").seeds == (0, 1)
+    rows = pandas.read_csv(folder / "seeds.csv")
+    assert dict(zip(rows.label + rows.task, rows.revision, strict=True)) == {
+        "jedi onemaze-a": "rev a", "esmaze-a": "rev c", "esmaze-b": "rev d"
+    }  # fmt: skip
+    with pytest.raises(SystemExit, match="found none"):
+        keeping.keep(tmp_path / "none", tmp_path / "nothing", "make it")
 
 
 def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):

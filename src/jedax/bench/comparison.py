@@ -154,7 +154,13 @@ def compare(
     Raises:
         JedaxError: As in `read`; an unknown reference, or a fitness that is not finite.
     """
-    records = read([paths] if isinstance(paths, str | Path) else paths)
+    return compare_records(
+        read([paths] if isinstance(paths, str | Path) else paths), reference=reference, fitness=fitness
+    )
+
+
+def compare_records(records: Records, *, reference: str | None = None, fitness: Sequence[float] = ()) -> Comparison:
+    """Return the comparison of results that were read before; arguments and errors are those of `compare`."""
     names = {record.label: record.method for record in reversed(records.records)}
     labels = tuple(sorted(names, key=lambda n: (not is_reference(names[n]), _place(names[n], methods()), _natural(n))))
     if reference is not None:

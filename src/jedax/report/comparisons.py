@@ -76,19 +76,27 @@ def compare(
     for label in cells or ():
         check_choice("cells", label, found.labels)
     folder = folder_for(paths[0], out)
-    figures = folder / "figures"
     if out is None:
         check_plain(folder.parent, (), (folder.name,))
+    write_comparison(found, folder, band=band, formats=formats, cells=cells)
+    return found
+
+
+def write_comparison(
+    comparison: Comparison, folder: Path, *, band: str = "quartiles", formats: Sequence[str] = FORMATS,
+    cells: Sequence[str] | None = None,
+) -> None:  # fmt: skip
+    """Write the tables and figures of a comparison; the arguments are those of `compare`."""
+    figures = folder / "figures"
     with writing("a directory", folder):
         check_plain(folder, (), (figures.name,))
         figures.mkdir(parents=True, exist_ok=True)
-        drawn = write_comparison_figures(found, figures, band=band, formats=formats, cells=cells)
+        drawn = write_comparison_figures(comparison, figures, band=band, formats=formats, cells=cells)
         pictures = [path.relative_to(folder).as_posix() for path in drawn if path.suffix == ".png"]
-        write_atomic(folder / "table.md", tables.markdown(found, pictures))
-        write_atomic(folder / "table.tex", tables.latex(found))
-        for name, text in tables.csv_files(found).items():
+        write_atomic(folder / "table.md", tables.markdown(comparison, pictures))
+        write_atomic(folder / "table.tex", tables.latex(comparison))
+        for name, text in tables.csv_files(comparison).items():
             write_atomic(folder / f"{name}.csv", text)
-    return found
 
 
 def folder_for(first: Path, out: str | Path | None = None) -> Path:
