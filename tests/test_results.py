@@ -158,6 +158,23 @@ def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
     keeping.add_rows(path, keys, lambda **key: pytest.fail(f"{key} was there"))
 
 
+def test_parts_are_compared_with_the_whole_method():
+    parts = script("parts")
+    spread = np.linspace(0, 1, 10)
+    rows = [
+        {"part": part, "problem": problem, "best": " ".join(map(str, -100 + spread - (part in worse) * loss))}
+        for problem, worse, loss in (
+            ("maze-a", ("no variation",), 160), ("mazes-0", ("no variation",), 9), ("mazes-1", ("no scouts",), -9),
+            ("mazes-2", (), 0), ("lunar-lander", ("no scouts",), 0.1),
+        )
+        for part in (parts.WHOLE, "no variation", "no scouts")
+    ]  # fmt: skip
+    lines = {line.split(" | ")[0][2:]: line for line in parts.table(pandas.DataFrame(rows)).splitlines()[2:]}
+    assert lines[parts.WHOLE] == "| nothing | -99.5 |  |  |  | 3 problems |  |  | -100 |"
+    assert lines["no variation"] == "| no variation | -259.5 (0 of 10) < |  |  |  | 1 below, 0 above |  |  | -100 |"
+    assert lines["no scouts"] == "| no scouts | -99.5 |  |  |  | 0 below, 1 above |  |  | -100 |"
+
+
 def test_settings_that_are_tried_are_the_same_every_time_and_accepted():
     tuning = script("tuning")
     for name, method in tuning.METHODS.items():

@@ -1,0 +1,140 @@
+"""What each part of JEDi-X does: the method without it, on the paper's mazes, the frozen set and LunarLander.
+
+    python results/parts.py [--seeds 10] [--report]
+
+Each problem with one part removed or changed is a row of results/parts/rows.csv, with the final best fitness of each
+seed and the git revision. The next command makes the rows that are missing. The paper's mazes have the paper's budgets,
+the frozen set (results/frozen.py) 250,000 evaluations, and LunarLander (benchmarks/independent/lunar_lander.py) 3,000,
+where JEDi-X has its settings for few evaluations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import sys
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import frozen
+import numpy as np
+import pandas
+from keeping import HERE, add_rows, fill_in, rows_of
+
+import jedax
+from jedax.bench.grids import MAZES
+from jedax.bench.statistics import holm, mann_whitney
+from jedax.search.programs import forget_programs
+
+PATH = HERE / "parts" / "rows.csv"
+EVALUATIONS, LANDER_EVALUATIONS = 250_000, 3000
+WHOLE, LANDER = "nothing", "lunar-lander"
+GOAL, SIGNIFICANT = -250, 0.05
+PARTS: dict[str, dict[str, Any]] = {
+    WHOLE: {},
+    "no variation": {"variation_share": 0.0},
+    "variation alone": {"variation_share": 1.0},
+    "no head start of variation": {"head_start": 0.0},
+    "no scouts": {"scout_share": 0.0},
+    "no recombination": {"line_share": 0.0},
+    "recombination along lines only": {"intermediate_share": 0.0},
+    "all ES from the best elite": {"elites": 1},
+    "one first step for all ES": {"steps": (0.15, 0.15)},
+    "one ES of 128": {"pool": 1, "population": 128},
+    "restarts do not grow": {"growth": 1},
+    "no least share of exploration": {"exploration": 0.0},
+}
+ON_LANDER = tuple(part for part in PARTS if part != "one ES of 128")  # it has one ES
+ELSEWHERE = tuple(part for part in PARTS if not {"growth", "exploration"} & set(PARTS[part]))  # 1 and all they need
+
+
+def problems() -> dict[str, tuple[str, Any]]:
+    """Return the group of each problem, and the problem itself, by its name."""
+    found: dict[str, tuple[str, Any]] = {maze: (maze, maze) for maze in MAZES}
+    for group, members in (("mazes", frozen.mazes()), ("arms", frozen.arms()), ("functions", frozen.functions())):
+        found |= {f"{group}-{number}": (f"frozen {group}", member) for number, member in enumerate(members)}
+    return found
+
+
+def search(part: str, problem: str, seeds: int) -> dict[str, Any]:
+    """Return the row of a problem with one part of JEDi-X removed or changed."""
+    best = lander(PARTS[part], seeds) if problem == LANDER else run(problem, PARTS[part], seeds)
+    return {"median": float(np.median(best)), "best": " ".join(f"{value:.6g}" for value in best)}
+
+
+def run(problem: str, settings: dict[str, Any], seeds: int) -> list[float]:
+    """Return the best fitness of each seed."""
+    _, task = problems()[problem]
+    budget = None if problem in MAZES else EVALUATIONS
+    found = jedax.run("jedi-x", task, evaluations=budget, replicas=seeds, seed=0, **settings)
+    best = [float(found.best(replica).fitness) for replica in range(seeds)]
+    forget_programs()
+    return best
+
+
+def lander(settings: dict[str, Any], seeds: int) -> list[float]:
+    """Return the best reward of each seed on LunarLander."""
+    sys.path.insert(0, str(HERE.parent / "benchmarks" / "independent"))
+    import jedax_side
+    import shared
+    from lunar_lander import HIGHS, LOWS, evaluate
+
+    best = []
+    for seed in range(seeds):
+        recorder = shared.Recorder(evaluate, LANDER_EVALUATIONS)
+        jedax_side.search(recorder, 32, (LOWS, HIGHS), LANDER_EVALUATIONS, seed, **settings)
+        best.append(float(recorder.results()["best"]))
+    return best
+
+
+def table(rows: pandas.DataFrame) -> str:
+    """Return medians on the paper's mazes and on LunarLander, and on how many of the frozen problems a part counts."""
+    best = {(row.part, row.problem): [float(value) for value in row.best.split()] for row in rows.itertuples()}
+    groups = dict.fromkeys(group for group, _ in problems().values())
+    lines = [f"| without | {' | '.join([*groups, LANDER])} |", "|---|" + "---:|" * (len(groups) + 1)]
+    for part in PARTS:
+        known = [problem for problem in [*problems(), LANDER] if {(part, problem), (WHOLE, problem)} <= set(best)]
+        tests = [mann_whitney(best[part, problem], best[WHOLE, problem]) for problem in known]
+        corrected = holm([test and test.p for test in tests])
+        sides = {}
+        for problem, test, p in zip(known, tests, corrected, strict=True):
+            differs = test is not None and p is not None and p < SIGNIFICANT
+            sides[problem] = 0 if not differs else 1 if test.effect > 0.5 else -1
+        cells = []
+        for group in [*groups, LANDER]:
+            members = [problem for problem in sides if problem == group or problems().get(problem, "")[:1] == (group,)]
+            cells.append(_cell(group, part, best, {problem: sides[problem] for problem in members}))
+        lines.append(f"| {part} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(group: str, part: str, best: dict[tuple[str, str], list[float]], sides: dict[str, int]) -> str:
+    if not sides:
+        return ""
+    if group.startswith("frozen"):
+        below, above = (sum(side == wanted for side in sides.values()) for wanted in (-1, 1))
+        return f"{len(sides)} problems" if part == WHOLE else f"{below} below, {above} above"
+    values, mark = best[part, group], {0: "", 1: " >", -1: " <"}[sides[group]]
+    if group == LANDER:
+        return f"{np.median(values):.0f}{mark}"
+    arrived = sum(value >= GOAL for value in values)
+    return f"{np.median(values):.1f}{'' if arrived == len(values) else f' ({arrived} of {len(values)})'}{mark}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--report", action="store_true", help="only write the table anew")
+    options = parser.parse_args()
+    if not options.report:
+        keys = [{"part": part, "problem": problem} for problem in problems() for part in ELSEWHERE]
+        keys = [{"part": part, "problem": LANDER} for part in ON_LANDER] + keys
+        add_rows(PATH, keys, functools.partial(search, seeds=options.seeds))
+    if rows := rows_of(PATH):
+        fill_in(HERE / "beyond" / "README.md", "parts", table(pandas.DataFrame(rows)))
+
+
+if __name__ == "__main__":
+    main()
