@@ -21,6 +21,7 @@ from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas
 from keeping import HERE, add_rows, fill_in, rows_of, write_small
@@ -29,7 +30,9 @@ from PIL import Image, ImageSequence
 import jedax
 from jedax.bench.grids import CONTROL, Entry
 from jedax.bench.statistics import mann_whitney
+from jedax.report.numbers import evaluations_axis
 from jedax.report.replay import replay
+from jedax.report.styles import styles
 from jedax.search.api import Run
 from jedax.store.files import write_atomic
 from jedax.tasks.control.settings import TARGET
@@ -55,6 +58,7 @@ def main() -> None:
         add_rows(path, ({"task": task, "method": method, "seed": seed} for seed, task, method in keys), search)
     if rows := rows_of(path):
         fill_in(HERE / "beyond" / "README.md", "robots", table(pandas.DataFrame(rows)))
+        write_small(draw(pandas.DataFrame(rows)), FOLDER / "curves.png")
 
 
 def search(task: str, method: str, seed: int) -> dict[str, Any]:
@@ -102,6 +106,27 @@ def write_small_film(film: Path, path: Path) -> None:
         if buffer.tell() <= MOST_BYTES:
             break
     write_atomic(path, buffer.getvalue())
+
+
+def draw(rows: pandas.DataFrame) -> io.BytesIO:
+    """Return a picture of the best fitness of every seed over evaluations, one panel a task."""
+    rows = rows.dropna(subset="curve")
+    tasks = [task for task in CONTROL if task in set(rows.task)]
+    style = styles([method for method in ENTRIES if method in set(rows.method)])
+    figure, axes = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), 3.9), layout="constrained", squeeze=False)
+    for ax, task in zip(axes.flat, tasks, strict=True):
+        for row in rows[rows.task == task].itertuples():
+            points = np.array([point.split(":") for point in row.curve.split()], float)
+            ax.plot(*points.T, **style[row.method], label=row.method, drawstyle="steps-post", linewidth=1.2)
+        ax.set(title=task, ylabel="best fitness, each seed" if ax is axes[0, 0] else "", xlim=(0, EVALUATIONS))
+        ax.grid(alpha=0.25)
+        evaluations_axis(ax)
+    lines = {line.get_label(): line for ax in axes.flat for line in ax.lines}
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines), frameon=False)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=110)
+    plt.close(figure)
+    return picture
 
 
 def table(rows: pandas.DataFrame) -> str:
