@@ -280,6 +280,11 @@ def _counted(counts: dict[str, tuple[int, int]]) -> str:
     return "seeds that reach the goal: " + ", ".join(texts)
 
 
+def _in_all(holds: Sequence[bool], in_none: str) -> str:
+    """Return the verdict on a claim that was tested several times."""
+    return "**holds**" if all(holds) else "holds in part" if any(holds) else in_none
+
+
 def _pool() -> tuple[str, str]:
     found = rows("ablations/pool")
     if found.empty:
@@ -289,7 +294,7 @@ def _pool() -> tuple[str, str]:
     several = [size for size in counts if size > 1]
     corrected = dict(zip(several, holm([_fisher(counts[1], counts[size]) for size in several]), strict=True))
     holds = [_is_below(counts[1], counts[size], p) for size, p in corrected.items()]
-    outcome = "**holds**" if all(holds) else "holds in part" if any(holds) else "**not shown**"
+    outcome = _in_all(holds, "**not shown**")
     evidence = _counted({str(size): count for size, count in counts.items()}) + ", on all mazes with both alphas"
     ps = ", ".join(f"{size}: p = {p:.2g}" for size, p in corrected.items())
     return outcome, f"{evidence}; against 1, Fisher's exact test: {ps}"
@@ -304,8 +309,7 @@ def _learning_rate() -> tuple[str, str]:
         each = found[found.task == task].groupby("label", sort=False).final_fitness.median()
         best[SHORT[task]] = ", ".join(label.partition("=")[2] for label in each[each == each.max()].index)
     holds = [("0.1" in text.split(", ")) for text in best.values()]
-    outcome = "**holds**" if all(holds) else "holds in part" if any(holds) else "**fails**"
-    return outcome, "highest median: " + "; ".join(f"{maze}: {rates}" for maze, rates in best.items())
+    return _in_all(holds, "**fails**"), "highest median: " + "; ".join(f"{maze}: {rates}" for maze, rates in best.items())
 
 
 def known(task: str, label: str, column: str) -> str:

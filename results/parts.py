@@ -130,7 +130,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.report:
         keys = [{"part": part, "problem": problem} for problem in problems() for part in ELSEWHERE]
-        keys = [{"part": part, "problem": LANDER} for part in ON_LANDER] + keys
+        keys += [{"part": part, "problem": LANDER} for part in ON_LANDER]
         add_rows(PATH, keys, functools.partial(search, seeds=options.seeds))
     if rows := rows_of(PATH):
         fill_in(HERE / "beyond" / "README.md", "parts", table(pandas.DataFrame(rows)))
