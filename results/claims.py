@@ -309,7 +309,8 @@ def _learning_rate() -> tuple[str, str]:
         each = found[found.task == task].groupby("label", sort=False).final_fitness.median()
         best[SHORT[task]] = ", ".join(label.partition("=")[2] for label in each[each == each.max()].index)
     holds = [("0.1" in text.split(", ")) for text in best.values()]
-    return _in_all(holds, "**fails**"), "highest median: " + "; ".join(f"{maze}: {rates}" for maze, rates in best.items())
+    evidence = "highest median: " + "; ".join(f"{maze}: {rates}" for maze, rates in best.items())
+    return _in_all(holds, "**fails**"), evidence
 
 
 def known(task: str, label: str, column: str) -> str:
