@@ -28,7 +28,7 @@ from keeping import HERE, add_rows, fill_in, rows_of, write_small
 from PIL import Image, ImageSequence
 
 import jedax
-from jedax.bench.grids import CONTROL, Entry
+from jedax.bench.grids import CONTROL, PAPER_ENTRIES, Entry
 from jedax.bench.statistics import mann_whitney
 from jedax.report.numbers import evaluations_axis
 from jedax.report.replay import replay
@@ -39,9 +39,8 @@ from jedax.tasks.control.settings import TARGET
 
 EVALUATIONS, POINTS = 250_000, 50
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
-NAMES = ("jedi-x", "es", "es-restart", "map-elites", "cma-me", "cma-mae", "jedi", "td3", "pga-me")
-ENTRIES = {name: Entry(name, name) for name in NAMES}
-ENTRIES["es small"] = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
+SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
+ENTRIES = {entry.label: entry for entry in (Entry("jedi-x", "jedi-x"), *PAPER_ENTRIES, Entry("td3", "td3"), SMALL)}
 FOLDER = HERE / "robots"
 
 
@@ -131,7 +130,8 @@ def draw(rows: pandas.DataFrame) -> io.BytesIO:
 
 def table(rows: pandas.DataFrame) -> str:
     """Return medians and ranges of the best fitness, p against JEDi-X, and how near to the target ants end."""
-    lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
+    heads = (f"{task} ({EVALUATIONS / jedax.tasks.make(task).default_evaluations:.1%})" for task in CONTROL)
+    lines = [f"| (share of the paper's budget) | {' | '.join(heads)} |", "|---|" + "---:|" * len(CONTROL)]
     for method in ENTRIES:
         cells = []
         for task in CONTROL:
