@@ -1,6 +1,6 @@
 """What each part of JEDi-X does: the method without it, on the paper's mazes, the frozen set and LunarLander.
 
-    python results/parts.py [--seeds 10] [--report]
+    python results/parts.py [--only lunar-lander ...] [--seeds 10] [--report]
 
 Each problem with one part removed or changed is a row of results/parts/rows.csv, with the final best fitness of each
 seed and the git revision. The next command makes the rows that are missing. The paper's mazes have the paper's budgets,
@@ -125,15 +125,17 @@ def _cell(group: str, part: str, best: dict[tuple[str, str], list[float]], sides
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=[*problems(), LANDER], metavar="PROBLEM", help="default: all")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
     if not options.report:
         keys = [{"part": part, "problem": problem} for problem in problems() for part in ELSEWHERE]
         keys += [{"part": part, "problem": LANDER} for part in ON_LANDER]
+        keys = [key for key in keys if options.only is None or key["problem"] in options.only]
         add_rows(PATH, keys, functools.partial(search, seeds=options.seeds))
     if rows := rows_of(PATH):
-        fill_in(HERE / "beyond" / "README.md", "parts", table(pandas.DataFrame(rows)))
+        fill_in(HERE.parent / "docs" / "explanation" / "jedi-x.md", "parts", table(pandas.DataFrame(rows)))
 
 
 if __name__ == "__main__":
