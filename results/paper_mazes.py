@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import claims
 from keeping import HERE, cross, fill_in, keep, parser, run
+from scipy.stats import kruskal
 from stuck import keep_stuck
 
 from jedax.bench.comparison import Comparison
@@ -83,13 +84,20 @@ def beside_the_paper(found: Comparison) -> str:
 
 
 def medians(found: Comparison) -> str:
-    """Return the median of the final best fitness and the number of seeds that arrived, by method and maze."""
+    """Return the median of the final best fitness and the number of seeds that arrived, by method and maze.
+
+    Below the table stands whether the methods differ, by the test of Kruskal and Wallis.
+    """
     values = {
         (entry.label, table.task): f"{entry.median:.0f} ({entry.successes} of {len(entry.seeds)})"
         for table in found.tables
         for entry in table.entries
     }
-    return cross(found, values)
+    each = {table.task: [entry.final for entry in table.entries] for table in found.tables}
+    ps = ", ".join(
+        f"p = {float(kruskal(*final).pvalue):.2g} on {task}" for task, final in each.items() if len(final) > 1
+    )
+    return f"{cross(found, values)}\nDo they differ at all? Kruskal-Wallis tests: {ps}.\n"
 
 
 if __name__ == "__main__":
