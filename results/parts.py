@@ -118,7 +118,7 @@ def _cell(group: str, part: str, best: dict[tuple[str, str], list[float]], sides
         return f"{len(sides)} problems" if part == WHOLE else f"{below} below, {above} above"
     values, mark = best[part, group], {0: "", 1: " >", -1: " <"}[sides[group]]
     if group == LANDER:
-        return f"{np.median(values):.0f}{mark}"
+        return f"{np.median(values):.0f} ({min(values):.0f} to {max(values):.0f}){mark}"
     arrived = sum(value >= GOAL for value in values)
     return f"{np.median(values):.1f}{'' if arrived == len(values) else f' ({arrived} of {len(values)})'}{mark}"
 
