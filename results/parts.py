@@ -44,7 +44,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "one first step for all ES": {"steps": (0.15, 0.1501)},
     "one ES of 128": {"pool": 1, "population": 128},
     "restarts do not grow": {"growth": 1},
-    "no least share of exploration": {"exploration": 0.0},
+    "no exploration while the ES waits": {"exploration": 0.0},
 }
 ON_LANDER = tuple(part for part in PARTS if part != "one ES of 128")  # it has one ES
 ELSEWHERE = tuple(part for part in PARTS if not {"growth", "exploration"} & set(PARTS[part]))  # 1 and all they need
