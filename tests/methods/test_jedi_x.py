@@ -466,15 +466,16 @@ def test_a_leader_of_a_race_halves_its_step_and_goes_on_from_its_mean(arm):
 
 def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
     method, state = begun(arm)
+    ask, tell = jax.jit(method.ask), jax.jit(method.tell)  # else each generation compiles its branches anew
     first = float(method.config.first_step * state.spread)
     assert float(state.scouts.unit[0]) == pytest.approx(first)
     assert not (elites(state) == means(state.scouts)[0]).all(axis=1).any()  # it starts from a random genotype
     kinds, overtaken = [], False
     for generation in range(80):
-        genotypes, asked = method.ask(jax.random.key(generation), state)
+        genotypes, asked = ask(jax.random.key(generation), state)
         kinds.append(int(asked.kind))
         fitness = 0.01 * generation if kinds[-1] == POOL else 9.0
-        before, (state, _) = state, method.tell(jax.random.key(7), asked, genotypes, evaluation_of(np.full(6, fitness)))
+        before, (state, _) = state, tell(jax.random.key(7), asked, genotypes, evaluation_of(np.full(6, fitness)))
         if int(state.num_restarts):
             overtaken = True
             break
@@ -496,14 +497,15 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
 def test_the_means_of_a_race_become_no_longer_than_allowed(arm):
     method, state = begun(arm, longest=0.5)
     free, _ = begun(arm)
+    ask, tell, tell_free = jax.jit(method.ask), jax.jit(method.tell), jax.jit(free.tell)
     longest = 0.5 * float(state.spread) * math.sqrt(arm.num_params)
     places = {POOL: "pool", SCOUTS: "scouts"}
     told, scaled = set(), 0
     for generation in range(30):
-        genotypes, asked = method.ask(jax.random.key(generation), state)
+        genotypes, asked = ask(jax.random.key(generation), state)
         evaluation = evaluation_of(np.arange(6.0))
-        state, _ = method.tell(jax.random.key(7), asked, genotypes, evaluation)
-        without, _ = free.tell(jax.random.key(7), asked, genotypes, evaluation)
+        state, _ = tell(jax.random.key(7), asked, genotypes, evaluation)
+        without, _ = tell_free(jax.random.key(7), asked, genotypes, evaluation)
         place = places[int(asked.kind)]
         (mean,), (expected,) = means(getattr(state, place)), means(getattr(without, place))
         length = np.linalg.norm(expected)
