@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_factor, cho_solve
+from jax.scipy.linalg import cholesky, solve_triangular
 from keeping import HERE, fill_in, keep, parser, run
 from paper_mazes import medians
 
@@ -39,10 +39,10 @@ class NeverFitted(JEDi):
             among, between = (0.25 * kernel(x, other, 0.2) for other in (x, at))
             both = data.mask[:, None] & data.mask
             noise = jnp.where(data.mask, 1 / jnp.maximum(data.counts, 1), 1.0)
-            factor = cho_factor(jnp.where(both, among, 0.0) + jnp.diag(noise))
-            between = jnp.where(data.mask[:, None], between, 0.0)
-            mean = between.T @ cho_solve(factor, scaled(data).astype(jnp.float64))
-            variance = 0.25 - jnp.sum(between * cho_solve(factor, between), axis=0)
+            factor = cholesky(jnp.where(both, among, 0.0) + jnp.diag(noise), lower=True)
+            weights = solve_triangular(factor, jnp.where(data.mask[:, None], between, 0.0), lower=True)
+            mean = weights.T @ solve_triangular(factor, scaled(data).astype(jnp.float64), lower=True)
+            variance = 0.25 - jnp.sum(weights**2, axis=0)
             return Prediction(mean.astype(jnp.float32), variance.astype(jnp.float32))
 
         return state, one_by_one(in_float64(predict))(self.gp_data(state.repertoire), centroids_of(self))
