@@ -30,8 +30,15 @@ def test_objects(tmp_path):
         def evaluate(self, key, genotype):
             return Evaluation(-jnp.square(genotype).sum(), jnp.clip(genotype, -1, 1))
 
+    class MineConfig(MapElitesConfig):
+        """Settings with a pair, which files keep as a list."""
+
+        pair: tuple[float, float] = (0.05, 20.0)
+
     class Mine(MapElites):
         """A method that only this test can make."""
+
+        Config = MineConfig
 
     entries = (Entry("settings", MapElitesConfig(**SMALL)), Entry("class", Mine, None, SMALL))
     grid = Grid("", (Valley(), jedax.tasks.make("arm", joints=4)), entries, seeds=2)

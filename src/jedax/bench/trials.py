@@ -162,8 +162,8 @@ def error_file(path: Path) -> Path:
 
 
 def _check_same(trial: TrialRun, config: FullConfig, path: Path) -> None:
-    ours = trial.of_seeds(config.run.seed, config.run.replicas).config.model_dump()
-    theirs = config.model_dump()
+    ours = trial.of_seeds(config.run.seed, config.run.replicas).config.model_dump(mode="json")
+    theirs = config.model_dump(mode="json")
     for section in ("task_config", "method", "method_config", "run"):
         mine, other = (s[section] if isinstance(s[section], dict) else {section: s[section]} for s in (ours, theirs))
         if mine != other:
