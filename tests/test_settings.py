@@ -75,6 +75,14 @@ def test_messages(values, message, where):
     assert caught.value.__suppress_context__
 
 
+def test_values_that_cannot_be_hashed():
+    class Table(Config):
+        weights: dict[str, float] = {}
+
+    with pytest.raises(JedaxError, match=r"^weights: expected a value that can be hashed, .*, got a dict; declare"):
+        Table.build({"weights": {"a": 1.0}})
+
+
 def test_missing():
     with pytest.raises(JedaxError, match=r"^place: expected a value, got none; give it\.$"):
         Example.build({})

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from jedax.errors import JedaxError, fail, unknown
 from jedax.imports import is_custom, load_object, object_name
@@ -16,6 +25,17 @@ class Config(BaseModel):
     """Immutable, hashable settings; unknown names and invalid values are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _check_hashable(self) -> Self:
+        for name, value in vars(self).items():
+            try:
+                hash(value)
+            except TypeError:
+                expected = "a value that can be hashed, since compiled programs are kept by settings"
+                remedy = "declare the field as a tuple or a frozen dataclass"
+                raise fail(name, expected=expected, received=f"a {type(value).__name__}", remedy=remedy) from None
+        return self
 
     @classmethod
     def build(cls, values: Mapping[str, Any], *, where: str = "") -> Self:

@@ -53,7 +53,7 @@ def methods() -> dict[str, MethodEntry]:
 
 def _entries(method: type[Method], name: str) -> dict[str, MethodEntry]:
     """Return a class under its name and those of its variants."""
-    config = method.Config()
+    config = method.Config.build({})
     own = MethodEntry(name, method, config, method.summary or f"The class {name}.", method.presets)
     return {name: own} | {
         other: MethodEntry(other, method, config.replace(**variant.changes), variant.summary, variant.presets)
