@@ -32,6 +32,7 @@ LABELS = (
     *("map-elites", "cma-me imp", "cma-me opt", "cma-mae", "pga-me"),
 )
 WHEN = HERE.parent / "docs" / "guides" / "when.md"
+JEDI_X = HERE.parent / "docs" / "explanation" / "jedi-x.md"
 SIGNIFICANT = 0.05
 GOAL = -250
 ABOVE, ALIKE, BELOW = ">", "≈", "<"
@@ -331,6 +332,13 @@ def medians_of_all(column: str, labels: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def beside_the_paper() -> str:
+    """Return the medians of a few methods, and the best of the paper's."""
+    best = [max(row[number] for row in PAPER.values() if row[number] is not None) for number in range(len(MAZES))]
+    few = medians_of_all("final_fitness", ("jedi-x", "jedi-uniform", "map-elites", "cma-mae"))
+    return f"{few}| paper | {' | '.join(map(str, best))} |\n"
+
+
 def compared() -> str:
     """Return, for each judged method, where it ends above other methods, below, and level."""
     lines = []
@@ -370,6 +378,7 @@ def parts() -> dict[tuple[Path, str], str]:
         (HERE / "README.md", "claims"): table(),
         (HERE / "README.md", "claims-parts"): about_parts(),
         (HERE.parent / "README.md", "claims"): in_short(),
+        (JEDI_X, "mazes"): beside_the_paper(),
         (WHEN, "mazes"): medians_of_all("final_fitness", LABELS),
         (WHEN, "mazes-tests"): compared(),
         (WHEN, "mazes-soon"): medians_of_all("evaluations", LABELS),
