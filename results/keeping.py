@@ -30,6 +30,7 @@ from jedax.report.comparisons import write_comparison
 from jedax.search.compiled import keep_compiled_programs
 from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
+from jedax.store.lock import Lock
 
 HERE = Path(__file__).parent
 _MOST_BYTES = 150_000  # of a picture
@@ -62,7 +63,8 @@ def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., d
     """Add to a CSV file the rows that it lacks, each when it is done, and return all rows.
 
     The file environment.json beside it tells the versions and the machine of the last rows. Several processes may add
-    rows to one file. Changes of pages and in the file's folder need not be committed before.
+    rows to one file; a row that two of them have made is added once. Changes of pages and in the file's folder need not
+    be committed before.
 
     Args:
         path: The file; its folder is made.
@@ -73,12 +75,21 @@ def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., d
     keep_compiled_programs()
     path.parent.mkdir(parents=True, exist_ok=True)
     for key in keys:
-        if not any(key.items() <= row.items() for row in rows_of(path)):
-            row = {**key, **search(**key), "revision": revision}
+        if has_row(path, key):
+            continue
+        row = {**key, **search(**key), "revision": revision}
+        with Lock(path.parent, patience=60):
+            if has_row(path, key):  # by now, from another process
+                continue
             write_atomic(path, pandas.DataFrame([*rows_of(path), row]).to_csv(index=False))
             write_json(path.parent / "environment.json", {**environment.describe(), "git_revision": revision})
             print(*(value for value in row.values() if len(str(value)) < 60), flush=True)
     return pandas.DataFrame(rows_of(path))
+
+
+def has_row(path: Path, key: dict[str, Any]) -> bool:
+    """Return whether a CSV file has a row with some values."""
+    return any(key.items() <= row.items() for row in rows_of(path))
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -158,8 +169,10 @@ def keep(
 
 def stored(folder: Path, known: Container[tuple[str, str]] = ()) -> list[Record]:
     """Return the results that a folder has kept, without those of known tasks and labels."""
-    if not (folder / "curves.csv").exists():
+    if not (folder / "seeds.csv").exists():
         return []
+    if not (folder / "curves.csv").exists():
+        sys.exit(f"expected the curves of the seeds in {folder}, got none; remove its CSV files to make all anew")
     key = ["task", "label", "seed"]
     reached = folder / "reached.csv"
     arrivals = pandas.read_csv(reached).set_index([*key, "fitness"]).evaluations.to_dict() if reached.exists() else {}

@@ -135,6 +135,9 @@ def test_what_is_kept_of_a_grid_stays_without_its_runs(tmp_path):
     }  # fmt: skip
     with pytest.raises(SystemExit, match="found none"):
         keeping.keep(tmp_path / "none", tmp_path / "nothing", "make it")
+    (folder / "curves.csv").unlink()
+    with pytest.raises(SystemExit, match="expected the curves"):
+        keeping.keep(tmp_path / "none", folder, "make it")
 
 
 def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
@@ -147,6 +150,9 @@ def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
         if (task, seed) == ("a", 1):  # another process adds a row meanwhile
             rows = pandas.DataFrame([*keeping.rows_of(path), {"task": "c", "seed": 7, "best": 5.0, "revision": "def"}])
             rows.to_csv(path, index=False)
+        if task == "b":  # another process makes this very row meanwhile
+            rows = [*keeping.rows_of(path), {"task": task, "seed": seed, "best": 0.5, "revision": "ghi"}]
+            pandas.DataFrame(rows).to_csv(path, index=False)
         return {"best": seed + 0.5}
 
     assert keeping.rows_of(path) == []
@@ -154,7 +160,7 @@ def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
     rows = keeping.add_rows(path, keys, search)
     assert list(rows.task + rows.seed.astype(str)) == ["a0", "c7", "a1", "b0"]
     assert list(rows.best) == [0.5, 5.0, 1.5, 0.5]
-    assert list(rows.revision) == ["abc", "def", "abc", "abc"]
+    assert list(rows.revision) == ["abc", "def", "abc", "ghi"]
     keeping.add_rows(path, keys, lambda **key: pytest.fail(f"{key} was there"))
 
 

@@ -12,10 +12,13 @@ import pytest
 import jedax
 from jedax.bench.bench import bench
 from jedax.bench.grids import Entry, Grid
-from jedax.bench.trials import is_finished, replicas_that_fit, trials_of
+from jedax.bench.trials import is_finished, replicas_that_fit, run_trial, trials_of
+from jedax.methods.map_elites import MapElites
 from jedax.search.compiled import Programs
 from jedax.search.engines import LocalEngine
 from jedax.search.loop import Interrupted, Search
+from jedax.search.progress import Silent
+from jedax.store.lock import LockedError
 
 pytestmark = pytest.mark.usefixtures("programs_kept")
 
@@ -181,3 +184,23 @@ def test_progress_tells_of_all_runs(tmp_path, capsys, monkeypatch):
     assert any(line.startswith("16 of 320 evaluations, run 1 of 2: arm, map-elites, best") for line in lines)
     # An ES starts from one genotype: 73 of 80 evaluations per seed are whole generations.
     assert lines[-1].startswith("306 of 320 evaluations, run 2 of 2: arm, small es, best")
+
+
+def test_seeds_that_another_process_has_begun_are_left_to_it(tmp_path):
+    """Two benches may split the same seeds differently, since they see other amounts of free memory."""
+    trial = trials_of(dataclasses.replace(GRID, entries=ENTRIES[:1]), tmp_path, LocalEngine())["arm/map-elites"]
+    whole, second = trial.of_seeds(0, 2), trial.of_seeds(1, 1)
+    run_trial(second.path, Silent(), LocalEngine(), second.config, None)
+    with pytest.raises(LockedError, match=r"seeds-1-1 has some of the same seeds"):
+        run_trial(whole.path, Silent(), LocalEngine(), whole.config, None)
+    assert not whole.path.exists()
+
+
+def test_a_method_that_raises_any_error_stops_no_other(tmp_path):
+    class Broken(MapElites):
+        def init(self, key, genotypes, evaluation):
+            raise TypeError("no such thing")
+
+    entries = (Entry("broken", Broken, None, {"cells": 16, "offspring": 8}), ENTRIES[0])
+    outcome = bench(dataclasses.replace(GRID, entries=entries), tmp_path)
+    assert (outcome.done, [message for _, message in outcome.failed]) == (1, ["TypeError: no such thing"])

@@ -12,6 +12,7 @@ from jedax.bench.bench import bench
 from jedax.bench.collect import collect
 from jedax.bench.grids import Entry, Grid
 from jedax.bench.trials import is_finished
+from jedax.store.lock import Lock, LockedError
 
 ENTRIES = tuple(Entry(f"map-elites {n}", "map-elites", None, {"cells": n, "offspring": 8}) for n in (16, 32))
 GRID = Grid("", ("arm",), ENTRIES, seeds=2, evaluations=80)
@@ -103,3 +104,13 @@ def test_links_in_a_bench_lead_nowhere(done, tmp_path, place):
         ):
             write()
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_run_that_another_process_works_on_stays(done, tmp_path):
+    shutil.copytree(done / "a", tmp_path / "out")
+    cut_off(tmp_path / "out" / ONE)
+    with Lock(tmp_path / "out" / ONE), pytest.raises(LockedError, match="that no other process writes to"):
+        collect([done / "a"], tmp_path / "out")
+    assert not is_finished(tmp_path / "out" / ONE)
+    assert collect([done / "a"], tmp_path / "out").copied == (ONE,)
+    assert files(tmp_path / "out") == files(done / "a")

@@ -86,6 +86,14 @@ def test_every_entry_of_every_grid_is_valid_on_every_task():
         ("jedi", Entry("jedi", "jedi")),
         ("jedi,tuned", Entry("jedi tuned", "jedi", "tuned")),
         ("cma-me, opt, step-size=0.1", Entry("cma-me opt step-size=0.1", "cma-me", "opt", {"step_size": "0.1"})),
+        (
+            "jedi-x,steps=[0.1, 0.5],pool=1",
+            Entry("jedi-x steps=[0.1, 0.5] pool=1", "jedi-x", None, {"steps": [0.1, 0.5], "pool": "1"}),
+        ),
+        (
+            "es-restart,restart_tolerance=null",
+            Entry("es-restart restart_tolerance=null", "es-restart", None, {"restart_tolerance": None}),
+        ),
     ],
 )
 def test_methods_as_a_command_names_them(text, entry):
@@ -95,6 +103,7 @@ def test_methods_as_a_command_names_them(text, entry):
 def test_parameters_become_numbers():
     config = parse_entry("jedi,alpha=0.25,pool=2,targets=pareto").config("maze-a")
     assert (config.alpha, config.pool, config.targets) == (0.25, 2, "pareto")
+    assert parse_entry("jedi-x,steps=[0.1,0.5]").config("maze-a").steps == (0.1, 0.5)
 
 
 @pytest.mark.parametrize(

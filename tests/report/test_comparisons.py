@@ -206,3 +206,11 @@ def test_damaged_cells_are_named(bench):
     path.write_bytes(b"nonsense")
     with pytest.raises(JedaxError, match=r"repertoire\.safetensors: expected a repertoire, got"):
         cell_maps.cell_maps(bench, bench.tables[0])
+
+
+def test_values_of_a_setting_that_share_no_task_make_no_figure(tmp_path):
+    for task, label in (("maze-a", "jedi alpha=0.3"), ("maze-b", "jedi alpha=0.7")):
+        write_run(tmp_path / task, [-120.0, -130], task=task, label=label)
+    found = compare(tmp_path)
+    assert comparisons.ablations(found.labels)
+    assert not [name for name, _ in comparisons._figures(found, "quartiles", None) if name.startswith("ablation")]

@@ -13,12 +13,15 @@ from tests.notes import Notes
 import jedax
 from jedax.gp import condition, posterior, predict
 from jedax.methods.jedi import JEDi, alpha_at
+from jedax.methods.map_elites import MapElites
+from jedax.methods.registry import method_named
 from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import Repertoire
 from jedax.search import loop as search_module
 from jedax.search.compiled import Programs
 from jedax.search.failures import first_at
 from jedax.search.programs import programs_for
+from jedax.tasks import make
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 
@@ -143,6 +146,74 @@ def test_the_evaluation_that_first_reaches_the_goal_is_recorded(plain, samples):
 def test_a_goal_that_is_never_reached(plain):
     run = jedax.run(plain, FirstParameter(), evaluations=8, seed=4)
     assert (run.summary["reached_goal"], run.summary["goal_evaluations"]) == (False, None)
+
+
+class Lost(FirstParameter):
+    """The fitness is above the goal, and no descriptor is finite."""
+
+    def evaluate(self, key, genotype):
+        return jedax.Evaluation(jnp.float32(5), jnp.full(2, jnp.nan))
+
+
+def test_a_failed_evaluation_does_not_reach_the_goal(plain):
+    run = jedax.run(plain, Lost(), evaluations=24)
+    assert (run.summary["reached_goal"], run.summary["goal_evaluations"]) == (False, None)
+
+
+class InNumPy(FirstParameter):
+    """A task whose attributes are numbers of NumPy."""
+
+    num_params = np.prod((2, 1))
+    goal_fitness = np.float64(1.6)
+    qd_offset = np.float32(-3)
+
+
+class Flagged(MapElites):
+    """A method with a truth value among its metrics."""
+
+    def metrics(self, state):
+        return {"is_late": state.generation > 1}
+
+
+def test_numbers_of_numpy_and_truth_values_in_files(tmp_path):
+    run = jedax.run(Flagged, InNumPy(), evaluations=24, cells=16, offspring=8, report_every=1, out=tmp_path / "run")
+    loaded = jedax.load(tmp_path / "run", task=InNumPy())
+    assert loaded.summary["reached_goal"] in (True, False)
+    assert loaded.summary["qd_offset"] == -3
+    assert list(loaded.metrics.is_late) == list(run.metrics.is_late) == [0, 0, 1]
+
+
+def test_a_metric_with_a_name_of_the_search_is_refused(arm):
+    class Greedy(Flagged):
+        def metrics(self, state):
+            return {"max_fitness": state.generation}
+
+    with pytest.raises(
+        jedax.JedaxError, match=r"^metrics: expected names that the search does not use itself, got max_"
+    ):
+        jedax.run(Greedy, arm, evaluations=24, cells=16, offspring=8)
+
+
+def test_an_ended_run_that_is_resumed_keeps_the_reason_of_its_end(plain, arm, tmp_path):
+    run = jedax.run(plain, arm, evaluations=80, stop_fitness=-100.0, report_every=1, out=tmp_path / "run")
+    assert run.summary["status"] == "goal"
+    again = jedax.resume(tmp_path / "run")
+    assert (again.summary["status"], again.summary["evaluations"]) == ("goal", run.summary["evaluations"])
+
+
+def test_searches_in_one_process_have_workers_of_their_own(plain):
+    task = make("tests.search.workers.work:sphere")
+    method = method_named(plain).method(plain, task)
+    one, other = (programs_for(method, task, 1) for _ in range(2))
+    assert one is not other
+    assert one._compiled is other._compiled
+
+
+def test_arguments_that_would_be_passed_over(plain, arm):
+    with pytest.raises(jedax.JedaxError, match=r"^evaluations: expected greater than or equal to 1, got 0"):
+        jedax.run(plain, arm, evaluations=0)
+    with pytest.raises(jedax.JedaxError, match=r"^preset: expected none beside settings of a method, got tuned"):
+        jedax.run(plain, arm, preset="tuned", evaluations=80)
 
 
 def test_the_first_at_the_goal_in_a_batch():

@@ -259,6 +259,7 @@ def test_interrupt_ends_worker_processes(request):
         ({}, "x0: expected x0, bounds or space"),
         ({"bounds": BOX, "workers": 0}, "workers: expected a number of processes"),
         ({"bounds": BOX, "workers": 2, "vectorised": True}, "workers: expected 1"),
+        ({"bounds": BOX, "workers": map, "vectorised": True}, "workers: expected 1"),
         ({"bounds": BOX, "constraints": {"type": "ineq"}}, "constraints: expected a function"),
         ({"bounds": BOX, "evaluations": 0}, "evaluations: expected a whole number"),
         ({"bounds": BOX, "descriptors": 3}, "descriptors: expected a function"),

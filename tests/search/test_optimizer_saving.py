@@ -12,6 +12,7 @@ from tests.search.outside import JEDI_X, MAPS, drive, make, simulate, step
 
 import jedax
 from jedax import Integer
+from jedax.methods.map_elites import MapElites
 from jedax.search import saved
 
 
@@ -279,3 +280,31 @@ def test_files_of_earlier_versions_are_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(jedax.JedaxError, match=r"old: expected format 'jedax optimizer 3', got 'jedax optimizer 2'"):
         jedax.Optimizer.load(tmp_path / "old")
+
+
+class Doubled(MapElites):
+    """MAP-Elites whose offspring are twice as long; it has the settings of MAP-Elites."""
+
+    def ask(self, key, state):
+        genotypes, state = super().ask(key, state)
+        return 2 * genotypes, state
+
+
+def test_a_class_that_shares_the_settings_of_another(tmp_path):
+    optimizer = drive(make({"method": Doubled, "cells": 16, "offspring": 8}), 2)
+    optimizer.save(tmp_path / "search.safetensors")
+    again = jedax.Optimizer.load(tmp_path / "search.safetensors", method=Doubled)
+    assert_same_search(again, optimizer)
+    assert not np.array_equal(again.ask(), jedax.Optimizer.load(tmp_path / "search.safetensors", trust=True).ask() / 2)
+
+
+def test_the_population_follows_the_first_batch_after_loading_too(tmp_path):
+    optimizer = jedax.Optimizer(4, evaluations=2_000, patience=7)
+    optimizer.save(tmp_path / "search.safetensors")
+    again = jedax.Optimizer.load(tmp_path / "search.safetensors")
+    assert again.config == optimizer.config
+    np.testing.assert_array_equal(again.ask(40), optimizer.ask(40))
+    assert again.config == optimizer.config
+    assert (again.config.population, again.config.patience) == (40, 7)
+    again.save(tmp_path / "search.safetensors")
+    assert jedax.Optimizer.load(tmp_path / "search.safetensors").config == optimizer.config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import time
 from collections.abc import Sequence
@@ -80,8 +81,9 @@ def bench(
                 shown.note(f"{job.name} is left to another process. {failure.message}")
                 elsewhere.append(job.path)
             else:
-                note.parent.mkdir(parents=True, exist_ok=True)
-                write_atomic(note, f"{failure.message}\n\n{failure.details}")
+                with contextlib.suppress(OSError):  # such as a full disk; the message is shown below
+                    note.parent.mkdir(parents=True, exist_ok=True)
+                    write_atomic(note, f"{failure.message}\n\n{failure.details}")
                 shown.note(f"{job.name} failed: {failure.message}")
                 failed.append((job.path, failure.message))
     finally:

@@ -12,6 +12,7 @@ from jedax.bench.trials import is_finished, seeds_of
 from jedax.errors import JedaxError, fail
 from jedax.store.directory import RunDirectory, runs_below
 from jedax.store.guard import check_no_links
+from jedax.store.lock import Lock
 
 _RUN = re.compile(r"seeds-\d+-\d+")
 
@@ -87,12 +88,16 @@ def _conflict(expected: str, received: str) -> JedaxError:
 
 def _copy(run: Path, target: Path) -> None:
     """Copy a run; readers see the target's old state or the whole new one. Symbolic links are left out."""
-    arriving = target.with_name(f".{target.name}.arriving")
-    shutil.rmtree(arriving, ignore_errors=True)
+    arriving, leaving = (target.with_name(f".{target.name}.{what}") for what in ("arriving", "leaving"))
     try:
+        for rest in (arriving, leaving):
+            shutil.rmtree(rest, ignore_errors=True)
         shutil.copytree(run, arriving, ignore=lambda at, names: [n for n in names if (Path(at) / n).is_symlink()])
-        shutil.rmtree(target, ignore_errors=True)
+        if target.is_dir():
+            with Lock(target):  # an error if another process writes there
+                target.rename(leaving)
         arriving.rename(target)
+        shutil.rmtree(leaving, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(arriving, ignore_errors=True)
         expected = "a directory that can be written"

@@ -12,6 +12,7 @@ from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import MethodEntry, check_settings, method_named, preset_named
 from jedax.settings import Config
 from jedax.store.config import defaults_for
+from jedax.yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from jedax.tasks.base import Task
@@ -108,15 +109,18 @@ def grid_named(name: str) -> Grid:
 def parse_entry(text: str) -> Entry:
     """Return the method that a command names, with a preset or settings after commas; the label has spaces instead.
 
-    Examples are `jedi-x`, `jedi,tuned`, `jedi,alpha=0.3,pool=1`, and `module:Class,setting=2`.
+    Examples are `jedi-x`, `jedi,tuned`, `jedi,alpha=0.3,pool=1`, `jedi-x,steps=[0.1,0.5]`,
+    `es-restart,restart_tolerance=null` and `module:Class,setting=2`.
     """
-    method, *rest = [part.strip() for part in text.split(",")]
+    method, *rest = [part.strip() for part in re.split(r",(?![^\[]*\])", text)]
     entry = method_named(method)
     preset, changes = None, {}
     for part in rest:
         name, equals, value = part.partition("=")
         if equals:
-            changes[name.strip().replace("-", "_")] = value.strip()
+            value = value.strip()
+            is_yaml = value.startswith("[") or value == "null"
+            changes[name.strip().replace("-", "_")] = read_yaml(value, text) if is_yaml else value
         elif preset is None:
             preset_named(entry, part)
             preset = part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -149,6 +150,8 @@ def _read_run(folder: Path) -> list[Record] | str:
     if not has_ended(status):
         return f"its status is {status!r}"
     config = directory.read_config()
+    given = directory.start_genotypes
+    starts = {"start_genotypes": hashlib.sha256(given.read_bytes()).hexdigest()[:12]} if given.exists() else {}
     task_settings = config.task_config
     if is_custom(config.task) or "task" in config.withheld:
         task = task_kept(directory.read_environment(), config)
@@ -170,6 +173,7 @@ def _read_run(folder: Path) -> list[Record] | str:
                 "method": config.method,
                 **config.method_config.model_dump(mode="json"),
                 **{name: getattr(config.run, name) for name in _SETTINGS_OF_RUN},
+                **starts,
             },
             replica=replica,
             goal_evaluations=_goal_evaluations(summary, config.run.replicas, replica),

@@ -19,7 +19,7 @@ import numpy as np
 
 from jedax.bench.grids import Grid, slug
 from jedax.bench.reading import differing
-from jedax.errors import JedaxError, check_choice, fail
+from jedax.errors import check_choice, fail
 from jedax.imports import is_custom, load_object
 from jedax.search import api
 from jedax.search.compiled import keep_compiled_programs, replica_roots
@@ -52,7 +52,11 @@ class TrialRun:
         """Return the run as a job for an engine."""
         arguments = {"config": self.config, "figures": figures, "track": tuple(track), **self.objects}
         name = f"{self.config.task}, {self.config.label}"
-        return Job(name, self.path, f"{__name__}:run_trial", arguments, uses_workers=isinstance(self.task(), HostTask))
+        try:
+            uses_workers = isinstance(self.task(), HostTask)
+        except Exception:  # of the user's code: the run will fail, too, and is recorded then
+            uses_workers = False
+        return Job(name, self.path, f"{__name__}:run_trial", arguments, uses_workers=uses_workers)
 
     def task(self) -> Task:
         """Return the task."""
@@ -179,7 +183,7 @@ def parts_of(run: TrialRun, memory: int | None) -> list[TrialRun]:
         return [run]
     try:
         room = replicas_that_fit(run, memory)
-    except JedaxError:  # the run itself reports and records it
+    except Exception:  # also of the user's code: the run itself reports and records it
         return [run]
     seeds = seeds_of(run.config)
     return [run.of_seeds(seeds[i], min(room, len(seeds) - i)) for i in range(0, len(seeds), room)]
@@ -187,12 +191,12 @@ def parts_of(run: TrialRun, memory: int | None) -> list[TrialRun]:
 
 def replicas_that_fit(run: TrialRun, memory: int | None) -> int:
     """Return how many replicas of a run fit into memory, in bytes (None: unlimited); at least 1."""
+    if memory is None:
+        return run.config.run.replicas
     task = run.task()
     programs = programs_for(method_of(run.config, task, run.objects.get("method")), task, 1)
     like = programs.shapes(replica_roots(0, 1), jax.ShapeDtypeStruct((0, task.num_params), np.float32))
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
-    if memory is None:
-        return run.config.run.replicas
     return max(1, int(_SHARE_OF_MEMORY * memory / (_COPIES_OF_STATE * size)))
 
 
@@ -208,9 +212,19 @@ def run_trial(
         if (path / "config.yaml").is_file():
             api.resume(path, trust=not read_settings(path, config).withheld, **how)
         else:
+            _check_not_elsewhere(path, config)
             api.start(config, out=path, overwrite=True, **how)
     finally:
         free_programs()
+
+
+def _check_not_elsewhere(path: Path, config: FullConfig) -> None:
+    """Raise an error if another process has begun some of the seeds in another run since this bench looked."""
+    for other in path.parent.glob("seeds-*"):
+        if other != path and (other / "config.yaml").is_file():
+            theirs = seeds_of(RunDirectory.open(other).read_config())
+            if set(theirs) & set(seeds_of(config)):
+                raise LockedError(f"{other} has some of the same seeds.")
 
 
 def free_programs() -> None:

@@ -287,7 +287,9 @@ def _figures(comparison: Comparison, band: str, cells: Sequence[str] | None) -> 
         if maps := cell_maps.cell_maps(comparison, table, cells):
             yield f"cells-{table.task}", cell_maps.draw(maps, table.task)
     for prefix, labels in ablations(comparison.labels).items():
-        yield f"ablation-{prefix}", _ablation(comparison, prefix, labels, band)
+        shared = [t for t in tables if sum(t.entry(label) is not None for label in labels) > 1]
+        if shared:
+            yield f"ablation-{prefix}", _ablation(comparison, prefix, labels, shared, band)
 
 
 def small_groups(comparison: Comparison) -> list[list[str]]:
@@ -381,10 +383,11 @@ def _final_fitness(comparison: Comparison, style: Styles) -> Figure:
     return figure
 
 
-def _ablation(comparison: Comparison, prefix: str, labels: Sequence[str], band: str) -> Figure:
+def _ablation(
+    comparison: Comparison, prefix: str, labels: Sequence[str], tables: Sequence[TaskTable], band: str
+) -> Figure:
     """Return a column per task: convergence, coverage, final fitness, as in the paper's appendix."""
     style = sequential_styles(labels)
-    tables = [t for t in comparison.tables if sum(t.entry(label) is not None for label in labels) > 1]
     shown_band = band if len(labels) <= _MOST_BANDS else None
     names = {label: label.removeprefix(f"{prefix}=") for label in labels}
     figure = Figure(figsize=(0.6 + 3.3 * len(tables), 5.6 + 0.3 * len(labels)), layout="constrained")

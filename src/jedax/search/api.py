@@ -96,9 +96,13 @@ def run(
         raise fail("task", expected="a name or a Task", received=repr(task), remedy=_TASKS)
     entry, task_config = method_named(method), config_of(name, task)
     if isinstance(method, MethodConfig):
+        if preset is not None:
+            raise fail("preset", expected="none beside settings of a method", received=preset, remedy="leave it out")
         parameters, budget = method, None
     else:
         parameters, budget = defaults_for(method, name, preset, task_config=task_config)
+    if evaluations is None:
+        evaluations = task.default_evaluations if budget is None else budget
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
@@ -109,10 +113,7 @@ def run(
         task_config=task_config,
         method=entry.name,
         method_config=parameters.replace(**settings),
-        run=RunConfig.build(
-            {"evaluations": evaluations or budget or task.default_evaluations, "seed": seed, "replicas": replicas}
-            | of_run
-        ),
+        run=RunConfig.build({"evaluations": evaluations, "seed": seed, "replicas": replicas} | of_run),
     )
     with contextlib.nullcontext(engine) if isinstance(engine, Engine) else engines.make(engine) as used:
         return start(config, task=task, method=entry.method if is_custom(entry.name) else None, out=out,
@@ -349,7 +350,7 @@ def _summarise(search: Search) -> dict[str, Any]:
     rows, run, goal = search.measure(), search.config.run, search.task.goal_fitness
     per_replica = {name: [row[name] for row in rows] for name in rows[0]}
     if goal is not None:
-        per_replica["reached_goal"] = [fitness >= goal for fitness in per_replica["max_fitness"]]
+        per_replica["reached_goal"] = [bool(fitness >= goal) for fitness in per_replica["max_fitness"]]
         per_replica["goal_evaluations"] = [int(first) if first > 0 else None for first in search.arrivals]
     found = {name: values if run.replicas > 1 else values[0] for name, values in per_replica.items()}
     wall, spent = search.seconds, search.phase.seconds
@@ -362,7 +363,7 @@ def _summarise(search: Search) -> dict[str, Any]:
         "status": search.status,
         "evaluations": search.evaluations,
         **{name: found[name] for name in ("max_fitness", "coverage", "qd_score")},
-        "qd_offset": search.task.qd_offset,
+        "qd_offset": float(search.task.qd_offset),
         "reached_goal": found.get("reached_goal"),
         "goal_evaluations": found.get("goal_evaluations"),
         "num_failed": found["num_failed"],

@@ -124,7 +124,7 @@ class Programs:
             def step(done: Any, carry: tuple[Any, Evaluation, Any, Any]) -> tuple[Any, Evaluation, Any, Any]:
                 state, evaluation = each(roots, carry[0])
                 num_nan = carry[2] + self.method.samples * failures.count_nan(evaluation)
-                place = failures.first_at(goal, evaluation.fitness)
+                place = failures.first_at(goal, evaluation.achieved)
                 return state, evaluation, num_nan, failures.first_arrival(carry[3], place, done * size)
 
             return jax.lax.fori_loop(0, generations, step, (state, none, zero, zero))
@@ -154,7 +154,7 @@ class Programs:
             evaluation = self._evaluate(_stream(root, _INITIAL_EVALUATION), genotypes)
             state = self._init(root, genotypes, evaluation)
             failed = failures.by_kind(failures.count_nan(evaluation), state.repertoire.num_failed)
-            return state, Noted(failed, failures.first_at(self.task.goal_fitness, evaluation.fitness))
+            return state, Noted(failed, failures.first_at(self.task.goal_fitness, evaluation.achieved))
 
         return jax.vmap(begin)(roots)
 

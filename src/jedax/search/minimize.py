@@ -340,6 +340,9 @@ class _Processes:
 @contextlib.contextmanager
 def _evaluator(problem: Functions, workers: Any) -> Iterator[_Direct | _Processes]:
     """Give the evaluator for the argument `workers`."""
+    if problem.vectorised and callable(workers):
+        received, remedy = "a function with vectorised=True", "leave one of them out"
+        raise fail("workers", expected="1 for functions of all solutions", received=received, remedy=remedy)
     if callable(workers):
         yield _Direct(problem, None, workers)
         return

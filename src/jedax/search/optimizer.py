@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -290,7 +291,7 @@ class Optimizer:
 
     def ask_ids(self, n: int | None = None) -> list[int]:
         """Return the numbers of the solutions that `ask` would return; `asked` has the solutions."""
-        if self._state is None and self._generation is None and n is not None and n > self._method.num_initial:
+        if self._may_fit and n is not None and n > self._method.num_initial:
             self._batch = int(n)
             self._build(self._task.descriptor_bounds, self._batch)
         generation, places, genotypes = self._open_generation(), [], []
@@ -376,6 +377,7 @@ class Optimizer:
             "initial_std": self._initial_std,
             "method": self._name,
             "config": self.config.model_dump(mode="json"),
+            "chosen": sorted(self._settings) if self._may_fit else None,
             "counts": [self._number, self._evaluations, self._next_id, self.num_failed],
             "saves_itself": Path(path) == self._out,
             "sha256": saved.digest(arrays),
@@ -417,13 +419,19 @@ class Optimizer:
                 check(path, [known for known in names if method is None or known != name])
             kind = method or method_named(name).method
             config = kind.Config.build(settings, where=str(path))
-            counts, space = facts.pop("counts"), facts.pop("space")
+            counts, space, chosen = facts.pop("counts"), facts.pop("space"), facts.pop("chosen", None)
             out = Path(path) if facts.pop("saves_itself") else None
             if strange := sorted(set(facts) - _FACTS):
                 raise KeyError(strange[0])
             facts["space"] = None if space is None else Space.from_spec(space)
             optimizer = cls(method=config, **facts)
             optimizer._name, optimizer._out = name, out
+            if optimizer._entry.method is not kind:  # classes may share the class of their settings
+                optimizer._entry = replace(optimizer._entry, method=kind)
+                optimizer._build(None if optimizer._measures else optimizer._task.descriptor_bounds, None)
+            if chosen is not None:
+                optimizer._is_configured = False
+                optimizer._settings = {name: getattr(config, name) for name in chosen}
             optimizer._number, optimizer._evaluations, optimizer._next_id, optimizer.num_failed = map(int, counts)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, JedaxError):
@@ -486,6 +494,11 @@ class Optimizer:
         if any(name.startswith("['state']") for name in arrays):
             like = self._programs.shapes(self._roots, self._given)
             self._state = files.unflatten(arrays, like, path, prefix="['state']")
+
+    @property
+    def _may_fit(self) -> bool:
+        """Whether settings may still follow the number of solutions that are evaluated at once."""
+        return not self._is_configured and self._state is None and self._generation is None
 
     @property
     def _num_values(self) -> int:

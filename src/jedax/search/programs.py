@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -35,7 +36,7 @@ def programs_for(method: Method, task: Task, replicas: int, devices: int | Liter
             received=devices,
             remedy="give --workers instead",
         )
-    return _cached(HostPrograms, method, task, replicas)
+    return copy.copy(_cached(HostPrograms, method, task, replicas))  # each search has workers of its own
 
 
 def step_programs_for(method: Method, task: Any) -> StepPrograms:
@@ -150,5 +151,7 @@ class HostPrograms(StepPrograms):
         lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # of any sample of a solution
         failed = failures.count_on_host(np.asarray(found.fitness), np.asarray(found.descriptor), lost, replicas)
         evaluation = jax.tree.map(lambda values: values.reshape(replicas, batch, *values.shape[1:]), found)
-        arrived = np.asarray(failures.first_at(self.task.goal_fitness, evaluation.fitness))
+        fitness, descriptor = np.asarray(evaluation.fitness), np.asarray(evaluation.descriptor)
+        achieved = np.where(np.isfinite(fitness) & np.isfinite(descriptor).all(axis=-1), fitness, -np.inf)
+        arrived = np.asarray(failures.first_at(self.task.goal_fitness, achieved))
         return evaluation, Noted(self.method.samples * failed, arrived)

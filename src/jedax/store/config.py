@@ -265,16 +265,16 @@ def _method_config(
 ) -> Config:
     try:
         if is_custom(method):
-            return UnknownSettings(**settings)
+            return UnknownSettings.build(settings, where=where)
         default, _ = defaults_for(method, task, task_config=task_config, where=where)
     except JedaxError:
         if strict:
             raise
-        return UnknownSettings(**settings)
+        return UnknownSettings.build(settings, where=where)
     check_settings(method, settings, where=where)
     try:
         return type(default).build({**dict(default), **settings}, where=where)
     except NotImportableError:  # a strategy, ranker or rule of the user's, or of an extra
         if strict:
             raise
-        return UnknownSettings(**settings)
+        return UnknownSettings.build(settings, where=where)

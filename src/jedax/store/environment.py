@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import os
 import platform
@@ -61,6 +62,7 @@ def _version(package: str) -> str | None:
         return None
 
 
+@functools.cache  # the code that is imported stays what it is when the checkout changes
 def _git_revision() -> str | None:
     """Return the revision of the git checkout that holds this file; None for an installed package."""
     folder = Path(__file__).resolve().parents[3]

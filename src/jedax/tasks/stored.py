@@ -62,7 +62,7 @@ def facts_of(task: Task) -> dict[str, Any]:
     goal = task.goal_fitness
     return {
         "name": task.name,
-        "num_params": task.num_params,
+        "num_params": int(task.num_params),
         "descriptor_lows": [float(low) for low in lows],
         "descriptor_highs": [float(high) for high in highs],
         "descriptor_names": [str(name) for name in task.descriptor_names or ()],

@@ -10,6 +10,7 @@ import jedax
 from jedax.methods.registry import method_defaults
 from jedax.search import api, engines
 from jedax.search.engines import Job, LocalEngine
+from jedax.search.engines.base import _free_of_group
 from jedax.search.progress import Silent
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks.registry import task_entry
@@ -95,3 +96,20 @@ def test_a_run_records_its_node_and_where_it_was_resumed(tmp_path, monkeypatch):
     facts = json.loads((path / "environment.json").read_text())
     assert facts["node"] != "elsewhere"
     assert facts["resumed_on"] == [{"engine": "local", "node": "elsewhere"}]
+
+
+def test_the_memory_that_a_control_group_leaves(tmp_path):
+    """The least of all groups around the process; files in the cache can be dropped."""
+    own, root = tmp_path / "cgroup", tmp_path / "fs"
+    (root / "job" / "step").mkdir(parents=True)
+    own.write_text("3:cpu:/\n0::/job/step\n")
+    assert _free_of_group(own, root) is None
+    for group, most, used, cached in (("job", "1000", 700, 100), ("job/step", "max", 600, 0)):
+        (root / group / "memory.max").write_text(f"{most}\n")
+        (root / group / "memory.current").write_text(f"{used}\n")
+        (root / group / "memory.stat").write_text(f"anon 5\ninactive_file {cached}\n")
+    assert _free_of_group(own, root) == 400
+    (root / "job" / "step" / "memory.max").write_text("650\n")
+    assert _free_of_group(own, root) == 50
+    own.write_text("3:memory:/job\n")
+    assert _free_of_group(own, root) is None

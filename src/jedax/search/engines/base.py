@@ -140,7 +140,7 @@ class LocalEngine(Engine):
         except OSError:
             return None
         found = {key: int(value.split()[0]) * 1024 for key, _, value in (line.partition(":") for line in lines)}
-        return found.get("MemAvailable")
+        return min((size for size in (found.get("MemAvailable"), _free_of_group()) if size is not None), default=None)
 
     def describe(self) -> dict[str, Any]:
         """Return the name of this machine."""
@@ -210,3 +210,22 @@ class WorkerProcess(Worker):
         self.connection.close()
         self.process.kill()
         self.process.communicate()
+
+
+def _free_of_group(own: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return the bytes that the control group of this process may still take, such as a container or a job of Slurm.
+
+    `own` names the group, and `root` is where groups lie (version 2); None: no limit is known.
+    """
+    free = []
+    try:
+        group = root / next(line[3:] for line in own.read_text().splitlines() if line.startswith("0::")).lstrip("/")
+        for folder in (folder for folder in (group, *group.parents) if folder.is_relative_to(root)):
+            limit = folder / "memory.max"
+            if limit.exists() and (most := limit.read_text().strip()) != "max":
+                parts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                used = int((folder / "memory.current").read_text()) - int(parts.get("inactive_file", 0))  # a cache
+                free.append(max(0, int(most) - used))
+    except (OSError, StopIteration, ValueError):
+        return None
+    return min(free, default=None)
