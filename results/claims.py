@@ -314,6 +314,11 @@ def _learning_rate() -> tuple[str, str]:
     return _in_all(holds, "**fails**"), evidence
 
 
+def with_arrivals(final: np.ndarray) -> str:
+    """Return the median of the final best fitness, and how many of the seeds reach the goal."""
+    return "{:.0f} ({} of {})".format(np.median(final), *_count(final))
+
+
 def known(task: str, label: str, column: str) -> str:
     """Return the median of a column on a maze as text; empty without seeds."""
     found = values(task, label, column)
@@ -322,7 +327,7 @@ def known(task: str, label: str, column: str) -> str:
     median = np.median(found)
     if column == "evaluations":
         return f"{median:,.0f}" if np.isfinite(median) else "most never"
-    return f"{median:.0f} ({int((found >= GOAL).sum())} of {len(found)})"
+    return with_arrivals(found)
 
 
 def medians_of_all(column: str, labels: Sequence[str]) -> str:

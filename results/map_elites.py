@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas
-from claims import PAPER
+from claims import PAPER, with_arrivals
 from keeping import HERE, add_rows, fill_in
 
 import jedax
@@ -99,8 +99,7 @@ def table(rows: pandas.DataFrame) -> str:
         cells = []
         for maze in MAZES:
             found = rows[(rows.variant == variant) & (rows.task == maze)]
-            best = [float(value) for value in found.best.iloc[0].split()] if len(found) else []
-            cells.append(f"{np.median(best):.0f} ({sum(b >= -250 for b in best)} of {len(best)})" if best else "")
+            cells.append(with_arrivals(np.array(found.best.iloc[0].split(), float)) if len(found) else "")
         lines.append(f"| {variant} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -21,6 +21,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import frozen
 import numpy as np
 import pandas
+from claims import GOAL, SIGNIFICANT
 from keeping import HERE, add_rows, fill_in, rows_of
 
 import jedax
@@ -31,7 +32,6 @@ from jedax.search.programs import forget_programs
 PATH = HERE / "parts" / "rows.csv"
 EVALUATIONS, LANDER_EVALUATIONS = 250_000, 3000
 WHOLE, LANDER = "nothing", "lunar-lander"
-GOAL, SIGNIFICANT = -250, 0.05
 PARTS: dict[str, dict[str, Any]] = {
     WHOLE: {},
     "no variation": {"variation_share": 0.0},

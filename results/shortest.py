@@ -17,9 +17,9 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 import jedax
+from jedax.bench.grids import MAZES
 from jedax.tasks.maze.settings import MazeConfig
 
-MAZES = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
 CORNERS = (
     40  # points around the end of a wall, each outside the circle so that lines between neighbours keep the distance
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas
+from claims import GOAL
 from keeping import write_small
 
 import jedax
@@ -16,7 +17,6 @@ from jedax.report import plots
 from jedax.search.api import Run
 from jedax.store.files import write_atomic
 
-GOAL = -250
 _UPPER_WALL = 0.6  # the second coordinate of the wall of maze A that lies before the goal
 LABELS = ("jedi decay", "jedi tuned", "jedi-uniform")
 

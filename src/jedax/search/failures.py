@@ -38,7 +38,7 @@ def count_nan(evaluation: Evaluation) -> Int[Array, "*replicas"]:
     return functools.reduce(jnp.logical_or, map(jnp.isnan, parts)).sum(axis=-1, dtype=jnp.int32)
 
 
-def first_at(goal: float | None, fitness: Float[Array, "*replicas batch"]) -> Int[Array, "*replicas"]:
+def first_at(goal: float | None, fitness: Float[Array | np.ndarray, "*replicas batch"]) -> Int[Array, "*replicas"]:
     """Return the place in a batch, from 1, of the first fitness of at least `goal`; 0: there is none. Traced."""
     batch = fitness.shape[-1]
     if goal is None:
