@@ -15,6 +15,7 @@ from tests.commands import call
 from tests.conftest import draw_nothing
 
 from jedax import _version
+from jedax.cli.run import _default_config, _parse, _take_task
 from jedax.store import files
 
 SIZES = ["--population", "4", "--pool", "2", "--cells", "16"]
@@ -211,6 +212,17 @@ def test_the_budget_is_that_of_the_task_that_is_run(here, capsys, text):
 def test_a_flags_value_is_not_taken_for_the_task(here, capsys):
     assert call(capsys, "run", "--out", "sphere", "arm", *TINY)[0] == 0
     assert read_config(here / "sphere")["task"] == "arm"
+
+
+def test_a_word_after_an_option_is_not_taken_for_the_task():
+    assert _take_task(["--resume", "r", "--engine", "ray", "--address", "head:6379"]) is None
+    words = ["--descriptor", "mine:f", "gym:Hopper-v5", "--seed", "3"]
+    assert _take_task(words) == "gym:Hopper-v5"
+    assert words == ["--descriptor", "mine:f", "--seed", "3"]
+
+
+def test_a_value_that_is_given_counts_even_if_it_is_the_default():
+    assert _parse(["--devices", "1", "--replicas=1"], _default_config([], "arm")) == {"devices": 1, "replicas": 1}
 
 
 def test_config_of_another_task_keeps_the_method(here, capsys):

@@ -11,7 +11,8 @@ import pytest
 
 import jedax
 from jedax.bench.bench import bench
-from jedax.bench.grids import Entry, Grid
+from jedax.bench.comparison import compare
+from jedax.bench.grids import Entry, Grid, slug
 from jedax.bench.trials import is_finished, replicas_that_fit, run_trial, trials_of
 from jedax.methods.map_elites import MapElites
 from jedax.search.compiled import Programs
@@ -204,3 +205,15 @@ def test_a_method_that_raises_any_error_stops_no_other(tmp_path):
     entries = (Entry("broken", Broken, None, {"cells": 16, "offspring": 8}), ENTRIES[0])
     outcome = bench(dataclasses.replace(GRID, entries=entries), tmp_path)
     assert (outcome.done, [message for _, message in outcome.failed]) == (1, ["TypeError: no such thing"])
+
+
+def test_names_in_paths():
+    assert (slug("ä:f"), slug("a b/c"), slug("..")) == ("ä-f", "a-b-c", "unnamed")
+
+
+def test_a_comparison_makes_no_task_that_the_directory_describes(done, monkeypatch):
+    def fail(*arguments):
+        raise AssertionError("made")
+
+    monkeypatch.setattr("jedax.bench.reading.task_of", fail)
+    assert [entry.label for entry in compare(done[0]).tables[0].entries]

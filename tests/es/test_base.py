@@ -213,6 +213,26 @@ def test_nothing_overflows_or_vanishes(cls, problem, run_search, problems):
     assert np.isfinite(genotypes).all()
 
 
+@pytest.mark.parametrize("cls", [CMAES, SepCMAES])
+@pytest.mark.parametrize(("size", "population"), [(1, 16), (2, 64), (10, 256)])
+def test_populations_that_are_large_for_few_parameters_stay_finite(cls, size, population):
+    """Their covariance forgets in a few generations, and shrinks to nothing once all samples equal the mean."""
+    strategy = cls(population=population, step_size=0.5)
+
+    def step(state, key):
+        genotypes, state = strategy.ask(key, state)
+        return strategy.tell(key, state, genotypes, -jnp.square(genotypes - 1).sum(axis=1)), None
+
+    first = strategy.init(jax.random.key(0), jnp.zeros(size))
+    state, _ = jax.jit(lambda state, keys: jax.lax.scan(step, state, keys))(
+        first, jax.random.split(jax.random.key(1), 700)
+    )
+    np.testing.assert_allclose(strategy.mean(state), 1, atol=1e-5)
+    for leaf in jax.tree.leaves(state):
+        assert np.isfinite(_numbers(leaf)).all()
+    assert np.isfinite(strategy.ask(jax.random.key(2), state)[0]).all()
+
+
 @pytest.mark.parametrize("cls", OWN)
 def test_an_equal_strategy_does_not_compile_again(cls):
     traces = []

@@ -1,5 +1,6 @@
 """Policies exported to ONNX and to NumPy act as the run's own do."""
 
+import dataclasses
 import importlib.util
 
 import jax
@@ -14,6 +15,7 @@ from jedax.cli.results import export as export_command
 from jedax.errors import JedaxError
 from jedax.networks import ACTIVATIONS
 from jedax.report.export import _as_onnx, export
+from jedax.report.replay import replay
 from jedax.tasks import make
 
 
@@ -69,3 +71,25 @@ def test_what_has_no_policy(tmp_path, without_figures):
         export(run, numpy=tmp_path / "policy.py")
     with pytest.raises(JedaxError, match=r"^jedax export: expected --onnx FILE, --numpy FILE or both"):
         export_command([str(tmp_path / "run")])
+
+
+def test_a_name_is_no_code(directory, tmp_path):
+    name = 'a""" + str(1 / 0) + """ C:\\users {0}'
+    run = dataclasses.replace(jedax.load(directory), task=make("maze-a", steps=20, name=name))
+    script, _ = export(run, numpy=tmp_path / 'my "policy".py')
+    module = imported(script)
+    assert name in module.__doc__
+    np.testing.assert_allclose(module.act(np.zeros(5)), run.policy()(np.zeros(5)), atol=1e-6)
+    with pytest.raises(JedaxError, match=r"^numpy: expected a Python file"):
+        export(run, numpy=tmp_path / "policy.npz")
+
+
+def test_no_solution(directory, tmp_path):
+    run = jedax.load(directory)
+    nothing = dataclasses.replace(run.repertoire, best_fitness=np.full(1, -np.inf, np.float32))
+    run = dataclasses.replace(run, repertoire=nothing)
+    with pytest.raises(JedaxError, match=r"^export: expected a run with a solution, got none; All evaluations failed"):
+        export(run, numpy=tmp_path / "policy.py")
+    with pytest.raises(JedaxError, match=r"^replay: expected a run with a solution"):
+        replay(run, out=tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -17,10 +17,12 @@ from jedax.methods.map_elites import MapElites
 from jedax.methods.registry import method_named
 from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import Repertoire
+from jedax.search import api as search_api
 from jedax.search import loop as search_module
 from jedax.search.compiled import Programs
 from jedax.search.failures import first_at
 from jedax.search.programs import programs_for
+from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks import make
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
@@ -207,6 +209,19 @@ def test_searches_in_one_process_have_workers_of_their_own(plain):
     one, other = (programs_for(method, task, 1) for _ in range(2))
     assert one is not other
     assert one._compiled is other._compiled
+
+
+def test_figures_that_fail_cost_nothing_else(plain, arm, tmp_path):
+    def draw(run, folder):
+        raise ValueError("no such symbol")
+
+    notes = Notes()
+    config = FullConfig(
+        task="arm", task_config=arm.config, method="map-elites", method_config=plain, run=RunConfig(evaluations=24)
+    )
+    run = search_api.start(config, task=arm, out=tmp_path / "run", draw=draw, progress=notes)
+    assert run.summary["status"] == jedax.load(tmp_path / "run").summary["status"] == "finished"
+    assert "The figures failed: ValueError: no such symbol" in (tmp_path / "run" / "log.txt").read_text()
 
 
 def test_arguments_that_would_be_passed_over(plain, arm):

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -224,3 +225,10 @@ def test_settings_that_change_before_the_lock_is_had(tmp_path, small, arm, monke
     with pytest.raises(jedax.JedaxError, match="the settings that were there when this command started, got others"):
         jedax.resume(tmp_path / "run", task=arm)
     jedax.resume(tmp_path / "run", task=arm)
+
+
+def test_the_current_directory(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with alone_in(Path()):
+        assert [path.name for path in tmp_path.glob(".*")] == [".here.lock"]

@@ -131,4 +131,4 @@ def parse_entry(text: str) -> Entry:
 
 def slug(name: str) -> str:
     """Return a name as part of a path: letters, digits, and `._=+-`."""
-    return re.sub(r"[^A-Za-z0-9._=+-]+", "-", name).strip("-.") or "unnamed"
+    return re.sub(r"[^\w.=+-]+", "-", name).strip("-.") or "unnamed"

@@ -153,8 +153,11 @@ def _read_run(folder: Path) -> list[Record] | str:
     given = directory.start_genotypes
     starts = {"start_genotypes": hashlib.sha256(given.read_bytes()).hexdigest()[:12]} if given.exists() else {}
     task_settings = config.task_config
-    if is_custom(config.task) or "task" in config.withheld:
-        task = task_kept(directory.read_environment(), config)
+    environment = directory.read_environment()
+    kept = environment.get("task")
+    is_described = isinstance(kept, dict) and "goal_fitness" in kept  # not by earlier versions
+    if is_described or is_custom(config.task) or "task" in config.withheld:
+        task = task_kept(environment, config)
     else:
         task = task_of(config.task, task_settings)
     return [

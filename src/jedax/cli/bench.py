@@ -39,6 +39,7 @@ _BENCH = {
 def bench(arguments: list[str]) -> None:
     """Run a grid of tasks, methods and seeds."""
     from jedax.bench.grids import GRIDS, slug
+    from jedax.tasks.registry import title_of
 
     words, tasks = list(arguments), leading_words(arguments)
     _check_options(arguments, tasks)
@@ -53,7 +54,7 @@ def bench(arguments: list[str]) -> None:
         grid = _grid(tasks, values)
     out = values["out"]
     if out is None and grid is not None:
-        out = f"runs/bench-{values['preset'] or '-'.join(slug(Path(task).stem) for task in tasks)}"
+        out = f"runs/bench-{values['preset'] or '-'.join(slug(title_of(task)) for task in tasks)}"
     if out is None:
         raise fail("collect", expected="--out", received="none", remedy="name the directory to copy to")
     if values["collect"]:

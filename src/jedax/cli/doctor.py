@@ -73,6 +73,8 @@ def _show_machine() -> None:
 
 def _measure(values: dict[str, Any]) -> None:
     parts = [check_choice("only", part, _PARTS) for part in values["only"] or _PARTS]
+    if values["growth"] and values["only"]:
+        raise fail("only", expected="none beside --growth", received=", ".join(values["only"]), remedy="leave it out")
     if not 0 <= values["seconds"] <= 3600:
         raise fail("seconds", expected="0 to 3600", received=values["seconds"], remedy="change it")
     with nothing_to_save(compiles=True):

@@ -122,8 +122,7 @@ def report(arguments: list[str]) -> None:
         raise fail("trace-seconds", expected="a number of at least 0", received=received, remedy="change it")
     with nothing_to_save(compiles=True):
         from jedax.report.pages import write_report
-
-        page = write_report(directory, **values, say=functools.partial(say, flush=True))
+    page = write_report(directory, **values, say=functools.partial(say, flush=True))
     say(f"the report is in {page}")
 
 

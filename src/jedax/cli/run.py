@@ -70,6 +70,10 @@ def run(arguments: list[str], began: float) -> None:
     _carry_out(where, began, out or _default_folder(config, overwrite), config, overwrite=overwrite, track=track)
 
 
+_WITH_NAMES = ("config", "out", "resume", "method", "es", "engine", "address", "track", "descriptor", "ranker")
+"""Options whose values can look like tasks."""
+
+
 def _take_task(arguments: list[str]) -> str | None:
     """Remove the task from the arguments and return it: the first word, or one that names a task elsewhere."""
     from jedax.tasks.registry import is_task, unknown_task
@@ -78,9 +82,11 @@ def _take_task(arguments: list[str]) -> str | None:
         if not is_task(arguments[0]):
             raise unknown_task(arguments[0])
         return arguments.pop(0)
+    if "--resume" in arguments:
+        return None
     for place, argument in enumerate(arguments):
         before = arguments[place - 1].replace("-", "_").lstrip("_")
-        is_value = before in ("config", "out", "resume", "method", "es") and "=" not in before
+        is_value = before in _WITH_NAMES
         if not is_value and not argument.startswith("-") and is_task(argument):
             return arguments.pop(place)
     return None
@@ -132,7 +138,7 @@ def _parse(arguments: list[str], config: Any) -> dict[str, Any]:
         options = {name: options[name] for name in _COMMON}
     description = f"Search for the best solution of a task and write the results to a directory. {more}"
     values = parse(arguments, options, prog=f"jedax run {config.task}", description=description)
-    return {name: value for name, value in values.items() if value != options[name].default}
+    return {name: value for name, value in values.items() if name in given or value != options[name].default}
 
 
 def _with_values(config: Any, values: dict[str, Any]) -> Any:

@@ -69,6 +69,7 @@ class _Growing:
 
 
 _MOST_C_SIGMA = 0.5  # [4]
+_MOST_SCALE = 20  # binary logarithm of the largest standard deviation of a covariance
 
 
 @dataclass(frozen=True)
@@ -217,19 +218,27 @@ class CMAES(Strategy):
         kept = 1 + c_1 * (1 - h_sigma) * c_c * (2 - c_c) - c_1 - c_mu * numbers.sum()
         rank_mu = precise_dot((shares[:, None] * y).T, y)
         covariance = kept * state.covariance + c_1 * jnp.outer(p_c, p_c) + c_mu * rank_mu  # Eq. (47)
+        # Once no sample differs from the mean, which has a limited precision, there is nothing to learn from.
+        largest = jnp.max(jnp.diagonal(covariance))
+        is_known = jnp.isfinite(covariance).all() & (largest > jnp.finfo(kind).tiny)
+        covariance = jnp.where(is_known, covariance, state.covariance)
 
         generation = state.generation + 1
         interval = jnp.maximum(1, jnp.floor(1 / (10 * n * (c_1 + c_mu))).astype(jnp.int32))  # appendix B.2
-        due = (generation % interval == 0) & jnp.isfinite(covariance).all()
+        due = (generation % interval == 0) & is_known
         root, inverse_root = _decompose(due, covariance, state.root, state.inverse_root)
+        # sigma takes over the scale of a covariance that becomes very large or small, by a power of 2: without rounding.
+        exponent = jnp.round(jnp.log2(largest) / 2).astype(jnp.int32)
+        exponent = jnp.where(is_known & (jnp.abs(exponent) > _MOST_SCALE), exponent, 0)
+        scale = jnp.ldexp(jnp.ones((), kind), exponent)
         return _CMAState(
             mean=mean,
-            sigma=jnp.clip(sigma, *STEP_SIZE_LIMITS),
-            covariance=covariance,
-            root=root,
-            inverse_root=inverse_root,
+            sigma=jnp.clip(sigma * scale, *STEP_SIZE_LIMITS),
+            covariance=covariance / scale**2,
+            root=root / scale,
+            inverse_root=inverse_root * scale,
             p_sigma=p_sigma,
-            p_c=p_c,
+            p_c=p_c / scale,
             generation=generation,
         )
 

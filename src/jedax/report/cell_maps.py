@@ -14,11 +14,12 @@ from jedax.bench.reading import Record
 from jedax.imports import is_custom
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
-from jedax.report.numbers import colour_limits, decimals_for, fitness_text, plain
+from jedax.report.numbers import colour_limits, decimals_for, fitness_text
 from jedax.store.directory import RunDirectory
 from jedax.store.files import CorruptError
 from jedax.store.run import task_kept
 from jedax.tasks.base import Task
+from jedax.tasks.drawing import plain
 from jedax.tasks.registry import task_of
 from jedax.types import Float
 

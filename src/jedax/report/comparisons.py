@@ -19,11 +19,12 @@ from jedax.bench.comparison import Comparison, TaskTable
 from jedax.bench.statistics import BANDS, median_band
 from jedax.errors import check_choice, fail
 from jedax.report import cell_maps, tables
-from jedax.report.numbers import cut_axis, evaluations_axis, plain
+from jedax.report.numbers import cut_axis, evaluations_axis
 from jedax.report.pictures import write_figure, writing
 from jedax.report.styles import Styles, sequential_styles, styles
 from jedax.store.files import write_atomic
 from jedax.store.guard import check_plain
+from jedax.tasks.drawing import plain
 
 GOAL: dict[str, Any] = {"color": "#222222", "linestyle": ":", "linewidth": 1.2}
 

@@ -10,18 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
+from jedax.search.failures import ALL_FAILED
 from jedax.store.files import write_atomic
 from jedax.store.run import Run
 from jedax.tasks.policy import PolicyTask
 from jedax.tasks.stored import StoredTask
 
-_SCRIPT = '''"""The best policy of {task}, as found by {method}: fitness {fitness:.6g}."""
+_SCRIPT = '''__doc__ = {title!r}
 
 from pathlib import Path
 
 import numpy as np
 
-_WEIGHTS = np.load(Path(__file__).with_name("{weights}"))
+_WEIGHTS = np.load(Path(__file__).with_name({weights!r}))
 _ACTIVATIONS = {{
     "relu": lambda x: np.maximum(x, 0),
     "tanh": np.tanh,
@@ -61,6 +62,8 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
     if not isinstance(run.task, PolicyTask):
         remedy = "take jedax.load(DIR).best().genotype"
         raise fail("export", expected="a task whose solutions are policies", received=run.task.name, remedy=remedy)
+    if not run.has_solution:
+        raise fail("export", expected="a run with a solution", received="none", remedy=ALL_FAILED.rstrip("."))
     best, sizes, activation = run.best(), run.task.layer_sizes, run.task.config.activation  # type: ignore[attr-defined]
     genotype = jnp.asarray(best.genotype, jnp.float32)
     layers = [(np.asarray(kernel), np.asarray(bias)) for kernel, bias in run.task.layers(genotype)]
@@ -70,6 +73,8 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
         write_atomic(written[-1], _as_onnx(layers, activation, f"{run.task.name}, {run.config.method}"))
     if numpy is not None:
         script = Path(numpy)
+        if script.suffix == ".npz" or not script.name:
+            raise fail("numpy", expected="a Python file, such as policy.py", received=numpy, remedy="change the name")
         weights = script.with_suffix(".npz")
         arrays: dict[str, Any] = {}
         for i, (kernel, bias) in enumerate(layers):
@@ -77,8 +82,9 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
         text = _SCRIPT.format(
-            task=run.task.name, method=run.config.method, fitness=best.fitness, weights=weights.name,
-            actions=sizes[-1], observations=sizes[0], layers=len(layers), last=len(layers) - 1, activation=activation
+            title=f"The best policy of {run.task.name}, as found by {run.config.method}: fitness {best.fitness:.6g}.",
+            weights=weights.name, actions=sizes[-1], observations=sizes[0], layers=len(layers),
+            last=len(layers) - 1, activation=activation,
         )  # fmt: skip
         write_atomic(weights, buffer.getvalue())
         write_atomic(script, text)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from jedax.report import plots
 from jedax.report.pictures import write_picture
 from jedax.store.run import Run
+from jedax.tasks.drawing import plain
 
 _LAYERS = {"repertoire": "fitness", "evaluations": "counts", "gp_mean": "gp_mean", "gp_std": "gp_std"}
 
@@ -40,7 +41,7 @@ def _title(run: Run, after: str = "") -> str:
     replicas = run.config.run.replicas
     which = after or replicas == 1
     seed = f"seed {run.config.run.seed + run.best_replica}" if which else f"{replicas} replicas"
-    return f"{run.task.name}, {run.config.method}, {seed}" + (f": {after}" if after else "")
+    return plain(f"{run.task.name}, {run.config.method}, {seed}" + (f": {after}" if after else ""))
 
 
 def _convergence(run: Run) -> Figure:

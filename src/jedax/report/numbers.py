@@ -47,11 +47,6 @@ def share_text(share: float) -> str:
     return "-" if math.isnan(share) else f"{share:.0%}"
 
 
-def plain(text: str) -> str:
-    """Return a text that matplotlib shows as it is: dollars are no math, and a leading underscore hides no label."""
-    return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
-
-
 # `lowestShown`, `colourLimits` and `cutAxis` in common.js are the same as `lowest_shown`, `colour_limits`, `cut_axis`.
 def lowest_shown(values: ArrayLike, ratio: float = 10.0) -> float:
     """Return the lower end of a scale: the lowest value, or the lowest above those far below all others.

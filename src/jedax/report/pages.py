@@ -24,6 +24,7 @@ from jedax.report.numbers import fitness_text, p_text, share_text
 from jedax.report.pictures import writing
 from jedax.report.run_data import head_of, how_it_searched, how_to_read, run_data, words
 from jedax.report.styles import LINES, styles
+from jedax.store.directory import runs_below
 from jedax.store.files import write_atomic
 from jedax.store.run import load
 from jedax.tasks.base import Task
@@ -63,14 +64,14 @@ def write_report(
     plotly_source()
 
     def shared(page: Path) -> str:
-        return Path(os.path.relpath(folder / _PLOTLY, page.parent)).as_posix()
+        return quote(Path(os.path.relpath(folder / _PLOTLY, page.parent)).as_posix())
 
     if (folder / "config.yaml").is_file():
         text = run_page(
             folder, task, shared(page) if share else None, trace_seconds=trace_seconds, trust=trust, say=say
         )
         return _write(page, text, folder, share)
-    configs = sorted(folder.rglob("config.yaml")) if folder.is_dir() else []
+    configs = [run / "config.yaml" for run in runs_below(folder)] if folder.is_dir() else []
     if not configs:
         remedy = "check the path, or make one with: jedax run maze-a"
         raise fail(

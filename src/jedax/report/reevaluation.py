@@ -19,6 +19,7 @@ from jedax.store.directory import REEVALUATED, RunDirectory
 from jedax.store.files import write_atomic, write_json
 from jedax.store.run import Run, load_with
 from jedax.tasks.base import Task
+from jedax.tasks.drawing import plain
 
 
 @memory_in_words()
@@ -179,8 +180,8 @@ def figure(found: Reevaluation) -> Figure:
     plots.cell_values(right, run, luck, "luck: reported minus corrected fitness", cmap="RdBu_r",
                       limits=(-largest, largest))  # fmt: skip
     right.set_title("luck by cell", fontsize=10)
-    drawn.suptitle(f"{run.task.name}, {run.config.method}, seed {solutions.seed}: {found.samples} new samples of every "
-                   "elite", fontsize=10)  # fmt: skip
+    title = f"{run.task.name}, {run.config.method}, seed {solutions.seed}: {found.samples} new samples of every elite"
+    drawn.suptitle(plain(title), fontsize=10)
     drawn.tight_layout()
     return drawn
 

@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer with the page, with what is new, or with an episode."""
         # A page from elsewhere could name this machine as its own host.
-        if (self.headers.get("Host") or "").rpartition(":")[0] not in (HOST, "localhost"):
+        if (self.headers.get("Host") or "").partition(":")[0] not in (HOST, "localhost"):
             self._answer(403, "text/plain", "only for this machine\n")
             return
         try:

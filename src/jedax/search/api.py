@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from jedax.errors import fail, memory_in_words, unknown
+from jedax.errors import JedaxError, fail, memory_in_words, unknown
 from jedax.gp.threads import one_blas_thread
 from jedax.imports import is_custom
 from jedax.methods.base import Method, MethodConfig
@@ -335,7 +335,12 @@ def _finish(search: Search, draw: Draw | None) -> Run:
             results.save_arrays(directory, found)
         if draw is not None:
             with search.phase("figures"), directory.writing():
-                draw(found, directory.path / "figures")
+                try:
+                    draw(found, directory.path / "figures")
+                except JedaxError:
+                    raise
+                except Exception as error:  # such as of a user's drawing: the results are there without figures
+                    search.note(f"The figures failed: {type(error).__name__}: {error}")
     summary = _summarise(search)
     if directory is not None:
         directory.write_outcome(summary)

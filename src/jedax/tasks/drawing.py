@@ -162,7 +162,7 @@ class TaskDrawing:
         if not draw_or_explain(ax, self.draw_solution, genotype, seed):
             plt.close(figure)
             return None
-        ax.set_title(f"{self.task.name}: fitness {fitness:.5g}", fontsize=10)
+        ax.set_title(plain(f"{self.task.name}: fitness {fitness:.5g}"), fontsize=10)
         return Recording(figure, fitness)
 
 
@@ -179,10 +179,10 @@ def draw_parameters(ax: Axes, space: Space, genotype: Float[np.ndarray, " params
     values = list(space.dict_of(genotype).values())[:_MOST_PARAMETERS]
     size, grey = min(9.0, 150 / len(values)), "#777777"
     for row, (value, parameter) in enumerate(zip(values, space.parameters, strict=False)):
-        ax.text(1.05, row, _short(value), va="center", fontsize=size, fontweight="bold")
+        ax.text(1.05, row, plain(_short(value)), va="center", fontsize=size, fontweight="bold")
         if isinstance(parameter, Choice):
             text = "of " + ", ".join(map(_short, parameter.options))
-            ax.text(0, row, textwrap.shorten(text, 50), va="center", fontsize=0.75 * size, color=grey)
+            ax.text(0, row, plain(textwrap.shorten(text, 50)), va="center", fontsize=0.75 * size, color=grey)
         elif np.isfinite([parameter.low, parameter.high]).all():
             ax.hlines(row, 0, 1, color="#cccccc", linewidth=2)
             ax.plot(_share(parameter, value), row, "o", color=PATH, markersize=0.75 * size)
@@ -191,7 +191,7 @@ def draw_parameters(ax: Axes, space: Space, genotype: Float[np.ndarray, " params
     if len(space.names) > len(values):
         ax.text(0, len(values) + 0.2, f"and {len(space.names) - len(values)} more", fontsize=size, color=grey)
     ax.set(xlim=(-0.02, 1.02), ylim=(len(values) + 0.5, -0.7), xticks=[], yticks=range(len(values)))
-    ax.set_yticklabels(space.names[: len(values)], fontsize=size)
+    ax.set_yticklabels([plain(name) for name in space.names[: len(values)]], fontsize=size)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
 
@@ -206,6 +206,11 @@ def _share(parameter: Real | Integer, value: float) -> float:
 
 def _short(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def plain(text: str) -> str:
+    """Return a text that matplotlib shows as it is: dollars are no math, and a leading underscore hides no label."""
+    return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
 def draw_or_explain(ax: Axes, draw: Callable[..., Any], *arguments: Any) -> Any:
@@ -274,7 +279,7 @@ class EpisodeDrawing(TaskDrawing, abc.ABC):
             frames, lacking = render(robot.model, robot.q[every(steps, MOST_FRAMES)])
             arrays |= {name: getattr(robot, name) for name in ("q", "positions", "rotations")}
         figure = self.draw_episode(motion, frames)
-        figure.axes[0].set_title(f"{self.task.name}: fitness {fitness:.5g} in {steps} steps", fontsize=10)
+        figure.axes[0].set_title(plain(f"{self.task.name}: fitness {fitness:.5g} in {steps} steps"), fontsize=10)
         remarks = () if frames else (f"no film: {lacking}",)
         return Recording(figure, fitness, frames, motion.dt * steps, arrays | motion.more, remarks)
 

@@ -91,13 +91,16 @@ class MeasuredTask(ConfiguredTask):
                 remedy="give descriptor_lows and descriptor_highs",
             )
         margin = _MARGIN * (highs - lows)
-        bounds = {"descriptor_lows": in_four_digits(lows - margin), "descriptor_highs": in_four_digits(highs + margin)}
+        digits = 4 + int(max(0, np.floor(np.log10(np.abs([lows, highs]).max(axis=0) / (highs - lows))).max()))
+        bounds = {
+            "descriptor_lows": in_digits(lows - margin, digits), "descriptor_highs": in_digits(highs + margin, digits)
+        }  # fmt: skip
         return type(self)(self.config.replace(**bounds))
 
 
-def in_four_digits(values: np.ndarray) -> tuple[float, ...]:
-    """Return numbers rounded to four digits, so that settings can be read and machines agree."""
-    return tuple(float(f"{value:.4g}") for value in values)
+def in_digits(values: np.ndarray, digits: int = 4) -> tuple[float, ...]:
+    """Return numbers rounded to some digits, so that settings can be read and machines agree."""
+    return tuple(float(f"{value:.{digits}g}") for value in values)
 
 
 class HostTask(MeasuredTask):

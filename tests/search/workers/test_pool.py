@@ -309,3 +309,16 @@ def test_workers_end_with_the_search_even_while_they_evaluate():
     while is_alive(pid):
         assert time.monotonic() < limit
         time.sleep(0.02)
+
+
+def test_programs_that_an_evaluation_started_end_with_it(pool, tmp_path):
+    made, _ = pool(1, seconds=60.0, factory="starting", file=str(tmp_path / "pid"))
+    made.should_stop = (tmp_path / "pid").exists
+    with pytest.raises(Stopped):
+        made.evaluate(GENOTYPES[:1])
+    number, stdin = (tmp_path / "pid").read_text().split()
+    assert stdin == "0"  # bytes that the program could read
+    limit = time.monotonic() + 20
+    while is_alive(int(number)):
+        assert time.monotonic() < limit
+        time.sleep(0.02)

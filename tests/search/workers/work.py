@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from multiprocessing.connection import Connection
@@ -211,3 +212,16 @@ spring.space = {
     "metal": {"choices": ["steel", "brass"]},
 }
 spring.descriptor_lows, spring.descriptor_highs = (-1, 0), (3, 1)
+
+
+def starting(file):
+    """A factory of functions that start a program which never ends."""
+
+    def evaluate(genotypes):
+        code = (
+            "import os, sys, time; from pathlib import Path; new = Path(sys.argv[1] + '.new');"
+            "new.write_text(f'{os.getpid()} {len(sys.stdin.read())}'); new.rename(sys.argv[1]); time.sleep(1000)"
+        )
+        subprocess.run([sys.executable, "-c", code, file])
+
+    return evaluate

@@ -707,3 +707,8 @@ class TestEquality:
         assert len(traces) == 1
         fitness(Maze(steps=6), KEY, jnp.zeros(66))
         assert len(traces) == 2
+
+
+def test_the_goal_is_only_reached_by_robots_that_arrive():
+    assert Maze(steps=30).goal_fitness == -30
+    assert Maze(steps=30, distance_weight=0.0).goal_fitness == -29  # all others have -30

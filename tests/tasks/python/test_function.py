@@ -18,6 +18,7 @@ from jedax.methods.jedi_x import JEDiX
 from jedax.store.config import FullConfig, defaults_for
 from jedax.tasks import Task, make
 from jedax.tasks.python.settings import PythonFunctionConfig
+from jedax.tasks.registry import is_task
 
 WORK = "tests.search.workers.work"
 
@@ -208,3 +209,17 @@ def test_a_mistake_in_a_class_is_named():
         JedaxError, match=rf"Mistaken.evaluate: expected no error, got TypeError in line {line}: .*\(2, 2\)"
     ):
         make(f"{OWN}:Mistaken")
+
+
+@pytest.mark.parametrize(("least", "most"), [(101_310.0, 101_340.0), (-0.81234, 1.9031), (1999.0, 2026.0)])
+def test_measured_bounds_hold_what_was_measured(least, most):
+    task = make(f"{WORK}:sphere", descriptor_lows=(), descriptor_highs=())
+    found = np.array([[least, 0.0], [most, 1.0], [(least + most) / 2, 0.5]])
+    (low, _), (high, _) = task.settled(lambda genotypes: (np.zeros(3), found)).descriptor_bounds
+    assert least - 0.11 * (most - least) < low < least
+    assert most < high < most + 0.11 * (most - least)
+
+
+def test_names_of_modules_in_any_script():
+    assert is_task("übung:f")
+    assert not is_task("7:f")

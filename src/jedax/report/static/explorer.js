@@ -218,7 +218,7 @@ jedax.Explorer = class {
     pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
     if (this.outlines) this.drawCells(view, values, limits, layer);
     else this.drawDots(view, values, limits, layer);
-    if (!this.data.scene) return;
+    if (!this.data.scene || this.axes[0] !== 0 || this.axes[1] !== 1) return; // a scene lies in the plane of the first two
     // Thick walls reach beyond the box, where the labels of the axes stand.
     pen.save();
     pen.beginPath();
@@ -509,6 +509,12 @@ jedax.Explorer = class {
     }
   }
 
+  // A descriptor in a hundred thousandth of its range.
+  rounded(value, axis) {
+    const { lows, highs } = this.data.space, digits = 5 - Math.floor(Math.log10(highs[axis] - lows[axis]));
+    return Number(value.toFixed(Math.min(20, Math.max(0, digits))));
+  }
+
   // The command that films the solution of a cell.
   writeCommand(cell) {
     const line = document.getElementById("replay-line"), { replay, replicas, best_replica: first } = this.data;
@@ -516,7 +522,7 @@ jedax.Explorer = class {
     if (line.hidden) return;
     const best = cell === this.now.best.cell;
     const seed = replicas.length > 1 && !(best && this.replica === first) ? ` --seed ${this.now.seed}` : "";
-    const place = best ? "" : ` --cell ${this.centroids.map((axis) => Number(axis[cell].toPrecision(5))).join(" ")}`;
+    const place = best ? "" : ` --cell ${this.centroids.map((axis, number) => this.rounded(axis[cell], number)).join(" ")}`;
     document.getElementById("replay-command").textContent = replay + place + seed;
   }
 

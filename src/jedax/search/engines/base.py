@@ -206,8 +206,10 @@ class WorkerProcess(Worker):
         return f"a worker {how}"
 
     def close(self) -> None:
-        """Kill the process."""
+        """Kill the process and those that it has started."""
         self.connection.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.communicate()
 

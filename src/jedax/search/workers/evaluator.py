@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -70,7 +71,9 @@ class _Output(io.FileIO):
 
 def main() -> None:
     """Start an evaluator and evaluate chunks until the connection closes; a reply has the number of its request."""
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    lifeline, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # programs that an evaluation starts have an empty stdin
+    threading.Thread(target=_exit_with_parent, args=(lifeline,), daemon=True).start()
     warnings.simplefilter("ignore")
     for number, name in ((1, "stdout"), (2, "stderr")):
         if (stream := getattr(sys, name)) is not None:
@@ -88,9 +91,15 @@ def main() -> None:
         pass
 
 
-def _exit_with_parent() -> None:
-    """Exit when the parent exits, even during an evaluation: the parent holds the other end of stdin."""
-    sys.stdin.buffer.read()
+def _exit_with_parent(lifeline: int) -> None:
+    """Exit when the parent, which holds the other end of a pipe, exits, even during an evaluation.
+
+    Programs that the evaluation has started end, too.
+    """
+    while os.read(lifeline, 1024):
+        pass
+    if os.getpgid(0) == os.getpid():  # a group of its own
+        os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 

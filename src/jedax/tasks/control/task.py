@@ -22,7 +22,7 @@ from jedax.native import control as native
 from jedax.tasks.base import computed, member_keys
 from jedax.tasks.control import native_model
 from jedax.tasks.control.settings import LIMITS, TARGET, AntMazeConfig, LocomotionConfig
-from jedax.tasks.measured import in_four_digits
+from jedax.tasks.measured import in_digits
 from jedax.tasks.motion import Trajectory
 from jedax.tasks.policy import PolicyTask
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
@@ -151,7 +151,7 @@ class ControlTask(PolicyTask):
         std = np.maximum(std, _LEAST_STD * np.maximum(1, np.abs(mean)))
         places = 3 - np.floor(np.log10(std)).astype(int)
         mean = tuple(round(float(value), int(digits)) for value, digits in zip(mean, places, strict=True))
-        found = {"observation_mean": mean, "observation_std": in_four_digits(std)}
+        found = {"observation_mean": mean, "observation_std": in_digits(std)}
         return type(self)(self.config.replace(**found))
 
     def _starts(self, keys: PRNGKeyArray | None) -> Float[Array, "episodes start"]:

@@ -26,6 +26,7 @@ from jedax.tasks.drawing import (
     frame,
     jitted,
     legend_below,
+    plain,
 )
 from jedax.tasks.maze.settings import distance_to_wall
 from jedax.tasks.motion import every
@@ -100,7 +101,7 @@ class MazeDrawing(TaskDrawing):
         length = int(driven.length[0])
         arrays = {name: getattr(driven, name)[0, :length] for name in ("positions", "actions", "observations")}
         arrays["positions"] = np.concatenate([[self.task.config.start[:2]], arrays["positions"]])
-        title = f"{self.task.name}: fitness {fitness:.5g} in {length} steps"
+        title = plain(f"{self.task.name}: fitness {fitness:.5g} in {length} steps")
         figure, ax = plt.subplots(figsize=(4.6, 4.6))
         self._draw_path(ax, arrays["positions"])
         ax.set_title(title, fontsize=10)

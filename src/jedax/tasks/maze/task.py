@@ -56,7 +56,8 @@ class Maze(PolicyTask):
     observation_size = computed(lambda self: len(self.config.laser_angles) + 2)  # the lasers and two bumpers
     action_size = 2
     is_noisy = computed(lambda self: self.config.wheel_noise > 0 or self.config.laser_noise > 0)
-    goal_fitness = computed(lambda self: float(-self.config.steps))  # of a robot that arrives at the last step
+    # Of a robot that arrives at the last step; where distance does not count, all that do not arrive have that, too.
+    goal_fitness = computed(lambda self: float((self.config.distance_weight == 0) - self.config.steps))
 
     @property
     def qd_offset(self) -> float:

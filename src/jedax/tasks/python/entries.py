@@ -88,7 +88,7 @@ class OwnTasks(Family):
     """Tasks of the user's own."""
 
     order = 90
-    pattern = r"[A-Za-z_][\w.]*(?<!\.py):\S+"
+    pattern = r"[^\W\d][\w.]*(?<!\.py):\S+"
 
     def entry(self, name: str) -> TaskEntry:
         """Return the entry of an object of the user's, which is imported."""
