@@ -403,3 +403,11 @@ def test_a_new_process_takes_compiled_programs_from_the_cache(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name not in taken}
     subprocess.run([sys.executable, "-c", program], env=environment | {"XDG_CACHE_HOME": str(tmp_path)}, check=True)
     assert any("draw" in file.name for file in (tmp_path / "jedax" / "xla").rglob("*"))
+
+
+def test_a_value_of_1e30_is_no_constraint():
+    optimizer = jedax.Optimizer(2, BOUNDS, evaluations=800, minimise=True)
+    genotypes = optimizer.ask()
+    optimizer.tell(genotypes, np.full(len(genotypes), 1e30), np.clip(genotypes, -1, 1))
+    assert optimizer.best.fitness == pytest.approx(1e30, rel=1e-6)
+    np.testing.assert_array_equal(optimizer.feasible, np.isfinite(optimizer.repertoire.fitness))

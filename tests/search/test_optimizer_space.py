@@ -8,7 +8,8 @@ from scipy import stats
 from tests.search.outside import BOUNDS, JEDI_X, MAPS, drive, make, simulate, step
 
 import jedax
-from jedax import Choice, Integer, Real
+from jedax import Choice, Integer, Real, Space
+from jedax.tasks import Task
 
 SPACE = {
     "gain": Real(0.1, 400, log=True),
@@ -327,3 +328,40 @@ def test_bounds_of_a_loaded_search(tmp_path):
     loaded = jedax.Optimizer.load(tmp_path / "saved")
     np.testing.assert_array_equal(loaded.ask(), optimizer.ask())
     assert (loaded.ask(100) <= 2).all()
+
+
+STARTED = {"gain": Real(0.1, 400, log=True, start=100.0), "teeth": Integer(8, 60, start=20)}
+
+
+def test_a_search_begins_where_the_parameters_say(tmp_path):
+    first, second = jedax.Optimizer(space=STARTED, evaluations=400).ask()[:2]
+    assert (first["gain"], first["teeth"]) == (pytest.approx(100), 20)
+    assert (second["gain"], second["teeth"]) != (pytest.approx(100), 20)
+    mine = {"gain": 3.0, "teeth": 9}
+    assert jedax.Optimizer(space=STARTED, evaluations=400, x0=mine).ask()[0] == pytest.approx(mine)
+    within = jedax.Optimizer(space={**STARTED, "free": Real(0, 1)}, evaluations=400).ask()[0]
+    assert (within["gain"], within["teeth"]) != (pytest.approx(100), 20)
+
+
+def test_a_run_begins_there_too(tmp_path):
+    class Gears(Task):
+        """Gears with a start."""
+
+        name, num_params, descriptor_bounds, space = "gears", 2, ((0.0,), (1.0,)), Space(**STARTED)
+
+        def init(self, key):
+            return self.space.draw(key)
+
+        def evaluate(self, key, genotype):
+            return jedax.Evaluation(-genotype.sum(), genotype[:1])
+
+    jedax.run("map-elites", Gears(), evaluations=16, offspring=8, cells=4, out=tmp_path / "run")
+    (start,) = Gears.space.values(np.load(tmp_path / "run" / "start_genotypes.npy"))
+    np.testing.assert_allclose(start, [100, 20])
+
+
+def test_solutions_to_begin_with_in_odd_shapes():
+    assert len(jedax.Optimizer(space=STARTED, evaluations=400, initial=[]).ask()) > 1
+    for space in (None, STARTED):
+        with pytest.raises(jedax.JedaxError, match=r"^initial: expected"):
+            jedax.Optimizer(None if space else 2, space=space, evaluations=400, initial=[[1.0, 2.0], [3.0]])

@@ -227,7 +227,7 @@ class CMAES(Strategy):
         interval = jnp.maximum(1, jnp.floor(1 / (10 * n * (c_1 + c_mu))).astype(jnp.int32))  # appendix B.2
         due = (generation % interval == 0) & is_known
         root, inverse_root = _decompose(due, covariance, state.root, state.inverse_root)
-        # sigma takes over the scale of a covariance that becomes very large or small, by a power of 2: without rounding.
+        # sigma takes over the scale of a covariance that becomes very large or small, by a power of 2: exactly.
         exponent = jnp.round(jnp.log2(largest) / 2).astype(jnp.int32)
         exponent = jnp.where(is_known & (jnp.abs(exponent) > _MOST_SCALE), exponent, 0)
         scale = jnp.ldexp(jnp.ones((), kind), exponent)

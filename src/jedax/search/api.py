@@ -151,6 +151,8 @@ def start(
     made = method_of(config, task, method)
     if start_genotypes is None and config.run.start_from is not None:
         start_genotypes = _read_genotypes(config.run.start_from)
+    if start_genotypes is None and task.space is not None:
+        start_genotypes = task.space.start_genotype
     given = checked_genotypes("start_from", start_genotypes, made.num_initial, task.num_params)
     search = Search(config, made, task, given, None, progress, engine, callbacks, began)
     search.programs.shapes(search.roots, given)  # raises what does not fit before anything is written

@@ -316,7 +316,10 @@ def _alike(new: Any, old: Any) -> Any:
 
 def checked_genotypes(argument: str, genotypes: Any, most: int, size: int) -> Float[np.ndarray, "given params"]:
     """Return a user's genotypes for the initial batch of `most` genotypes of `size` numbers; None: no genotypes."""
-    array = np.atleast_2d(np.zeros((0, size)) if genotypes is None else np.asarray(genotypes))
+    try:
+        array = np.atleast_2d(np.zeros((0, size)) if genotypes is None else np.asarray(genotypes))
+    except ValueError:  # rows of different lengths
+        array = np.atleast_2d(np.asarray(genotypes, object))
     if array.dtype.kind not in "fiu" or array.ndim != 2 or array.shape[1] != size or len(array) > most:
         raise fail(
             argument,

@@ -101,8 +101,11 @@ def minimize(
     bounds = None if bounds is None else _bounds(bounds)
     if descriptors is not None and descriptor_bounds is None:
         descriptor_bounds = "measure"
+    if "minimise" in settings:
+        remedy = "return minus the value to maximise it"
+        raise fail("minimise", expected="none, since fun is minimised", received=settings["minimise"], remedy=remedy)
     if evaluations is None:
-        evaluations = EVALUATIONS_PER_PARAMETER * _num_values(x0, bounds, space)
+        evaluations = EVALUATIONS_PER_PARAMETER * int(settings.get("num_params") or _num_values(x0, bounds, space))
     optimizer = Optimizer(
         descriptor_bounds=descriptor_bounds,
         evaluations=evaluations,

@@ -132,6 +132,9 @@ class Optimizer:
             raise fail("evaluations", expected=expected, received=evaluations, remedy="raise it")
         self._roots = replica_roots(self._seed, 1)
         first = [self._initial(name, rows) for name, rows in (("x0", x0), ("initial", initial)) if rows is not None]
+        start = None if self._space is None else self._space.start_genotype
+        if x0 is None and start is not None:
+            first.insert(0, start[None])
         self._given = np.concatenate(first)[: self._method.num_initial] if first else np.zeros((0, self._num_params))
         self._state: Any = None  # the state that `tell` expects while a generation is open
         self._generation: Generation | None = None
@@ -218,7 +221,7 @@ class Optimizer:
     def feasible(self) -> np.ndarray:
         """`(cells,)`, whether each cell has a solution that violates no constraint; errors as for `repertoire`."""
         fitness = self.repertoire.fitness
-        return np.isfinite(fitness) & (fitness > INFEASIBLE)
+        return np.isfinite(fitness) & ((fitness > INFEASIBLE) | (self._penalty.number == 0))
 
     @property
     def has_best(self) -> bool:
@@ -254,7 +257,7 @@ class Optimizer:
         if not found:
             return None
         fitness, genotype, descriptor = max(found, key=lambda one: one[0])
-        violation = violation_of(fitness)
+        violation = violation_of(fitness) if self._penalty.number else 0.0
         fitness = np.nan if violation else -fitness if self.minimise else fitness
         named = self._space.dict_of(genotype) if self._space is not None and self._space.is_named else None
         return Solution(self.values(genotype), fitness, descriptor, violation, named)
@@ -519,7 +522,12 @@ class Optimizer:
         """Return the genotypes of solutions to begin with."""
         if self._space is None:
             return checked_genotypes(argument, given, self._method.num_initial, self._num_params)
-        given = given if isinstance(given, Mapping) or np.ndim(given) != 1 or isinstance(given[0], Mapping) else [given]
+        if not isinstance(given, Mapping):
+            items = list(given) if np.iterable(given) else [given]
+            is_one = bool(items) and not any(isinstance(item, Mapping) or np.iterable(item) for item in items)
+            if not items:
+                return np.zeros((0, self._num_params))
+            given = [items] if is_one else items
         rows = self._genotypes(self._rows(argument, given))
         return checked_genotypes(argument, rows, self._method.num_initial, self._num_params)
 
@@ -672,7 +680,9 @@ class Optimizer:
     @property
     def _has_results(self) -> bool:
         """Whether there are results that are not in the method's state yet."""
-        return bool(self._known) or (self._generation is not None and bool(self._generation.filled.any()))
+        generation = self._generation
+        usable = None if generation is None else generation.filled & np.isfinite(generation.fitness).all(axis=1)
+        return bool(self._known) or (usable is not None and bool(usable.any()))
 
     def _set_width(self, num_descriptors: int) -> None:
         """Note how many descriptors there are, as the first result tells."""

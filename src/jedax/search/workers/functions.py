@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import signal
 import traceback
 from collections.abc import Callable, Sequence
@@ -32,6 +33,10 @@ class Failure(NamedTuple):
     trace: str = ""
 
 
+def _copy(x: Any) -> Any:
+    return [copy.copy(one) for one in x] if isinstance(x, list) else copy.copy(x)
+
+
 @dataclass(frozen=True)
 class Functions:
     """The functions of a problem.
@@ -57,9 +62,10 @@ class Functions:
             JedaxError: A function returned something else than it should.
         """
         try:
-            value = self.fun(x)
-            descriptors = None if self.descriptors is None else self.descriptors(x)
-            violations = [constraint(x) for constraint in self.constraints]
+            # Each function has a copy of its own, which it may change.
+            value = self.fun(_copy(x))
+            descriptors = None if self.descriptors is None else self.descriptors(_copy(x))
+            violations = [constraint(_copy(x)) for constraint in self.constraints]
         except Exception as error:
             return Failure(f"{type(error).__name__}: {error}".removesuffix(": "), traceback.format_exc())
         if self.has_pairs:
