@@ -238,3 +238,10 @@ class TestAgainstPyribs:
         np.testing.assert_array_equal(
             weighted_target(outcome), score_of(evaluation, jnp.float32(TARGET), jnp.float32(0.3))
         )
+
+
+def test_a_penalised_score_takes_the_place_of_the_fitness():
+    """That of infeasible members is so low that the fitness of all others would look equal."""
+    fitness, descriptors = jnp.asarray([5.0, 3.0, -1.0, -1.5e30]), jnp.zeros((4, 2))
+    evaluation = Evaluation(fitness, descriptors, score=jnp.asarray([4.0, 3.0, 0.0, 2.0]))
+    np.testing.assert_allclose(score_of(evaluation, jnp.ones(2), jnp.float32(0)), [1, 0.75, 0, 0.5], atol=1e-6)

@@ -126,7 +126,8 @@ def weighted_target_fitness_score(
     """Score one population of one ES (paper, section 3.3, equation 4).
 
     Both terms are min-max normalised within the population, over its valid members only; a term that is the
-    same for all of them is 0 and does not rank.
+    same for all of them is 0 and does not rank. Where there are constraints, the penalised score takes the place of
+    the fitness.
 
     Args:
         evaluation: Of one ES and one generation, `fitness (population,)`.
@@ -139,7 +140,7 @@ def weighted_target_fitness_score(
     valid = evaluation.valid
     points = _scaled(jnp.vstack([jnp.where(valid[:, None], evaluation.descriptor, 0), target]))
     nearness = _normalise(-jnp.linalg.norm(points[:-1] - points[-1], axis=-1), valid)
-    fitness = _normalise(evaluation.fitness, valid)
+    fitness = _normalise(evaluation.fitness if evaluation.score is None else evaluation.score, valid)
     return jnp.where(valid, alpha * nearness + (1 - alpha) * fitness, -jnp.inf)
 
 

@@ -7,7 +7,8 @@ violated, and
     p_j(g) = a_j g + b_j g^2 / 2  if a_j + b_j g > 0,  else -a_j^2 / (2 b_j),
 
 with multipliers a_j and penalty factors b_j that adapt to the search [2, 3]. Other than there, the mean of the parents
-stands for the mean of the distribution, and factors that suit a generation by far too badly are set anew.
+stands for the mean of the distribution, factors that suit a generation by far too badly are set anew, and multipliers
+follow faster (d_gamma is 2, there 5).
 
 References:
     [1] K. Deb. An Efficient Constraint Handling Method for Genetic Algorithms. Computer Methods in Applied Mechanics
