@@ -9,12 +9,14 @@ repeated and a run that was stopped goes on, so the command can be stopped and g
 
 from __future__ import annotations
 
+import claims
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import cholesky, solve_triangular
 from keeping import HERE, fill_in, keep, parser, run
-from paper_mazes import medians
 
+from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid
 from jedax.gp import GPData, Prediction, one_by_one
 from jedax.gp.sequential import in_float64
@@ -109,7 +111,25 @@ def main() -> None:
             run(GRIDS[name], arguments.runs / name)
         command = f"python results/readings.py --only {name}"
         found = keep(arguments.runs / name, HERE / name, command, figures=False)
-        fill_in(HERE / "README.md", name, medians(found))
+        fill_in(HERE / "README.md", name, table(found))
+
+
+def table(found: Comparison) -> str:
+    """Return medians and arrivals of the readings, of JEDi as we read it and with uniform targets, and of the paper."""
+    lines = [f"| | {' | '.join(claims.SHORT.values())} |", "|---|" + "---:|" * len(MAZES)]
+    finals = {
+        (each.task, entry.label): np.array([value for value in entry.final if np.isfinite(value)])
+        for each in found.tables
+        for entry in each.entries
+    }
+    for label in found.labels:
+        cells = (claims.with_arrivals(finals[maze, label]) if (maze, label) in finals else "" for maze in MAZES)
+        lines.append(f"| {label.replace('-', ' ')} | {' | '.join(cells)} |")
+    for label in ("jedi decay", "jedi-uniform"):
+        cells = (claims.known(maze, label, "final_fitness") for maze in MAZES)
+        lines.append(f"| `{label}` | {' | '.join(cells)} |")
+    lines.append(f"| JEDi in the paper | {' | '.join(map(str, claims.PAPER['jedi decay']))} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
