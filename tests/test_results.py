@@ -13,8 +13,9 @@ from tests.bench.synthetic import write_run
 from tests.scripts import RESULTS, script
 
 from jedax import networks
-from jedax.bench.comparison import compare
+from jedax.bench.comparison import compare, compare_records
 from jedax.bench.grids import Entry
+from jedax.bench.reading import Records
 from jedax.methods.jedi import JediConfig
 from jedax.store.files import write_json
 from jedax.tasks import make
@@ -138,6 +139,22 @@ def test_what_is_kept_of_a_grid_stays_without_its_runs(tmp_path):
     (folder / "curves.csv").unlink()
     with pytest.raises(SystemExit, match="expected the curves"):
         keeping.keep(tmp_path / "none", folder, "make it")
+
+
+@pytest.mark.parametrize(
+    ("module", "table", "name", "folder"),
+    [
+        ("paper_mazes", "beside_the_paper", "paper-mazes", "paper-mazes"),
+        ("paper_mazes", "medians", "ablation-targets", "ablations/targets"),
+        ("paper_mazes", "medians", "ablation-pool", "ablations/pool"),
+        ("paper_mazes", "medians", "ablation-learning-rate", "ablations/learning-rate"),
+        ("readings", "table", "readings", "readings"),
+    ],
+)
+def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name, folder):
+    records = sorted(script("keeping").stored(RESULTS / folder), key=lambda r: (r.task, r.label, r.seed))
+    text = getattr(script(module), table)(compare_records(Records(tuple(records), {})))
+    assert f"<!-- begin {name} -->\n{text}<!-- end {name} -->" in (RESULTS / "README.md").read_text()
 
 
 def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
