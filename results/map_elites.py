@@ -1,6 +1,6 @@
 """Why the paper's MAP-Elites ends lower than ours: its variants on the paper's mazes, one thing changed at a time.
 
-    python results/map_elites.py [--seeds 20]
+    python results/map_elites.py [--seeds 20] [--report]
 
 Each finished variant on a maze is a row of results/map-elites/variants.csv with the final best fitness of each seed and
 the git revision. The next command makes the rows that are missing.
@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas
 from claims import PAPER, with_arrivals
-from keeping import HERE, add_rows, fill_in
+from keeping import HERE, add_rows, fill_in, rows_of
 
 import jedax
 from jedax.bench.grids import MAZES
@@ -107,10 +107,12 @@ def table(rows: pandas.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--report", action="store_true", help="run nothing, only write the table anew")
+    options = parser.parse_args()
     keys = [{"variant": variant, "task": maze} for maze in MAZES for variant in VARIANTS]
-    rows = add_rows(FOLDER / "variants.csv", keys, functools.partial(search, seeds=seeds))
-    fill_in(HERE / "README.md", "map-elites", table(rows))
+    if not options.report:
+        add_rows(FOLDER / "variants.csv", keys, functools.partial(search, seeds=options.seeds))
+    fill_in(HERE / "README.md", "map-elites", table(pandas.DataFrame(rows_of(FOLDER / "variants.csv"))))
 
 
 if __name__ == "__main__":

@@ -157,6 +157,12 @@ def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name,
     assert f"<!-- begin {name} -->\n{text}<!-- end {name} -->" in (RESULTS / "README.md").read_text()
 
 
+def test_the_table_of_variants_is_that_of_the_stored_rows():
+    rows = pandas.DataFrame(script("keeping").rows_of(RESULTS / "map-elites" / "variants.csv"))
+    text = script("map_elites").table(rows)
+    assert f"<!-- begin map-elites -->\n{text}<!-- end map-elites -->" in (RESULTS / "README.md").read_text()
+
+
 def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
     keeping = script("keeping")
     monkeypatch.setattr(keeping, "clean_revision", lambda *own: "abc")
