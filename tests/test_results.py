@@ -146,6 +146,7 @@ def test_what_is_kept_of_a_grid_stays_without_its_runs(tmp_path):
     [
         ("paper_mazes", "beside_the_paper", "paper-mazes", "paper-mazes"),
         ("paper_mazes", "medians", "ablation-targets", "ablations/targets"),
+        ("paper_mazes", "medians", "ablation-generations", "ablations/generations"),
         ("paper_mazes", "medians", "ablation-pool", "ablations/pool"),
         ("paper_mazes", "medians", "ablation-learning-rate", "ablations/learning-rate"),
         ("readings", "table", "readings", "readings"),
