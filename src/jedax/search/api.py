@@ -339,7 +339,7 @@ def _finish(search: Search, draw: Draw | None) -> Run:
             with search.phase("figures"), directory.writing():
                 try:
                     draw(found, directory.path / "figures")
-                except JedaxError:
+                except (JedaxError, OSError):  # also a full disk, which is said in words
                     raise
                 except Exception as error:  # such as of a user's drawing: the results are there without figures
                     search.note(f"The figures failed: {type(error).__name__}: {error}")
