@@ -209,6 +209,7 @@ def test_searches_in_one_process_have_workers_of_their_own(plain):
     one, other = (programs_for(method, task, 1) for _ in range(2))
     assert one is not other
     assert one._compiled is other._compiled
+    assert one._changed is other._changed
 
 
 def test_figures_that_fail_cost_nothing_else(plain, arm, tmp_path):

@@ -59,6 +59,7 @@ class Programs:
         self.method, self.task, self.replicas, self.mesh = method, task, replicas, mesh
         self.compile_seconds = 0.0  # so far
         self._compiled: dict[Any, Callable] = {}
+        self._changed: list[int] = []  # leaves of the state that `ask` changes, known once it is traced
         self._jitted_begin = jax.jit(self._begin)  # one object, so that `begin` and `shapes` share one trace
 
     def opened(
@@ -240,7 +241,7 @@ class StepPrograms(Programs):
             genotypes, asked = self.method.ask(self._generation_keys(root, state)[0], state)
             before, after = jax.tree.leaves(state), jax.tree.leaves(_alike(asked, state))
             # The program returns what `ask` changes and nothing else: the repertoire is large.
-            self._changed = [place for place, leaf in enumerate(after) if leaf is not before[place]]
+            self._changed[:] = [place for place, leaf in enumerate(after) if leaf is not before[place]]
             return self._fold(genotypes), [after[place] for place in self._changed]
 
         genotypes, changed = self._call("ask", self._of_all(ask), (roots, state))
