@@ -314,9 +314,9 @@ def _learning_rate() -> tuple[str, str]:
     return _in_all(holds, "**fails**"), evidence
 
 
-def with_arrivals(final: np.ndarray) -> str:
+def with_arrivals(final: Sequence[float] | np.ndarray) -> str:
     """Return the median of the final best fitness, and how many of the seeds reach the goal."""
-    return "{:.0f} ({} of {})".format(np.median(final), *_count(final))
+    return "{:.0f} ({} of {})".format(np.median(final), *_count(np.asarray(final)))
 
 
 def known(task: str, label: str, column: str) -> str:

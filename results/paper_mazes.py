@@ -76,7 +76,7 @@ def beside_the_paper(found: Comparison) -> str:
         columns = []
         for number, maze in enumerate(MAZES):
             entry = tables[maze].entry(label)
-            ours = "" if entry is None else f"{entry.median:.0f} ({entry.successes} of {len(entry.seeds)})"
+            ours = "" if entry is None else claims.with_arrivals(entry.final)
             theirs = claims.PAPER.get(label, (None,) * len(MAZES))[number]
             columns += [ours, "" if theirs is None else str(theirs)]
         lines.append(f"| {label} | {' | '.join(columns)} |")
@@ -89,7 +89,7 @@ def medians(found: Comparison) -> str:
     Below the table stands whether the methods differ, by the test of Kruskal and Wallis.
     """
     values = {
-        (entry.label, table.task): f"{entry.median:.0f} ({entry.successes} of {len(entry.seeds)})"
+        (entry.label, table.task): claims.with_arrivals(entry.final)
         for table in found.tables
         for entry in table.entries
     }

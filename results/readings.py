@@ -12,7 +12,6 @@ from __future__ import annotations
 import claims
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.linalg import cholesky, solve_triangular
 from keeping import HERE, fill_in, keep, parser, run
 
@@ -117,11 +116,7 @@ def main() -> None:
 def table(found: Comparison) -> str:
     """Return medians and arrivals of the readings, of JEDi as we read it and with uniform targets, and of the paper."""
     lines = [f"| | {' | '.join(claims.SHORT.values())} |", "|---|" + "---:|" * len(MAZES)]
-    finals = {
-        (each.task, entry.label): np.array([value for value in entry.final if np.isfinite(value)])
-        for each in found.tables
-        for entry in each.entries
-    }
+    finals = {(each.task, entry.label): entry.final for each in found.tables for entry in each.entries}
     for label in found.labels:
         cells = (claims.with_arrivals(finals[maze, label]) if (maze, label) in finals else "" for maze in MAZES)
         lines.append(f"| {label.replace('-', ' ')} | {' | '.join(cells)} |")

@@ -58,6 +58,11 @@ class Generation:
         )
 
     @property
+    def usable(self) -> Bool[np.ndarray, " size"]:
+        """Whether a place has a result that has not failed."""
+        return self.filled & np.isfinite(self.fitness).all(axis=1)
+
+    @property
     def size(self) -> int:
         """Number of places."""
         return len(self.filled)

@@ -41,7 +41,6 @@ _CHUNK_SECONDS = 1.0
 _MEASURED_SECONDS, _MEASURED_SHARE = 1.0, 0.02
 _PAUSE = 20  # the pause between two checkpoints, in times of the duration of the last one; large states take seconds
 _LONGEST_PAUSE = 10  # in times of `checkpoint_seconds`
-_COLUMNS = ("evaluations", "replica", "max_fitness", "coverage", "qd_score", "num_failed", "num_outside", "seconds")
 
 
 @dataclass(frozen=True)
@@ -362,24 +361,27 @@ class Search:
         failed = {f"failed_{kind}": i for i, kind in enumerate(self.programs.failure_kinds)}
         small = {name: getattr(repertoire, name) for name in ("fitness", "best_fitness", "num_failed", "num_outside")}
         found, own = jax.device_get((small, self.method.metrics(self.state)))
-        if taken := [name for name in own if name in (*_COLUMNS, *failed)]:
-            expected = "names that the search does not use itself"
-            raise fail("metrics", expected=expected, received=taken[0], remedy="rename it")
         rows = []
         for replica, all_fitness in enumerate(found["fitness"].astype(np.float64)):
             filled = all_fitness > -np.inf
-            rows.append({
+            before = {
                 "evaluations": self.evaluations,
                 "replica": replica,
                 "max_fitness": float(found["best_fitness"][replica]),
                 "coverage": float(filled.mean()),
                 "qd_score": float((all_fitness[filled] - self.task.qd_offset).sum()),
-                **{name: values[replica].item() * 1 for name, values in own.items()},  # truth values as 0 and 1
+            }
+            after = {
                 "num_failed": int(found["num_failed"][replica]),
                 **{name: int(self._num_failed[replica, i]) for name, i in failed.items()},
                 "num_outside": int(found["num_outside"][replica]),
                 "seconds": seconds,
-            })  # fmt: skip
+            }
+            if taken := sorted(own.keys() & (before | after).keys()):
+                expected = "names that the search does not use itself"
+                raise fail("metrics", expected=expected, received=taken[0], remedy="rename it")
+            numbers = {name: values[replica].item() * 1 for name, values in own.items()}  # truth values as 0 and 1
+            rows.append(before | numbers | after)
         return rows
 
     def note(self, message: str) -> None:

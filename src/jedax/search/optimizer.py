@@ -7,6 +7,7 @@ fail: `Optimizer` then asks for other solutions.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -268,8 +269,7 @@ class Optimizer:
             (one.genotype[None], one.fitness[None], one.descriptor[None], one.constraints[None]) for one in self._known
         ]
         if self._generation is not None:
-            g = self._generation
-            usable = g.filled & np.isfinite(g.fitness).all(axis=1)
+            g, usable = self._generation, self._generation.usable
             parts.append((g.genotypes[usable], g.fitness[usable], g.descriptors[usable], g.constraints[usable]))
         if not sum(len(part[0]) for part in parts):
             return np.zeros((0, self._num_params)), Evaluation(np.zeros((1, 0)), np.zeros((1, 0, 1)))  # type: ignore[arg-type]
@@ -522,12 +522,12 @@ class Optimizer:
         """Return the genotypes of solutions to begin with."""
         if self._space is None:
             return checked_genotypes(argument, given, self._method.num_initial, self._num_params)
-        if not isinstance(given, Mapping):
-            items = list(given) if np.iterable(given) else [given]
-            is_one = bool(items) and not any(isinstance(item, Mapping) or np.iterable(item) for item in items)
-            if not items:
-                return np.zeros((0, self._num_params))
-            given = [items] if is_one else items
+        given = [given] if isinstance(given, Mapping) or not np.iterable(given) else given
+        if not len(given):
+            return np.zeros((0, self._num_params))
+        with contextlib.suppress(ValueError):  # rows of different lengths, which `_rows` refuses
+            if np.ndim(given) == 1 and not isinstance(given[0], Mapping):  # the numbers of one solution
+                given = [given]
         rows = self._genotypes(self._rows(argument, given))
         return checked_genotypes(argument, rows, self._method.num_initial, self._num_params)
 
@@ -680,9 +680,7 @@ class Optimizer:
     @property
     def _has_results(self) -> bool:
         """Whether there are results that are not in the method's state yet."""
-        generation = self._generation
-        usable = None if generation is None else generation.filled & np.isfinite(generation.fitness).all(axis=1)
-        return bool(self._known) or (usable is not None and bool(usable.any()))
+        return bool(self._known) or (self._generation is not None and bool(self._generation.usable.any()))
 
     def _set_width(self, num_descriptors: int) -> None:
         """Note how many descriptors there are, as the first result tells."""
