@@ -1,5 +1,7 @@
 """LM-MA-ES against pyribs, and the formulas of its paper."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,7 +70,7 @@ def test_directions_stretch_one_by_one(ask):
             state.p_sigma,
             jnp.asarray(directions, jnp.float32),
             jnp.asarray(generation, jnp.int32),
-            state.mixture,
+            state.gram,
         )
         genotypes, _ = ask(strategy, jax.random.key(5), state)
         np.testing.assert_allclose(genotypes, expected, rtol=1e-4, atol=1e-4)
@@ -129,11 +131,33 @@ def test_only_the_scores_of_the_sorted_samples_get_the_weights(tell, ask):
     np.testing.assert_allclose(state.sigma, 0.1 * np.exp(0.5 * (length / 5 - 1)), rtol=1e-5)
 
 
+def test_other_genotypes_than_those_of_ask(ask, tell):
+    """Such as folded ones: the paths follow what was told, by the inverse of the matrix that transforms normals."""
+    n, population, generation = 12, 6, 4
+    strategy = LMMAES(population=population, step_size=0.1)
+    random = np.random.default_rng(0)
+    directions, told = random.normal(size=(11, n)), random.normal(size=(population, n))
+    state = dataclasses.replace(
+        strategy.init(jax.random.key(0), jnp.ones(n)),
+        directions=jnp.asarray(directions, jnp.float32),
+        generation=jnp.int32(generation),
+    )
+    state = tell(strategy, ask(strategy, jax.random.key(1), state)[1], told, -np.arange(population))
+    transform = np.eye(n)
+    for i in range(generation):
+        c = 1 / (1.5**i * n)
+        transform = ((1 - c) * np.eye(n) + c * np.outer(directions[i], directions[i])) @ transform
+    raw = np.log(3.5) - np.log([1, 2, 3])
+    w = raw / raw.sum()
+    step = w @ (told[:3] - 1)
+    z_w = np.linalg.solve(transform, step / 0.1)
+    np.testing.assert_allclose(state.mean, 1 + step, rtol=1e-5)
+    np.testing.assert_allclose(state.p_sigma, z_w / np.sqrt((w**2).sum()), rtol=1e-4)  # c_sigma is 1
+
+
 def test_state_holds_directions_but_no_samples():
-    n, population = 20_000, 256
-    strategy = LMMAES(population=population)
+    n = 20_000
+    strategy = LMMAES(population=256)
     state = strategy.init(jax.random.key(0), jnp.zeros(n))
     m = 4 + int(3 * np.log(n))
-    _, asked = strategy.ask(jax.random.key(0), state)
-    for given in (state, asked):
-        assert sum(leaf.size for leaf in jax.tree.leaves(given)) == (m + 2) * n + m * population + 2
+    assert sum(leaf.size for leaf in jax.tree.leaves(state)) == (m + 2) * n + m**2 + 2

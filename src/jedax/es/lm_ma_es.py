@@ -48,15 +48,15 @@ class _LMMAState:
     p_sigma: Float[Array, " params"]
     directions: Float[Array, "directions params"]
     generation: Int[Array, ""]
-    mixture: Float[Array, "directions population"]  # how much of each direction a sample of the last `ask` has
+    gram: Float[Array, "directions directions"]  # the products of the directions at the last `ask`
 
 
 @dataclass(frozen=True)
 class LMMAES(Strategy):
     """LM-MA-ES (Loshchilov, Glasmachers & Beyer, 2017), maximising.
 
-    The state holds m = 4 + floor(3 ln n) directions of n = `params` numbers, and no samples: `tell` finds the mean of
-    the elites' normals from their genotypes, so it needs the generation of the last `ask`, in the same order. If all
+    The state holds m = 4 + floor(3 ln n) directions of n = `params` numbers, and no samples: `tell` inverts the
+    transformation of the normals, so it may be given other genotypes than those of `ask`, such as folded ones. If all
     scores of a generation are equal, or none is finite, the ranking is the order of sampling, a random selection. A
     single parameter has no directions. `sigma` stays within `STEP_SIZE_LIMITS`.
     """
@@ -88,22 +88,19 @@ class LMMAES(Strategy):
             p_sigma=jnp.zeros_like(mean),
             directions=jnp.zeros((num_directions, num_params)),
             generation=jnp.asarray(0, jnp.int32),
-            mixture=jnp.zeros((num_directions, self.population)),
+            gram=jnp.zeros((num_directions, num_directions)),
         )
 
     def ask(self, key: PRNGKeyArray, state: _LMMAState) -> tuple[Float[Array, "population params"], _LMMAState]:
         """Sample one generation."""
-        used, gram = self._used(state), precise_dot(state.directions, state.directions.T)
-        arguments = (key, state.mean, state.sigma, state.directions, gram, used)
+        state = dataclasses.replace(state, gram=precise_dot(state.directions, state.directions.T))
+        arguments = (key, state.mean, state.sigma, state.directions, state.gram, self._used(state))
         if native.fits(key, state.mean):
-            genotypes, mixture = choose(
-                *arguments, on_cpu=partial(native.sample, population=self.population), elsewhere=self._sample
-            )  # fmt: skip
-        else:
-            genotypes, mixture = self._sample(*arguments)
-        return genotypes, dataclasses.replace(state, mixture=mixture)
+            on_cpu = partial(native.sample, population=self.population)
+            return choose(*arguments, on_cpu=on_cpu, elsewhere=self._sample), state
+        return self._sample(*arguments), state
 
-    def _sample(self, key: PRNGKeyArray, mean, sigma, m, gram, used) -> list[Array]:
+    def _sample(self, key: PRNGKeyArray, mean, sigma, m, gram, used) -> Float[Array, "population params"]:
         """Sample as `jedax.native.es.sample` does."""
         z = _normals(key, self.population, mean)  # z ~ N(0, I)
         # After each step d is a linear combination of z and the directions. The loop computes only its coefficients, so
@@ -120,7 +117,7 @@ class LMMAES(Strategy):
         steps = used, jnp.eye(len(used)), precise_dot(m, z.T), gram
         (of_z, of_m), _ = jax.lax.scan(transform, identity, steps)
         d = of_z * z + precise_dot(of_m.T, m)
-        return [mean + sigma * d, of_m]  # x = y + sigma d
+        return mean + sigma * d  # x = y + sigma d
 
     def _used(self, state: _LMMAState) -> Float[Array, " directions"]:
         """Return c_d; 0 for directions that are not used yet.
@@ -139,7 +136,7 @@ class LMMAES(Strategy):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> _LMMAState:
-        """Return the state updated with the generation of the last `ask`, in the same order; `key` is not used."""
+        """Return the state updated with an evaluated generation; `key` is not used."""
         n = state.mean.shape[0]
         rates = self.learning_rates(n)
         c_sigma, c_c = rates.c_sigma, np.asarray(rates.c_c)
@@ -158,9 +155,7 @@ class LMMAES(Strategy):
         arguments = (genotypes, state.mean, elites)
         has_kernel = native.KERNEL.available and genotypes.dtype == jnp.float32
         step = choose(*arguments, on_cpu=natively, elsewhere=in_jax) if has_kernel else in_jax(*arguments)
-        # The sum of w_i z_i, since d_i = of_z z_i + sum_j mixture_ji m_j
-        of_m, of_z = precise_dot(state.mixture[:, elites], weights), jnp.prod(1 - self._used(state))
-        z_w = (step / state.sigma - precise_dot(of_m, state.directions)) / of_z
+        z_w = self._untransformed(state, step / state.sigma)  # sum_i w_i z_i
         pull = math.sqrt(mu_eff * c_sigma * (2 - c_sigma))
         p_sigma = (1 - c_sigma) * state.p_sigma + pull * z_w
         keep = jnp.asarray(1 - c_c, float)
@@ -176,6 +171,22 @@ class LMMAES(Strategy):
             directions=directions,
             generation=state.generation + 1,
         )
+
+    def _untransformed(self, state: _LMMAState, d: Float[Array, " params"]) -> Float[Array, " params"]:
+        """Return the z that `ask` transforms into d."""
+
+        def invert(coefficients, direction):
+            of_d, of_m = coefficients
+            c, itself, m_d, m_m = direction
+            # The inverse of (1 - c) I + c m m^T, by the formula of Sherman and Morrison, for coefficients of d and m
+            along = of_d * m_d + precise_dot(m_m, of_m)
+            share = c * along / (1 - c + c * precise_dot(m_m, itself))
+            return (of_d / (1 - c), (of_m - share * itself) / (1 - c)), None
+
+        used = self._used(state)
+        steps = used, jnp.eye(len(used)), precise_dot(state.directions, d), state.gram
+        (of_d, of_m), _ = jax.lax.scan(invert, (jnp.ones(()), jnp.zeros(len(used))), steps, reverse=True)
+        return of_d * d + precise_dot(of_m, state.directions)
 
     def mean(self, state: _LMMAState) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""

@@ -30,14 +30,13 @@ def normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
 def sample(
     key: PRNGKeyArray, mean: Float[Array, " n"], sigma: Float[Array, ""], directions: Float[Array, "m n"],
     gram: Float[Array, "m m"], rates: Float[Array, " m"], population: int
-) -> list[Array]:  # fmt: skip
-    """Return the genotypes `(population, n)` of a generation and the `mixture (m, population)` of directions in them.
+) -> Float[Array, "population n"]:  # fmt: skip
+    """Return the genotypes of a generation.
 
     `gram` has the products of the directions, `rates` their weights c_d, 0 for those that are not used.
     """
-    outputs = [(population, len(mean)), (len(directions), population)]
-    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in outputs]
-    return KERNEL.call("sample", shapes, jax.random.key_data(key), mean, sigma, directions, gram, rates)
+    shape = jax.ShapeDtypeStruct((population, len(mean)), jnp.float32)
+    return KERNEL.call("sample", shape, jax.random.key_data(key), mean, sigma, directions, gram, rates)
 
 
 def recombine(

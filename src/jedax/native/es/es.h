@@ -19,7 +19,6 @@ struct Samples {
   const float* gram;        // (strategies, m, m), products of the directions
   const float* rates;       // (strategies, m), 0 for directions that are not used
   float* genotypes;         // (strategies, population, n)
-  float* mixture;           // (strategies, m, population)
 };
 
 // Standard normals, `count` of each key.

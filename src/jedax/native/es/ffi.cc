@@ -9,13 +9,12 @@ namespace es {
 namespace {
 
 ffi::Error sample(ffi::ThreadPool pool, Words keys, Floats mean, Floats sigma, Floats directions, Floats gram,
-                  Floats rates, ffi::Result<Floats> genotypes, ffi::Result<Floats> mixture) {
+                  Floats rates, ffi::Result<Floats> genotypes) {
   const auto shape = directions.dimensions();
   const auto sampled = genotypes->dimensions();
   Samples work{int64_t(sigma.element_count()), sampled[sampled.size() - 2], shape[shape.size() - 2],
                shape[shape.size() - 1], keys.typed_data(), mean.typed_data(), sigma.typed_data(),
-               directions.typed_data(), gram.typed_data(), rates.typed_data(), genotypes->typed_data(),
-               mixture->typed_data()};
+               directions.typed_data(), gram.typed_data(), rates.typed_data(), genotypes->typed_data()};
   const int64_t s = work.strategies, m = work.m, n = work.n;
   if (int64_t(keys.element_count()) != 2 * s || int64_t(mean.element_count()) != s * n ||
       int64_t(gram.element_count()) != s * m * m || int64_t(rates.element_count()) != s * m ||
@@ -55,8 +54,7 @@ ffi::Error recombine(ffi::ThreadPool pool, Floats weights, Floats genotypes, Flo
 
 JEDAX_HANDLER(jedax_es_sample, jedax::es::sample,
               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Arg<jedax::Words>().Arg<jedax::Floats>().Arg<jedax::Floats>()
-                  .Arg<jedax::Floats>().Arg<jedax::Floats>().Arg<jedax::Floats>().Ret<jedax::Floats>()
-                  .Ret<jedax::Floats>())
+                  .Arg<jedax::Floats>().Arg<jedax::Floats>().Arg<jedax::Floats>().Ret<jedax::Floats>())
 JEDAX_HANDLER(jedax_es_normal, jedax::es::normal,
               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Arg<jedax::Words>().Ret<jedax::Floats>())
 JEDAX_HANDLER(jedax_es_recombine, jedax::es::recombine,

@@ -196,8 +196,6 @@ void mix(Group& g) {
       for (int64_t k = 0; k < g.used; ++k) g.mixture[k * kMembers + b] *= 1 - rates[j];
       g.of_z *= 1 - rates[j];
     }
-    float* to = w.mixture + g.strategy * w.m * w.population + g.first + b;
-    for (int64_t j = 0; j < w.m; ++j) to[j * w.population] = j < g.used ? g.mixture[j * kMembers + b] : 0;
   }
 }
 
