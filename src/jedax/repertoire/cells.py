@@ -33,6 +33,7 @@ _TILES_PER_CENTROID = 8
 # Above three dimensions a tile touches too many cells; for fewer centroids, comparing with all is as fast.
 _MOST_DIMENSIONS = 3
 _FEWEST_CENTROIDS = 32
+_COARSE = 1e-5  # steps of float32, in widths of the box
 # Tiles are enlarged by this share, because of the rounding of float32 when the tile of a point is computed.
 _MARGIN = 0.01
 
@@ -211,7 +212,7 @@ def _equal_sides(num_cells: int, dimensions: int) -> tuple[int, ...]:
 def _grid(bounds: Bounds, shape: tuple[int, ...]) -> Cells:
     sides = zip(*bounds, shape, strict=True)
     centroids = _mesh([low + (np.arange(side) + 0.5) * (high - low) / side for low, high, side in sides])
-    return Cells(centroids.astype(np.float32), bounds, shape)
+    return Cells(_rounded(centroids, bounds), bounds, shape)
 
 
 @functools.lru_cache(maxsize=16)
@@ -229,7 +230,14 @@ def _cvt(bounds: Bounds, num_cells: int, samples: int, iterations: int) -> Cells
         sums = [np.bincount(owner, weights=axis, minlength=num_cells) for axis in points.T]
         # A cell without points keeps its centroid.
         centroids = np.where(size[:, None] > 0, np.stack(sums, axis=1) / np.maximum(size, 1)[:, None], centroids)
-    return Cells((lows + centroids * (highs - lows)).astype(np.float32), bounds)
+    return Cells(_rounded(lows + centroids * (highs - lows), bounds), bounds)
+
+
+def _rounded(centroids: Float[np.ndarray, "cells d"], bounds: Bounds) -> Float[np.ndarray, "cells d"]:
+    """Return centroids in float32, or as they are where it is too coarse for a box that is narrow and far from 0."""
+    lows, highs = (np.asarray(bound) for bound in bounds)
+    steps = np.spacing(np.maximum(np.abs(lows), np.abs(highs)).astype(np.float32))
+    return centroids if (steps > _COARSE * (highs - lows)).any() else centroids.astype(np.float32)
 
 
 def _initial_centroids(random: np.random.Generator, points: np.ndarray, num_cells: int) -> np.ndarray:
