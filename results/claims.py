@@ -165,7 +165,7 @@ def medians(label: str) -> str:
         if not len(found):
             return "not tested"
         median = np.median(found)
-        parts.append(f"{median:.0f}" + ("" if paper is None else f" ({median - paper[number]:+.0f})"))
+        parts.append(f"{median:.0f}" + ("" if paper is None else f" ({round(median - paper[number]):+d})"))
     return ", ".join(parts)
 
 
