@@ -4,7 +4,8 @@ import cma
 import numpy as np
 import pytest
 
-from jedax.search.constraints import INFEASIBLE, Penalty, stored, total_violation, violation_of
+from jedax.repertoire import INFEASIBLE
+from jedax.search.constraints import Penalty, stored, total_violation, violation_of
 
 
 def test_stored_fitness():

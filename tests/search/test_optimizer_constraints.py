@@ -1,13 +1,16 @@
 """`Optimizer` with constraints: feasible solutions first, and penalties that adapt to the search."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import assert_same_bits
-from tests.search.outside import MAPS, drive, make, simulate, step
+from tests.search.outside import JEDI_X, MAPS, drive, make, simulate, step
 
 import jedax
 from jedax.methods.jedi_x import POOL
-from jedax.search.constraints import INFEASIBLE, Penalty
+from jedax.repertoire import INFEASIBLE
+from jedax.search.constraints import Penalty
 
 
 def tell(optimizer, fitness, violations, places=None):
@@ -44,6 +47,15 @@ class TestBest:
         assert set(repertoire.fitness[feasible]) <= {0, 2, 4}
         assert feasible.sum() == (repertoire.fitness >= 0).sum() > 0
         assert (repertoire.filled & ~feasible).any()
+
+    def test_the_gaussian_process_of_jedi_takes_them_for_the_worst(self):
+        optimizer = make(JEDI_X, method="jedi")
+        tell(optimizer, np.arange(8.0), [1, 0, 0, 2, 0, 0, np.inf, 0])
+        repertoire = optimizer.repertoire
+        data = optimizer._method.gp_data(jax.tree.map(jnp.asarray, repertoire))
+        filled = np.asarray(repertoire.fitness)[np.asarray(repertoire.filled)]
+        np.testing.assert_array_equal(data.fitness[: len(filled)], np.where(filled < 0, 1, filled))
+        assert (filled < 0).sum() == 3
 
     @pytest.mark.parametrize("violation", [1e-300, 1e-17, 1e-9, 0.25, 3.0, 1e9, np.inf])
     def test_nothing_is_feasible(self, violation):

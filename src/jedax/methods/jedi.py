@@ -28,7 +28,7 @@ from jedax.errors import fail
 from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction, fit, one_by_one, posterior, predict
 from jedax.methods.base import GLOBAL_TABLE, PoolMethod, Preset, Variant, WithPool, cpu_preset
 from jedax.rankers import Outcome, weighted_target, weighted_target_fitness_score
-from jedax.repertoire import Repertoire
+from jedax.repertoire import INFEASIBLE, Repertoire
 from jedax.settings import Count, NotNegative, Share
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -252,11 +252,17 @@ class JEDi(PoolMethod):
         }
 
     def gp_data(self, repertoire: Repertoire) -> GPData:
-        """Return the data of the GP: the filled cells first, then masked rows."""
+        """Return the data of the GP: the filled cells first, then masked rows.
+
+        Infeasible solutions count as the worst feasible one.
+        """
         row = jnp.nonzero(repertoire.filled, size=self.cells.num_cells, fill_value=0)[0]
+        fitness = repertoire.fitness
+        worst = jnp.min(fitness, where=fitness > INFEASIBLE, initial=jnp.inf)
+        fitness = jnp.maximum(fitness, jnp.where(jnp.isfinite(worst), worst, 0))
         return GPData(
             x=self.cells.to_unit_box(self.cells.within_reach(repertoire.descriptors[row])),
-            fitness=repertoire.fitness[row],
+            fitness=fitness[row],
             counts=repertoire.counts[row],
             mask=jnp.arange(self.cells.num_cells) < repertoire.filled.sum(),
         )

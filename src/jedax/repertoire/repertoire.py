@@ -20,6 +20,9 @@ from jedax.native import repertoire as native
 from jedax.repertoire.cells import Cells
 from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
+INFEASIBLE = -1e30
+"""Solutions that violate constraints have a stored fitness of at most this, lower the more they violate."""
+
 
 @dataclass(frozen=True)
 class Acceptance:

@@ -25,10 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jedax.repertoire import INFEASIBLE
 from jedax.types import Float
-
-INFEASIBLE = -1e30
-"""Infeasible solutions have a stored fitness of at most this, lower the more they violate."""
 
 _LEAST = -1e100  # value of a constraint that can hardly be satisfied better
 _FIRST = 0.4  # first penalty factor, in interquartile ranges of fitness over n times the squared one of the constraint

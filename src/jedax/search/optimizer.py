@@ -23,11 +23,11 @@ from jedax.errors import JedaxError, fail, memory_in_words
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, method_defaults, method_named
-from jedax.repertoire import Repertoire
+from jedax.repertoire import INFEASIBLE, Repertoire
 from jedax.repertoire.cells import Cells
 from jedax.search import saved
 from jedax.search.compiled import StepPrograms, checked_genotypes, replica_roots
-from jedax.search.constraints import INFEASIBLE, Penalty, stored, total_violation, violation_of
+from jedax.search.constraints import Penalty, stored, total_violation, violation_of
 from jedax.search.generation import Generation
 from jedax.search.outside import OutsideTask, box_of, measured_box, space_of
 from jedax.search.programs import step_programs_for
