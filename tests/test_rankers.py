@@ -14,7 +14,6 @@ from jedax.rankers import (
     Outcome,
     check_ranker,
     ranker_named,
-    weighted_target,
     weighted_target_fitness_score,
 )
 from jedax.types import Evaluation, Insertion
@@ -162,7 +161,7 @@ class TestInvariants:
 
 def closest(outcome):
     """A ranker of a user's."""
-    return -jnp.abs(outcome.evaluation.descriptor - outcome.aim).sum(axis=1)
+    return -jnp.abs(outcome.evaluation.descriptor - outcome.direction).sum(axis=1)
 
 
 class TestNames:
@@ -220,7 +219,6 @@ class TestAgainstPyribs:
             Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors)),
             Insertion(jnp.asarray(status > 0), jnp.asarray(status), jnp.asarray(improvement)),
             jnp.asarray(direction),
-            jnp.float32(0),
         )
         np.testing.assert_array_equal(np.argsort(-RANKERS[name](outcome)), wanted)
 
@@ -228,16 +226,8 @@ class TestAgainstPyribs:
     def test_failed_members_rank_last(self, name):
         evaluation = Evaluation(jnp.float32([np.nan, -9, 5]), jnp.float32([[9, 9], [-9, -9], [np.nan, 0]]))
         insertion = Insertion(jnp.array([0, 1, 0], bool), jnp.int32([0, 2, 0]), jnp.float32([-np.inf, -9, -np.inf]))
-        scores = RANKERS[name](Outcome(evaluation, insertion, jnp.float32([1, 1]), jnp.float32(0)))
+        scores = RANKERS[name](Outcome(evaluation, insertion, jnp.float32([1, 1])))
         assert np.isfinite(scores).tolist() == [False, True, False]
-
-    def test_weighted_target_is_the_score_of_the_paper(self):
-        evaluation = Evaluation(jnp.float32(FITNESS), jnp.float32(DESCRIPTORS))
-        insertion = Insertion(jnp.zeros(4, bool), jnp.zeros(4, int), jnp.zeros(4))
-        outcome = Outcome(evaluation, insertion, jnp.float32(TARGET), jnp.float32(0.3))
-        np.testing.assert_array_equal(
-            weighted_target(outcome), score_of(evaluation, jnp.float32(TARGET), jnp.float32(0.3))
-        )
 
 
 def test_a_penalised_score_takes_the_place_of_the_fitness():

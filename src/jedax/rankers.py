@@ -1,11 +1,10 @@
 """Rankers: how an evolution strategy scores its population.
 
 A ranker is a function from an `Outcome` to scores, `(population,)`, maximised, -inf for members that failed; an ES
-uses only their order.
+uses only their order. JEDi has a score of its own, `weighted_target_fitness_score`.
 
 | ranker | name (as in pyribs) | used by |
 |---|---|---|
-| `weighted_target` | | JEDi (paper, section 3.3) |
 | `two_stage_improvement` | 2imp | CMA-ME's improvement emitter [1] |
 | `improvement` | imp | CMA-MAE [2] |
 | `objective` | obj | CMA-ME's optimising emitter [1] |
@@ -41,23 +40,15 @@ class Outcome:
     Attributes:
         evaluation: `fitness (population,)` and `descriptor (population, d)`.
         insertion: The outcome of adding it to the repertoire.
-        aim: `(d,)`, the target of the ES, in the units of the descriptors; for `random_direction` a direction per width
-            of the descriptor box.
-        alpha: Weight of closeness to the target.
+        direction: `(d,)`, a random direction of the ES, divided by the widths of the descriptor box.
     """
 
     evaluation: Evaluation
     insertion: Insertion
-    aim: Float[Array, " descriptor"]
-    alpha: Float[Array, ""]
+    direction: Float[Array, " descriptor"]
 
 
 Ranker = Callable[[Outcome], Float[Array, " population"]]
-
-
-def weighted_target(outcome: Outcome) -> Float[Array, " population"]:
-    """Score by nearness to the target and fitness: see `weighted_target_fitness_score`."""
-    return weighted_target_fitness_score(outcome.evaluation, outcome.aim, outcome.alpha)
 
 
 def objective(outcome: Outcome) -> Float[Array, " population"]:
@@ -88,7 +79,7 @@ def improvement(outcome: Outcome) -> Float[Array, " population"]:
 def random_direction(outcome: Outcome) -> Float[Array, " population"]:
     """Score by progress along a direction in the descriptor space ([1], random direction emitter)."""
     evaluation = outcome.evaluation
-    along = (jnp.where(evaluation.valid[:, None], evaluation.descriptor, 0) * outcome.aim).sum(axis=-1)
+    along = (jnp.where(evaluation.valid[:, None], evaluation.descriptor, 0) * outcome.direction).sum(axis=-1)
     return jnp.where(evaluation.valid, along, -jnp.inf)
 
 
@@ -131,7 +122,7 @@ def weighted_target_fitness_score(
 
     Args:
         evaluation: Of one ES and one generation, `fitness (population,)`.
-        target: The behaviour to come near to, in the units of the descriptors.
+        target: The behaviour to come near to, in the units of the descriptors; JEDi scales both to the unit box.
         alpha: Weight of nearness, 0 (fitness alone) to 1 (nearness alone).
 
     Returns:

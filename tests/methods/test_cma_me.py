@@ -107,7 +107,7 @@ def test_learning_rate_zero_ranks_by_fitness(arm):
         genotypes, state = method.ask(jax.random.key(number), state)
         evaluation = arm.evaluate_batch(jax.random.key(0), genotypes)
         state, insertion = method.tell(jax.random.key(number), state, genotypes, evaluation)
-        outcome = Outcome(evaluation, insertion, jnp.zeros(2), jnp.float32(0))
+        outcome = Outcome(evaluation, insertion, jnp.zeros(2))
         np.testing.assert_array_equal(
             np.argsort(-RANKERS[method.config.ranker](outcome), stable=True),
             np.argsort(-RANKERS["obj"](outcome), stable=True),

@@ -126,7 +126,7 @@ class CMAME(PoolMethod):
         tell_key, mean_key, pool_key, direction_key = jax.random.split(key, 4)
         repertoire, insertion = self.store(state, genotypes, evaluation)
         evaluations, insertions = self.pool.split((evaluation, insertion))
-        outcomes = Outcome(evaluations, insertions, aim=state.directions, alpha=jnp.zeros(self.config.pool))
+        outcomes = Outcome(evaluations, insertions, direction=state.directions)
         scores = jax.vmap(ranker_named(self.config.ranker))(outcomes)
         pool = self.pool.tell(tell_key, state.pool, genotypes, scores)
         done = (insertions.status == NOT_ADDED).all(axis=1)

@@ -27,7 +27,7 @@ from pydantic import Field, model_validator
 from jedax.errors import fail
 from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction, fit, one_by_one, posterior, predict
 from jedax.methods.base import GLOBAL_TABLE, PoolMethod, Preset, Variant, WithPool, cpu_preset
-from jedax.rankers import Outcome, weighted_target, weighted_target_fitness_score
+from jedax.rankers import weighted_target_fitness_score
 from jedax.repertoire import INFEASIBLE, Repertoire
 from jedax.settings import Count, NotNegative, Share
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
@@ -242,8 +242,7 @@ class JEDi(PoolMethod):
     def loop_results(self, state: JEDiState, last: Evaluation) -> dict[str, Array]:
         """Return the member of each ES with the best score in a generation; NaN where all of them failed."""
         by_es = self.pool.split(last)
-        alpha = jnp.broadcast_to(state.alpha, self.config.pool)
-        scores = jax.vmap(weighted_target_fitness_score)(by_es, state.targets, alpha)
+        scores = self._scores(state, by_es)
         best = jnp.argmax(scores, axis=1)
         each, known = jnp.arange(self.config.pool), jnp.isfinite(scores).any(axis=1)
         return {
@@ -268,18 +267,22 @@ class JEDi(PoolMethod):
         )
 
     def start_pool(self, key: PRNGKeyArray, repertoire: Repertoire, targets: Float[Array, "pool descriptor"]) -> Any:
-        """Start an ES at the stored solution with the descriptor nearest to each target."""
-        return self.pool.start(key, jax.vmap(repertoire.nearest)(targets))
+        """Start an ES at the stored solution with the descriptor nearest to each target, in the unit box."""
+        return self.pool.start(key, jax.vmap(repertoire.nearest, (0, None))(targets, self.cells.widths))
+
+    def _scores(self, state: JEDiState, by_es: Evaluation) -> Float[Array, "pool population"]:
+        """Score the population of every ES, with distances in the unit box."""
+        to_unit = self.cells.to_unit_box
+        by_es = replace(by_es, descriptor=to_unit(by_es.descriptor))
+        alpha = jnp.broadcast_to(state.alpha, self.config.pool)
+        return jax.vmap(weighted_target_fitness_score)(by_es, to_unit(state.targets), alpha)
 
     def tell(
         self, key: PRNGKeyArray, state: JEDiState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[JEDiState, Insertion]:
         """Add the generation to the repertoire, score it, and update every ES."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
-        by_es = self.pool.split((evaluation, insertion))
-        alpha = jnp.broadcast_to(state.alpha, self.config.pool)
-        scores = jax.vmap(weighted_target)(Outcome(*by_es, aim=state.targets, alpha=alpha))
-        pool = self.pool.tell(key, state.pool, genotypes, scores)
+        pool = self.pool.tell(key, state.pool, genotypes, self._scores(state, self.pool.split(evaluation)))
         state = replace(state, pool=pool, repertoire=repertoire, generation=state.generation + 1)
         return state, insertion
 

@@ -80,6 +80,11 @@ class Cells:
         """Number of cells."""
         return len(self.centroids)
 
+    @property
+    def widths(self) -> Float[np.ndarray, " descriptor"]:
+        """The widths of the descriptor box."""
+        return np.subtract(self.bounds[1], self.bounds[0])
+
     def assign(self, descriptors: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         """Return the index of the cell of each descriptor; outside the bounds, that of the nearest cell.
 

@@ -285,9 +285,14 @@ class Repertoire:
         index = jnp.searchsorted(jnp.cumsum(self.filled), which + 1)
         return jnp.where(num_filled > 0, self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
 
-    def nearest(self, descriptor: Float[Array, " descriptor"]) -> Float[Array, " params"]:
-        """Return the genotype with the nearest stored descriptor; an empty repertoire gives its placeholder."""
-        squared = ((self.descriptors - descriptor) ** 2).sum(axis=-1)
+    def nearest(
+        self, descriptor: Float[Array, " descriptor"], widths: Float[Array, " descriptor"] | float = 1.0
+    ) -> Float[Array, " params"]:
+        """Return the genotype with the nearest stored descriptor; an empty repertoire gives its placeholder.
+
+        Distances are measured in units of `widths`, such as those of the descriptor box.
+        """
+        squared = (((self.descriptors - descriptor) / widths) ** 2).sum(axis=-1)
         squared = jnp.minimum(squared, jnp.finfo(squared.dtype).max)  # squares can overflow
         index = jnp.argmin(jnp.where(self.filled, squared, jnp.inf))
         return jnp.where(self.filled.any(), self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
