@@ -380,10 +380,11 @@ def test_a_share_that_is_none(wrong):
         SMALL.replace(**wrong)
 
 
-@pytest.mark.parametrize("scouts", [4, 18])
-def test_scouts_that_do_not_fit_a_generation(scouts):
-    with pytest.raises(jedax.JedaxError, match=rf"scouts: expected a divisor of the 18 solutions .*got {scouts}"):
-        SMALL.replace(scouts=scouts)
+@pytest.mark.parametrize(("population", "scouts", "number"), [(6, 4, 3), (6, 18, 9), (6, 2, 2), (2, 4, 3), (7, 2, 1)])
+def test_scouts_share_a_generation_equally(search, population, scouts, number):
+    method = JEDiX(SMALL.replace(population=population, scouts=scouts), search[0].problem)
+    assert method.config.num_scouts == number
+    assert number * method.scouts.strategy.population == 3 * population
 
 
 def test_goes_on_with_the_same_bits(arm, tmp_path, without_figures):

@@ -113,7 +113,9 @@ class JediXConfig(WithPool):
         default=0.5, description="Share of the other generations given to scouts, times the share of patience used up."
     )
     scouts: Count = Field(
-        default=4, description="Number of small ES (scouts), started from random elites, that share one generation."
+        default=4,
+        description="Number of small ES (scouts), started from random elites, that share one generation; fewer where "
+        "it cannot be divided by that.",
     )
     scout_patience: Count = Field(
         default=3, description="A scout restarts after this many of its generations that add nothing to the repertoire."
@@ -138,14 +140,6 @@ class JediXConfig(WithPool):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        each, rest = divmod(self.batch, self.scouts)
-        if each < 2 or rest:
-            raise fail(
-                "scouts",
-                expected=f"a divisor of the {self.batch} solutions of a generation, with at least 2 for each scout",
-                received=self.scouts,
-                remedy="change it, population or pool",
-            )
         if self.trial and (self.pool, self.scouts, self.growth) != (1, 1, 1):
             raise fail(
                 "trial",
@@ -154,6 +148,12 @@ class JediXConfig(WithPool):
                 remedy="set it to 0, or them to 1, since one rival races against one ES",
             )
         return self
+
+    @property
+    def num_scouts(self) -> int:
+        """The most scouts, up to `scouts`, that can share a generation equally, with at least two solutions each."""
+        most = min(self.scouts, self.batch // 2)
+        return next(number for number in range(most, 0, -1) if self.batch % number == 0)
 
 
 @jax.tree_util.register_dataclass
@@ -214,8 +214,8 @@ class JEDiX(PoolMethod):
     @functools.cached_property
     def scouts(self) -> ESPool:
         """The scouts: together they sample as many solutions as the pool."""
-        config = self.config
-        return ESPool(config.make_strategy(config.batch // config.scouts, step_size=1.0), config.scouts)
+        config, number = self.config, self.config.num_scouts
+        return ESPool(config.make_strategy(config.batch // number, step_size=1.0), number)
 
     @functools.cached_property
     def pool(self) -> ESPool:
@@ -265,8 +265,8 @@ class JEDiX(PoolMethod):
         if self.config.trial:
             scouts = self.start_rival(scout_key, spread)
         else:
-            units = self.units(scout_unit_key, self.config.scouts, spread)
-            scouts = self.start_scouts(scout_key, repertoire.sample(place_key, self.config.scouts), units)
+            units = self.units(scout_unit_key, self.config.num_scouts, spread)
+            scouts = self.start_scouts(scout_key, repertoire.sample(place_key, self.config.num_scouts), units)
         restarts = self.restarts.begin(genotypes.shape[1])
         first = self.units(unit_key, size, spread).at[0].set(self.first_unit(spread))
         return JEDiXState(
@@ -277,7 +277,7 @@ class JEDiX(PoolMethod):
             restarts=restarts,
             race=self.race.begin() if self.config.trial else None,
             scouts=scouts,
-            idle=jnp.zeros(self.config.scouts, jnp.int32),
+            idle=jnp.zeros(self.config.num_scouts, jnp.int32),
             kind=jnp.int32(POOL),
             spread=spread,
             generation=jnp.int32(0),
@@ -290,7 +290,7 @@ class JEDiX(PoolMethod):
         self, key: PRNGKeyArray, means: Float[Array, "scouts params"], units: Float[Array, " scouts"]
     ) -> Any:
         """Return scouts that start at some genotypes with some step sizes."""
-        return self.scouts.start(key, means, (units, jnp.ones(self.config.scouts, jnp.int32)))
+        return self.scouts.start(key, means, (units, jnp.ones(self.config.num_scouts, jnp.int32)))
 
     def start_rival(self, key: PRNGKeyArray, spread: Float[Array, ""]) -> Any:
         """Return the scout of a race, which starts from a random genotype."""
@@ -440,8 +440,8 @@ class JEDiX(PoolMethod):
             gains = self.scouts.split(insertion.status != NOT_ADDED).any(axis=1)
             idle = jnp.where(gains, 0, state.idle + 1)
             stuck = idle >= config.scout_patience
-            means = repertoire.sample(elite_key, config.scouts)
-            places = self.units(unit_key, config.scouts, state.spread), jnp.ones(config.scouts, jnp.int32)
+            means = repertoire.sample(elite_key, config.num_scouts)
+            places = self.units(unit_key, config.num_scouts, state.spread), jnp.ones(config.num_scouts, jnp.int32)
             scouts = self.scouts.tell(learn_key, state.scouts, genotypes, self.scouts.split(scores))
             scouts = self.scouts.restart(restart_key, scouts, stuck, means, places)
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
