@@ -22,13 +22,13 @@ from jedax.store.directory import RunDirectory
 
 
 class Spring(jedax.tasks.Task):
-    """A design with a name and a unit for each parameter; one of them is also a descriptor."""
+    """A design with a name and a unit for each parameter; names of descriptors are also those of others."""
 
     name = "spring"
     space = jedax.Space({"wire": (0.05, 2.0), "turns": jedax.Integer(2, 15), "metal": jedax.Choice("steel", "brass")})
     num_params = space.num_params
     descriptor_bounds = ((0.0, 0.0), (1.0, 1.0))
-    descriptor_names = ("wire", "other")
+    descriptor_names = ("wire", "fitness")
 
     def init(self, key):
         return self.space.draw(key)
@@ -215,6 +215,8 @@ def test_the_parameters_of_a_solution_have_names_and_units(browser, tmp_path, un
     filled = {str(place) for place in np.flatnonzero(np.isfinite(run.repertoire.fitness[0]))}
     assert {place for place, row in cells.items() if row["metal"]} == filled
     best = cells[str(cell)]
+    assert float(best["descriptor fitness"]) == pytest.approx(run.repertoire.descriptors[0, cell, 1], rel=1e-3)
+    assert float(best["fitness"]) == pytest.approx(run.repertoire.fitness[0, cell], rel=1e-3)
     assert float(best["parameter wire"]) == pytest.approx(known["wire"], rel=1e-6)
     assert (best["turns"], best["metal"]) == (str(known["turns"]), known["metal"])
 

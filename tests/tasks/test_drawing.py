@@ -1,5 +1,6 @@
 """Tasks of the user's own are drawn, replayed and described as ours are."""
 
+import json
 from dataclasses import dataclass
 
 import jax
@@ -40,7 +41,7 @@ class KiteDrawing(TaskDrawing):
         return True
 
     def scene(self):
-        return Scene(limits=((0, 0), (2, 2)), walls=[(0, 0.5, 2, 0.5)], note="Windy.")
+        return Scene(limits=np.array([(0, 0), (2, 2)]), walls=np.array([(0, 0.5, 2, 0.5)]), note="Windy.")
 
     def traces(self, genotypes, seed):
         return [Trace(np.stack([np.zeros(2), genotype]), "A string", "cross") for genotype in genotypes]
@@ -94,7 +95,8 @@ def test_replay(run, tmp_path):
 def test_a_page(run):
     found = jedax.load(run.path, Kite())
     data = run_data(found, trace_seconds=60)
-    assert data["scene"]["walls"] == [(0, 0.5, 2, 0.5)]
+    assert json.loads(json.dumps(data["scene"]))["walls"] == [[0, 0.5, 2, 0.5]]
+    assert (data["scene"]["note"], data["scene"]["start"]) == ("Windy.", None)
     (replica,) = data["replicas"]
     filled = np.flatnonzero(np.isfinite(run.repertoire.fitness[0])).tolist()
     assert sorted(replica["traces"]["cells"]) == filled

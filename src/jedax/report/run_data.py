@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from matplotlib import colormaps
@@ -48,7 +49,7 @@ def run_data(found: Run, trace_seconds: float = 0.0, say: Callable[[str], None] 
     """Return what the scripts of a run's page need; policies act again for `trace_seconds`, `say` shows progress."""
     scene, method = drawing_of(found.task).scene(), found.method
     data: dict[str, Any] = {
-        "scene": None if scene is None else asdict(scene),
+        "scene": None if scene is None else jax.tree.map(lambda leaf: np.asarray(leaf).tolist(), asdict(scene)),
         "budget": found.config.run.evaluations,
         "evaluations": found.evaluations,
         "generation": None if method is None else method.evaluations_per_generation,

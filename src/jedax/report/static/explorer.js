@@ -735,12 +735,12 @@ jedax.Explorer = class {
 
   cellsCsv() {
     const columns = { cell: [...this.centroids[0].keys()] };
-    this.data.space.names.forEach((name, axis) => { columns[`centroid ${name}`] = this.centroids[axis]; columns[name] = this.descriptor(axis); });
+    const own = (name, kind) => (name in columns || name in this.now.layers ? `${kind} ${name}` : name);
+    this.data.space.names.forEach((name, axis) => { columns[`centroid ${name}`] = this.centroids[axis]; columns[own(name, "descriptor")] = this.descriptor(axis); });
     for (const layer of Object.keys(this.now.layers)) columns[layer] = layer === "rank" ? this.values(layer).map((rank) => rank + 1) : this.values(layer);
     const known = this.now.parameters, rows = new Map(known?.cells.map((cell, place) => [cell, known.rows[place]]));
     known?.names.forEach((name, place) => {
-      const own = name in columns ? `parameter ${name}` : name;
-      columns[own] = columns.cell.map((cell) => rows.get(cell)?.[place] ?? null);
+      columns[own(name, "parameter")] = columns.cell.map((cell) => rows.get(cell)?.[place] ?? null);
     });
     return columns;
   }
