@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -40,7 +41,9 @@ def load() -> tuple[ctypes.CDLL | None, Status]:
     """Load the library and choose its instruction set; logs a warning if there is no library."""
     try:
         library = ctypes.CDLL(str(_find_library()))
-        library.jedax_instruction_sets.restype = ctypes.c_char_p
+        library.jedax_sources.restype = library.jedax_instruction_sets.restype = ctypes.c_char_p
+        if _sources() not in (None, library.jedax_sources().decode()):
+            raise OSError("it was built from other sources; build it again (pip install -e .)")
         names = library.jedax_instruction_sets().decode().split(",")
     except (OSError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
@@ -51,6 +54,13 @@ def load() -> tuple[ctypes.CDLL | None, Status]:
         raise fail(ISA, expected="one of " + ", ".join(names), received=chosen, remedy="choose another")
     library.jedax_use_instruction_set(chosen.encode())
     return library, Status(chosen)
+
+
+def _sources() -> str | None:
+    """Return the digest of the sources, as in CMakeLists.txt; None where they are not installed."""
+    paths = sorted(str(path) for path in Path(__file__).parents[1].glob("*/*") if path.suffix in (".cc", ".h"))
+    digests = "".join(hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths)
+    return hashlib.sha256(digests.encode()).hexdigest() if paths else None
 
 
 def _find_library() -> Path:
@@ -80,10 +90,7 @@ class Kernel:
         library, status = load()
         if library is None:
             return status
-        symbols = [self._symbol(function) for function in self.functions]
-        if not all(hasattr(library, symbol) for symbol in symbols):
-            return Status(None, "the library was built from older sources; install jedax again")
-        for symbol in symbols:
+        for symbol in map(self._symbol, self.functions):
             jax.ffi.register_ffi_target(symbol, jax.ffi.pycapsule(getattr(library, symbol)), platform="cpu")
         return status
 

@@ -40,6 +40,9 @@ bool fuses() {
 
 #define JEDAX_EXPORT extern "C" __attribute__((visibility("default")))
 
+// The digest of the sources, see CMakeLists.txt.
+JEDAX_EXPORT const char* jedax_sources() { return JEDAX_SOURCES; }
+
 // The names of the instruction sets that this processor can run, the best first, separated by commas.
 JEDAX_EXPORT const char* jedax_instruction_sets() { return jedax::kBestFirst[jedax::best()]; }
 
