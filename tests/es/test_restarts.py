@@ -52,6 +52,18 @@ def test_equal_fitness_counts_as_convergence_and_one_difference_begins_anew():
     assert np.asarray(state.flat).tolist() == [0, 0]
 
 
+def test_the_unit_of_fitness_does_not_matter():
+    """Differences of 1e-14 are none beside differences of 10, but they are many beside 1e-13."""
+    small = 1e-14 * np.arange(10.0).reshape(2, 5)
+    state, seen = RULE.begin(3), RULE.begin(3)
+    seen, _ = observe(seen, [1.0, 5.0], [1.0, 1.0])
+    for _ in range(10):
+        state, stuck = observe(state, [1.0, 5.0], [1.0, 1.0], small)
+        seen, now_stuck = observe(seen, [1.0, 5.0], [1.0, 1.0], small)
+    assert not np.asarray(stuck).any()
+    assert np.asarray(now_stuck).all()
+
+
 def test_an_es_at_a_known_optimum_is_stopped_early():
     state, _ = converge(RULE.begin(3), [1.0, 5.0])
     state = dataclasses.replace(state, flat=jnp.zeros(2, jnp.int32))

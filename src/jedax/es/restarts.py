@@ -19,7 +19,7 @@ from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 _REMEMBERED = 16  # optima
 _FLAT = 10  # generations without differences after which an ES has converged
-_SAME_FITNESS = 1e-11  # difference of fitness that is none, as in pycma
+_SAME_FITNESS = 1e-11  # difference of fitness that is none, as in pycma, and in widths of a fitness below 1
 _SAME_PLACE = {"float64": 1e-9, "float32": 1e-6}  # extent of a population that is none, in units of the spread
 
 
@@ -34,6 +34,7 @@ class RestartState:
         is_large: Whether the present population of each ES is of the kind that doubles.
         spent: Generations that each ES has used on large and on small populations; the first one counts as small.
         flat: Generations of each ES in which its population differed neither in fitness nor in place.
+        width: The largest difference of fitness within a population so far.
         optima: Where ES have converged; inf: not yet.
         num_optima: Number of optima that were found.
         num_known: Restarts at optima known before, since the best solution last improved.
@@ -44,6 +45,7 @@ class RestartState:
     is_large: Bool[Array, " size"]
     spent: Int[Array, "size 2"]
     flat: Int[Array, " size"]
+    width: Float[Array, ""]
     optima: Float[Array, "remembered params"]
     num_optima: Int[Array, ""]
     num_known: Int[Array, ""]
@@ -73,6 +75,7 @@ class Restarts:
             is_large=jnp.zeros(self.size, bool),
             spent=jnp.zeros((self.size, 2), jnp.int32),
             flat=zeros,
+            width=jnp.zeros(()),
             optima=jnp.full((_REMEMBERED if self.growth > 1 else 0, num_params), jnp.inf),
             num_optima=jnp.int32(0),
             num_known=jnp.int32(0),
@@ -102,7 +105,8 @@ class Restarts:
         lowest = jnp.min(scores, axis=1, where=known, initial=jnp.inf)
         rounding = 10 * jnp.finfo(scores.dtype).eps * jnp.abs(highest)
         extent = jnp.ptp(genotypes, axis=1).max(axis=1) / spread
-        is_flat = highest - lowest <= jnp.maximum(rounding, _SAME_FITNESS)
+        width = jnp.maximum(state.width, jnp.max(highest - lowest, where=known.any(axis=1), initial=0))
+        is_flat = highest - lowest <= jnp.maximum(rounding, _SAME_FITNESS * jnp.minimum(width, 1))
         is_flat |= extent <= _SAME_PLACE[str(genotypes.dtype)]
         flat = jnp.where(is_flat, state.flat + 1, 0)
         has_converged = flat >= _FLAT
@@ -117,6 +121,7 @@ class Restarts:
             state,
             spent=state.spent + used,
             flat=flat,
+            width=width.astype(state.width.dtype),
             optima=state.optima.at[place].set(middle.astype(state.optima.dtype), mode="drop"),
             num_optima=state.num_optima + is_new.sum(dtype=jnp.int32),
             num_known=jnp.where(has_improved & ~is_known.any(), 0, num_known),
