@@ -4,7 +4,7 @@ import cma
 import numpy as np
 import pytest
 
-from jedax.repertoire import INFEASIBLE
+from jedax.repertoire.repertoire import INFEASIBLE
 from jedax.search.constraints import Penalty, stored, total_violation, violation_of
 
 

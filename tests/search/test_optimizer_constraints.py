@@ -9,7 +9,7 @@ from tests.search.outside import JEDI_X, MAPS, drive, make, simulate, step
 
 import jedax
 from jedax.methods.jedi_x import POOL
-from jedax.repertoire import INFEASIBLE
+from jedax.repertoire.repertoire import INFEASIBLE
 from jedax.search.constraints import Penalty
 
 

@@ -28,7 +28,8 @@ from jedax.errors import fail
 from jedax.gp import GPData, GPSettings, Hyperparameters, Posterior, Prediction, fit, one_by_one, posterior, predict
 from jedax.methods.base import GLOBAL_TABLE, PoolMethod, Preset, Variant, WithPool, cpu_preset
 from jedax.rankers import weighted_target_fitness_score
-from jedax.repertoire import INFEASIBLE, Repertoire
+from jedax.repertoire import Repertoire
+from jedax.repertoire.repertoire import INFEASIBLE
 from jedax.settings import Count, NotNegative, Share
 from jedax.targets import choose_bucb, choose_pareto, choose_ucb, choose_uniform
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray

@@ -1,6 +1,6 @@
 """The repertoire: the best solution of each cell of the descriptor space."""
 
 from jedax.repertoire.cells import Cells
-from jedax.repertoire.repertoire import HARD, INFEASIBLE, Acceptance, Repertoire
+from jedax.repertoire.repertoire import HARD, Acceptance, Repertoire
 
-__all__ = ["HARD", "INFEASIBLE", "Acceptance", "Cells", "Repertoire"]
+__all__ = ["HARD", "Acceptance", "Cells", "Repertoire"]

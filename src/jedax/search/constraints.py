@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jedax.repertoire import INFEASIBLE
+from jedax.repertoire.repertoire import INFEASIBLE
 from jedax.types import Float
 
 _LEAST = -1e100  # value of a constraint that can hardly be satisfied better

@@ -23,8 +23,8 @@ from jedax.errors import JedaxError, fail, memory_in_words
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, method_defaults, method_named
-from jedax.repertoire import INFEASIBLE, Repertoire
-from jedax.repertoire.cells import Cells
+from jedax.repertoire import Cells, Repertoire
+from jedax.repertoire.repertoire import INFEASIBLE
 from jedax.search import saved
 from jedax.search.compiled import StepPrograms, checked_genotypes, replica_roots
 from jedax.search.constraints import Penalty, stored, total_violation, violation_of
