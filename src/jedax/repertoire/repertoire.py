@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jedax.errors import fail
 from jedax.native import choose
@@ -286,7 +287,7 @@ class Repertoire:
         return jnp.where(num_filled > 0, self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
 
     def nearest(
-        self, descriptor: Float[Array, " descriptor"], widths: Float[Array, " descriptor"] | float = 1.0
+        self, descriptor: Float[Array, " descriptor"], widths: Float[Array | np.ndarray, " descriptor"] | float = 1.0
     ) -> Float[Array, " params"]:
         """Return the genotype with the nearest stored descriptor; an empty repertoire gives its placeholder.
 
