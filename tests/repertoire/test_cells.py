@@ -346,6 +346,13 @@ class TestUnits:
         assert (double == np.asarray(cells.assign(jnp.asarray(points)))).mean() > 0.99
 
 
+def test_descriptors_as_lists_and_of_a_wrong_size():
+    cells = make_cells(UNIT, 16)
+    assert int(cells.assign([0.5, 0.25])) == int(cells.assign(jnp.array([0.5, 0.25])))
+    with pytest.raises(JedaxError, match=r"^descriptors: expected 2 numbers in each row, got shape \(4, 3\)"):
+        cells.assign(np.zeros((4, 3)))
+
+
 @pytest.mark.parametrize("count", [0, -3])
 def test_no_cells(count):
     with pytest.raises(JedaxError, match=rf"^cells: expected at least 1, got {count}; raise it"):

@@ -293,6 +293,12 @@ def test_functions_that_return_something_else(fun, message):
         jedax.minimize(fun, bounds=BOX)
 
 
+def test_constraints_that_are_truth_values():
+    """A user may mean what must hold, and jedax what must not."""
+    with pytest.raises(jedax.JedaxError, match=r"^constraints: expected numbers, above 0 .*, got truth values"):
+        jedax.minimize(sphere, bounds=BOX, constraints=lambda x: x[0] > 0, evaluations=100)
+
+
 def test_functions_that_processes_cannot_import():
     with pytest.raises(jedax.JedaxError, match=r"workers: expected functions that processes can import, got .*lambda"):
         jedax.minimize(lambda x: 0.0, bounds=BOX, workers=2)

@@ -353,10 +353,41 @@ def test_a_wrong_number_of_solutions(n):
 
 
 @pytest.mark.parametrize(
+    "bounds", [[(0, 1), (2, 3)], ([0, 2], [1, 3]), ((0, 2), (1, 3)), np.array([[0, 2], [1, 3]])], ids=type
+)
+def test_bounds_of_descriptors_in_all_their_forms(bounds):
+    assert make(descriptor_bounds=bounds).cells.bounds == ((0.0, 2.0), (1.0, 3.0))
+
+
+def test_a_grid_whose_bounds_are_measured():
+    optimizer = drive(make({"method": "map-elites", "offspring": 8}, dims=(2, 3), descriptor_bounds="measure"), 1)
+    assert optimizer.cells.shape == (2, 3)
+
+
+def test_elites_are_the_repertoire_in_units_of_the_user():
+    optimizer = make(MAPS, minimise=True, bounds=(-1, 3))
+    genotypes = optimizer.ask()
+    places = np.stack([np.linspace(-0.9, 0.9, 8)] * 2, axis=1)
+    optimizer.tell(genotypes, np.arange(8.0), places, violations=[1, 0, 0, 0, 0, 0, 0, 2])
+    elites, kept = optimizer.elites(), optimizer.repertoire
+    assert len(elites) == kept.filled.sum()
+    feasible = [one for one in elites if one.violation == 0]
+    assert [one.fitness for one in feasible] == sorted(-kept.fitness[optimizer.feasible])
+    for one in feasible:
+        number = int(one.fitness)
+        np.testing.assert_allclose(one.genotype, genotypes[number], rtol=1e-6)
+        np.testing.assert_allclose(one.descriptor, places[number], rtol=1e-6)
+    assert [round(one.violation) for one in elites[len(feasible) :]] == [1, 2][: len(elites) - len(feasible)]
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"population": 1}, "population: expected greater than or equal to 2"),
-        ({"method": "jedi", "alpa": 0.3}, "parameter: unknown name 'alpa'; did you mean 'alpha'"),
+        ({"evalutions": 9}, "argument: unknown name 'evalutions'; did you mean 'evaluations'"),
+        ({"seed": None}, "seed: expected a whole number of at least 0, got None"),
+        ({"descriptor_bounds": [(0, 0), (1, 1)]}, r"descriptor_bounds: expected .*got \(\(0.0, 1.0\), \(0.0, 1.0\)\)"),
+        ({"method": "jedi", "alpa": 0.3}, "argument: unknown name 'alpa'; did you mean 'alpha'"),
         ({"alpha": 0.3}, "setting: expected one that jedi-x has, got alpha, which belongs to jedi, jedi-uniform"),
         (
             {"method": "jedi", "patience": 5},

@@ -32,7 +32,7 @@ def test_the_time_left_is_shown_once_it_is_known(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = RunProgress(1_000_000)
     shown.update(64, 100.0, -1.0, 0.5, None)
-    assert stderr.getvalue().endswith("64 of 1,000,000 evaluations, 100/s, best -1.00, coverage 50.0%")
+    assert stderr.getvalue().endswith("64 of 1,000,000 evaluations, 100/s, best -1, coverage 50.0%")
     shown.update(64_000, 100.0, -1.0, 0.5, 90.0)
     assert stderr.getvalue().endswith(", coverage 50.0%, 1:30 left")
 

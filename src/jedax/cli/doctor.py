@@ -63,7 +63,7 @@ def _show_machine() -> None:
     from jedax.store.environment import describe
 
     facts = describe()
-    facts |= {f"{name} version": version for name, version in facts.pop("packages").items()}
+    facts |= {f"{name} version": version or "not installed" for name, version in facts.pop("packages").items()}
     facts |= {f"native {kernel}": status for kernel, status in facts.pop("native").items()}
     facts["devices"] = ", ".join(facts["devices"])
     for name, value in facts.items():

@@ -52,7 +52,9 @@ def run(arguments: list[str], began: float) -> None:
     if "resume" in values:
         others = sorted(set(values) - {"resume", "devices", "max_seconds", "track", "trust"})
         if others or task or file:
-            expected = "only --devices, --max-seconds, --track and --trust, because the settings of the run stay"
+            expected = (
+                "only --devices, --engine, --max-seconds, --track and --trust, because the settings of the run stay"
+            )
             received = ", ".join(["TASK"] * bool(task) + others)
             raise fail("resume", expected=expected, received=received, remedy="leave them out")
         _carry_out(where, began, values.pop("resume"), **values)

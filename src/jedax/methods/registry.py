@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -163,6 +164,14 @@ def check_settings(method: str | MethodEntry, names: Iterable[str], *, where: st
         owners = [owner for owner, own in fields.items() if name in own]
         shown = flag + (name.replace("_", "-") if flag else name)
         _check_owners(f"{where}: setting" if where else "setting", entry.name, shown, owners)
+
+
+def check_arguments(names: Iterable[str], method: str | type[Method] | MethodConfig, *functions: Any) -> None:
+    """Raise a `JedaxError` for a name that is neither a setting of a method nor an argument of some functions."""
+    known = set(type(method_named(method).config).model_fields)
+    known |= {name for function in functions for name in inspect.signature(function).parameters}
+    for name in names:
+        check_choice("argument", name, known - {"settings"})
 
 
 def _check_owners(argument: str, method: str, given: str, owners: list[str]) -> None:

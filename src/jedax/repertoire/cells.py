@@ -91,6 +91,10 @@ class Cells:
         In a CVT it is the cell of the nearest centroid, and the lowest index of several equally near ones. For a
         descriptor that is not finite the index is arbitrary.
         """
+        descriptors = jnp.asarray(descriptors)
+        if descriptors.shape[-1:] != self.centroids.shape[1:]:
+            expected = f"{self.centroids.shape[1]} numbers in each row"
+            raise fail("descriptors", expected=expected, received=f"shape {descriptors.shape}", remedy="change them")
         unit = self.to_unit_box(self.within_reach(descriptors))
         if self.shape is not None:
             return _flat_index(jnp.where(jnp.isfinite(unit), unit, 0.0), self.shape)
@@ -191,7 +195,7 @@ def make_cells(
     bounds = (tuple(lows.tolist()), tuple(highs.tolist()))
     if dims is not None:
         if len(dims) != len(bounds[0]):
-            expected = f"{len(bounds[0])} numbers, one per descriptor"
+            expected = f"{len(bounds[0])} number{'s' * (len(bounds[0]) > 1)}, one per descriptor"
             raise fail("dims", expected=expected, received=list(dims), remedy="change them")
         return _grid(bounds, tuple(dims))
     if layout == "auto":

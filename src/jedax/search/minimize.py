@@ -16,7 +16,7 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint, OptimizeResult
 
 from jedax.errors import fail
 from jedax.methods.base import Method, MethodConfig
-from jedax.methods.registry import DEFAULT_METHOD
+from jedax.methods.registry import DEFAULT_METHOD, check_arguments
 from jedax.search.optimizer import Optimizer
 from jedax.search.workers import functions
 from jedax.search.workers.functions import Evaluated, Failure, Functions, Limits, Product
@@ -104,6 +104,7 @@ def minimize(
     if "minimise" in settings:
         remedy = "return minus the value to maximise it"
         raise fail("minimise", expected="none, since fun is minimised", received=settings["minimise"], remedy=remedy)
+    check_arguments(settings, method, minimize, Optimizer)
     if evaluations is None:
         evaluations = EVALUATIONS_PER_PARAMETER * int(settings.get("num_params") or _num_values(x0, bounds, space))
     optimizer = Optimizer(

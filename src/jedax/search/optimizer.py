@@ -22,7 +22,14 @@ from jedax.arrays import as_floats
 from jedax.errors import JedaxError, fail, memory_in_words
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
-from jedax.methods.registry import DEFAULT_METHOD, check_settings, code_of, method_defaults, method_named
+from jedax.methods.registry import (
+    DEFAULT_METHOD,
+    check_arguments,
+    check_settings,
+    code_of,
+    method_defaults,
+    method_named,
+)
 from jedax.repertoire import Cells, Repertoire
 from jedax.repertoire.repertoire import INFEASIBLE
 from jedax.search import saved
@@ -62,8 +69,8 @@ class Optimizer:
 
     Args:
         num_params: Number of parameters; None: `space`, `bounds` or `x0` says it.
-        descriptor_bounds: `(lows, highs)` of the descriptors; "measure": from the first generation; None: there are no
-            descriptors, and the search is an evolution strategy with restarts.
+        descriptor_bounds: `(lows, highs)` of the descriptors, or a list of tuples `(low, high)`; "measure": from the
+            first generation; None: there are no descriptors, and the search is an evolution strategy with restarts.
         evaluations: Budget, for `done` and for settings that change over a run; None: it is not known.
         space: The parameters by name, see `jedax.Space`.
         bounds: `(lows, highs)` of the parameters: numbers, or one per parameter. No solution leaves them.
@@ -103,7 +110,8 @@ class Optimizer:
         **settings: Any,
     ):
         for name, value, low in (("num_params", num_params, 1), ("evaluations", evaluations, 1), ("seed", seed, 0)):
-            if value is not None and not (isinstance(value, int | np.integer) and low <= value < 2**32):
+            given = value is not None or name == "seed"
+            if given and not (isinstance(value, int | np.integer) and low <= value < 2**32):
                 expected = f"a whole number of at least {low}"
                 raise fail(name, expected=expected, received=repr(value), remedy="change it")
         if not (isinstance(initial_std, int | float | np.number) and 0 <= initial_std < float("inf")):
@@ -113,6 +121,7 @@ class Optimizer:
         entry = method_named(method)
         if not isinstance(method, MethodConfig):
             check_settings(entry, settings)
+        check_arguments(settings, method, Optimizer)
         self._name, self._entry, self._settings = entry.name, entry, settings
         self._is_configured = isinstance(method, MethodConfig)  # then no settings are chosen by the problem's size
         self._defaults = method if isinstance(method, MethodConfig) else method_defaults(method)
@@ -151,13 +160,15 @@ class Optimizer:
 
     def _build(self, box: Bounds | None, batch: int | None) -> None:
         """Make the method, for descriptors in a box, and for a batch of solutions evaluated at once."""
-        box = ((0.0,), (1.0,)) if box is None else box
         config = self._defaults
         if not self._is_configured:
             fitting = self._entry.method.few_evaluations(self._num_params, batch)
             config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
         config = config.replace(**self._settings)
         self.config: Any = config if self.has_descriptors else config.replace(cells=1, dims=None)
+        if box is None:
+            size = len(self.config.dims or [1])
+            box = (0.0,) * size, (1.0,) * size
         self._task = OutsideTask(self._num_params, box, self._space, self._initial_std)
         self._method = self._entry.method(self.config, self._task)
         if self._budget is None and self._method.follows_budget:
@@ -208,7 +219,7 @@ class Optimizer:
         """The solutions of complete generations, as NumPy arrays; an error before the first one. `best` may be newer.
 
         Fitness is maximised here, also with `minimise`. Genotypes are those of the method: `values` gives them in your
-        units. Infeasible solutions have a fitness of at most -1e30, see `feasible`.
+        units, and `elites` whole solutions. Infeasible solutions have a fitness of at most -1e30, see `feasible`.
         """
         if self._state is None:
             received = "none" if self._generation is None else f"{self._generation.filled.sum()} of its results"
@@ -257,7 +268,19 @@ class Optimizer:
             found.append((float(evaluation.fitness[0, place]), genotypes[place], descriptor))
         if not found:
             return None
-        fitness, genotype, descriptor = max(found, key=lambda one: one[0])
+        return self._solution(*max(found, key=lambda one: one[0]))
+
+    def elites(self) -> list[Solution]:
+        """Return the solutions of all filled cells in your units, the best first; errors as for `repertoire`.
+
+        Infeasible ones come last; their fitness is NaN.
+        """
+        kept = self.repertoire
+        places = sorted(np.flatnonzero(kept.filled), key=lambda place: -kept.fitness[place])
+        return [self._solution(float(kept.fitness[i]), kept.genotypes[i], kept.descriptors[i]) for i in places]
+
+    def _solution(self, fitness: float, genotype: Any, descriptor: Any) -> Solution:
+        """Return a solution of the repertoire in the user's units."""
         violation = violation_of(fitness) if self._penalty.number else 0.0
         fitness = np.nan if violation else -fitness if self.minimise else fitness
         named = self._space.dict_of(genotype) if self._space is not None and self._space.is_named else None

@@ -85,14 +85,16 @@ def box_of(bounds: Any) -> Bounds | None:
     """Return bounds of descriptors as the user gives them; None: there are none."""
     if bounds is None:
         return None
+    if isinstance(bounds, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in bounds):
+        bounds = tuple(zip(*bounds, strict=True))
     try:
         lows, highs = (tuple(float(b) for b in bound) for bound in bounds)
     except (TypeError, ValueError):
         raise fail(
             "descriptor_bounds",
-            expected="(lows, highs), each a list of numbers",
+            expected="(lows, highs), or a list of tuples (low, high)",
             received=repr(bounds),
-            remedy="change it",
+            remedy="write ([0, 0], [1, 5]) or [(0, 1), (0, 5)]",
         ) from None
     return lows, highs
 

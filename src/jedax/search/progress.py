@@ -96,7 +96,7 @@ class RunProgress(StatusLine):
 
     def update(self, evaluations: int, per_second: float, best: float, coverage: float, left: float | None) -> None:
         """Show where the run stands."""
-        text = (f"{evaluations:,} of {self._budget:,} evaluations, {per_second:,.0f}/s, best {best:.2f}, "
+        text = (f"{evaluations:,} of {self._budget:,} evaluations, {per_second:,.0f}/s, best {best:.6g}, "
                 f"coverage {coverage:.1%}{left_text(left)}")  # fmt: skip
         self.show(evaluations / self._budget, text)
 

@@ -228,7 +228,7 @@ def draw_or_explain(ax: Axes, draw: Callable[..., Any], *arguments: Any) -> Any:
 def frame(ax: Axes, bounds: tuple[Sequence[float], Sequence[float]], names: Sequence[str]) -> None:
     """Set limits, labels and border of axes that show a descriptor space, or its first two dimensions."""
     lows, highs = (np.asarray(side, float) for side in bounds)
-    labels = (*names, "", "")
+    labels = (*names, *(f"descriptor {number}" for number in range(len(names) + 1, 3)))
     if len(lows) == 1:
         ax.set(xlim=(lows[0], highs[0]), ylim=(0, 1), xlabel=labels[0], yticks=[])
         return

@@ -68,6 +68,11 @@ class Functions:
             violations = [constraint(_copy(x)) for constraint in self.constraints]
         except Exception as error:
             return Failure(f"{type(error).__name__}: {error}".removesuffix(": "), traceback.format_exc())
+        if any(isinstance(one, bool | np.bool_) for values in violations for one in np.asarray(values, object).flat):
+            remedy = "return how far the limit is exceeded, such as 2 - x[0] for x[0] > 2"
+            raise fail(
+                "constraints", expected="numbers, above 0 where violated", received="truth values", remedy=remedy
+            )
         if self.has_pairs:
             if not (isinstance(value, Sequence) and len(value) == 2):
                 remedy = "return both, give a function as descriptors, or leave descriptor_bounds out"
