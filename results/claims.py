@@ -369,11 +369,9 @@ def in_short() -> str:
     for label, found in (("The paper's JEDi (`jedi`)", ours), ("`jedi-x`", best)):
         fitness = [test for test in found if test.claim in _ON_FITNESS]
         of = f"{len(fitness)} tests against the paper's baselines on its mazes"
-        counts = {mark: sum(test.outcome == mark for test in fitness) for mark in (ABOVE, ALIKE, BELOW)}
-        texts.append(
-            f"{label}: above in {counts[ABOVE]}, not distinguishable in {counts[ALIKE]}, below in {counts[BELOW]} "
-            f"of {of}."
-        )
+        words = {ABOVE: "above", BELOW: "below", ALIKE: "not distinguishable"}
+        counts = {mark: sum(test.outcome == mark for test in fitness) for mark in words}
+        texts.append(f"{label}: " + ", ".join(f"{words[m]} in {n}" for m, n in counts.items() if n) + f" of {of}.")
     return "\n".join(f"- {text}" for text in texts) + "\n"
 
 
