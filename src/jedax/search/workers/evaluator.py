@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from jedax.imports import load_object
 ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """Environment of a worker: one thread, since there is one worker per core."""
 
+_PACKAGE = os.path.join(str(Path(__file__).parents[2]), "")
 Reply = tuple[str, Any]
 """("ok", result), ("mistake", the message of a `JedaxError`) or ("raised", any other exception as text)."""
 
@@ -52,10 +55,17 @@ def _reply(function: Callable[..., Any], *arguments: np.ndarray) -> Reply:
     except JedaxError as error:
         reply = "mistake", str(error)
     except BaseException as error:  # also sys.exit and KeyboardInterrupt: the evaluation ended, the worker goes on
-        reply = "raised", f"{type(error).__name__}: {error}".removesuffix(": ")
+        reply = "raised", f"{type(error).__name__}: {error}".removesuffix(": ") + _place(error)
     if os.getpid() != worker:
         os._exit(0)
     return reply
+
+
+def _place(error: BaseException) -> str:
+    """Return the last line of the user's code that was running, in brackets; empty: it is not known."""
+    lines = traceback.extract_tb(error.__traceback__)
+    own = [line for line in lines if not line.filename.startswith(_PACKAGE) and "site-packages" not in line.filename]
+    return f" ({os.path.basename(own[-1].filename)}, line {own[-1].lineno})" if own else ""
 
 
 class _Output(io.FileIO):
