@@ -144,6 +144,17 @@ def test_best_of_a_replica(run, replicas_best):
     assert run.best().fitness == max(run.best(0).fitness, run.best(1).fitness)
 
 
+def test_elites_are_the_filled_cells_and_the_best_comes_first(run):
+    kept = run.repertoire
+    elites = run.elites(1)
+    filled = np.asarray(kept.fitness[1]) > -np.inf
+    assert [one.fitness for one in elites] == sorted(np.asarray(kept.fitness[1])[filled].tolist(), reverse=True)
+    cells = np.asarray(run.cells.assign(np.stack([one.descriptor for one in elites])))
+    np.testing.assert_array_equal(np.sort(cells), np.flatnonzero(filled))
+    np.testing.assert_array_equal([one.genotype for one in elites], np.asarray(kept.genotypes[1])[cells])
+    assert run.elites()[0].fitness == run.best().fitness
+
+
 def test_no_policy_for_an_arm(small, arm):
     with pytest.raises(jedax.JedaxError, match=r"policy: expected a task whose solutions are policies"):
         jedax.run(small, arm, evaluations=8).policy()

@@ -147,13 +147,20 @@ class Run:
     def best(self, replica: int | None = None) -> Solution:
         """Return the best solution ever evaluated, of one replica or (None) of all."""
         which = self.best_replica if replica is None else replica
-        genotype, space = np.asarray(self.repertoire.best_genotype[which]), self.task.space
-        return Solution(
-            genotype=genotype,
-            fitness=float(self.repertoire.best_fitness[which]),
-            descriptor=np.asarray(self.repertoire.best_descriptor[which]),
-            parameters=None if space is None else space.dict_of(genotype),
-        )
+        kept = self.repertoire
+        return self._solution(kept.best_genotype[which], kept.best_fitness[which], kept.best_descriptor[which])
+
+    def elites(self, replica: int | None = None) -> list[Solution]:
+        """Return the solutions of all filled cells of one replica, or (None) of that with the best one, best first."""
+        which, kept = self.best_replica if replica is None else replica, self.repertoire
+        genotypes, fitness, descriptors = kept.genotypes[which], kept.fitness[which], kept.descriptors[which]
+        places = sorted(np.flatnonzero(fitness > -np.inf), key=lambda place: -fitness[place])
+        return [self._solution(genotypes[place], fitness[place], descriptors[place]) for place in places]
+
+    def _solution(self, genotype: Any, fitness: Any, descriptor: Any) -> Solution:
+        genotype, space = np.asarray(genotype), self.task.space
+        parameters = None if space is None else space.dict_of(genotype)
+        return Solution(genotype, float(fitness), np.asarray(descriptor), parameters=parameters)
 
     def policy(self, replica: int | None = None) -> Callable[[Sequence[float]], np.ndarray]:
         """Return the best solution as a function from observation to action, if the task's solutions are policies."""
