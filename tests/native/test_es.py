@@ -38,10 +38,12 @@ def test_a_generation_is_that_of_jax(n, population, generation):
     expected = ask(strategy, KEY, state)[0]
     genotypes = ask(strategy, native_keys(KEY), state)[0]
     np.testing.assert_allclose(genotypes, expected, rtol=1e-5, atol=1e-5)
+    without = ask(strategy, native_keys(KEY), dataclasses.replace(state, directions=0 * state.directions))[0]
+    assert (generation > 0 and n > 1) == bool((genotypes != without).any())
 
 
-def test_directions_that_change_little():
-    """Later directions are shorter, as in a search: native code leaves out those below a float's precision."""
+def test_directions_that_change_nothing_are_left_out():
+    """Later directions are shorter, as in a search: the last ones are below a float's precision."""
     strategy = LMMAES(population=20)
     state = state_of(strategy, 4000, 60)
     shorter = 2.0 ** -jnp.arange(len(state.directions))
@@ -49,6 +51,11 @@ def test_directions_that_change_little():
     expected = ask(strategy, KEY, state)[0]
     genotypes = ask(strategy, native_keys(KEY), state)[0]
     np.testing.assert_allclose(genotypes, expected, rtol=1e-5, atol=1e-6)
+    shares = np.square(state.directions).sum(axis=1) * strategy.learning_rates(4000).c_d
+    used = int((shares >= 2.0**-24).sum())
+    assert 4 < used < len(shares) - 4
+    fewer = dataclasses.replace(state, directions=state.directions.at[used:].set(0))
+    assert_same_bits(ask(strategy, native_keys(KEY), fewer)[0], genotypes)
 
 
 def test_normals_in_the_tails():

@@ -170,8 +170,9 @@ def check_arguments(names: Iterable[str], method: str | type[Method] | MethodCon
     """Raise a `JedaxError` for a name that is neither a setting of a method nor an argument of some functions."""
     known = set(type(method_named(method).config).model_fields)
     known |= {name for function in functions for name in inspect.signature(function).parameters}
+    known -= {"settings"}
     for name in names:
-        check_choice("argument", name, known - {"settings"})
+        check_choice("argument", name, known)
 
 
 def _check_owners(argument: str, method: str, given: str, owners: list[str]) -> None:

@@ -131,8 +131,7 @@ class Cells:
 
     @functools.cached_property
     def _unit_centroids(self) -> Float[np.ndarray, "cells d"]:
-        lows, highs = (np.asarray(bound) for bound in self.bounds)
-        return ((self.centroids - lows) / (highs - lows)).astype(np.float32)
+        return ((self.centroids - np.asarray(self.bounds[0])) / self.widths).astype(np.float32)
 
     @functools.cached_property
     def _tiles(self) -> Tiles | None:
@@ -144,7 +143,7 @@ class Cells:
         Beyond that, float32 cannot distinguish the distances to the centroids.
         """
         lows, highs = (np.asarray(bound) for bound in self.bounds)
-        margin = 10 * (highs - lows)
+        margin = 10 * self.widths
         return jnp.clip(descriptors, lows - margin, highs + margin)
 
     def is_outside(self, descriptors: Float[Array, "*batch descriptor"]) -> Bool[Array, "*batch"]:

@@ -18,6 +18,7 @@ from jedax.errors import fail
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_arguments
 from jedax.search.optimizer import Optimizer
+from jedax.search.outside import are_pairs
 from jedax.search.workers import functions
 from jedax.search.workers.functions import Evaluated, Failure, Functions, Limits, Product
 from jedax.space import Space
@@ -418,9 +419,8 @@ def _bounds(given: Any) -> tuple[Any, Any]:
         size, widths = len(given), {np.size(part) for part in given}
     except (TypeError, ValueError):
         size, widths = 0, set()
-    is_pairs = isinstance(given, list) and all(isinstance(part, tuple) for part in given)
     is_lists = isinstance(given, tuple) and not any(isinstance(part, tuple) for part in given)
-    if widths == {2} and (size != 2 or is_pairs):
+    if widths == {2} and (size != 2 or are_pairs(given)):
         lows, highs = zip(*given, strict=True)
         return list(lows), list(highs)
     if size != 2 or (widths == {2} and not is_lists):

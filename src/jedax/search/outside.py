@@ -81,11 +81,16 @@ def _widths(box: Space) -> list[float]:
     return [float(one.high - one.low) for one in box.parameters if isinstance(one, Real)]
 
 
+def are_pairs(bounds: Any) -> bool:
+    """Return whether bounds are a list of tuples `(low, high)`, as in scipy."""
+    return isinstance(bounds, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in bounds)
+
+
 def box_of(bounds: Any) -> Bounds | None:
     """Return bounds of descriptors as the user gives them; None: there are none."""
     if bounds is None:
         return None
-    if isinstance(bounds, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in bounds):
+    if are_pairs(bounds):
         bounds = tuple(zip(*bounds, strict=True))
     try:
         lows, highs = (tuple(float(b) for b in bound) for bound in bounds)

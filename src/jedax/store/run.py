@@ -154,7 +154,7 @@ class Run:
         """Return the solutions of all filled cells of one replica, or (None) of that with the best one, best first."""
         which, kept = self.best_replica if replica is None else replica, self.repertoire
         genotypes, fitness, descriptors = kept.genotypes[which], kept.fitness[which], kept.descriptors[which]
-        places = sorted(np.flatnonzero(fitness > -np.inf), key=lambda place: -fitness[place])
+        places = sorted(np.flatnonzero(kept.filled[which]), key=lambda place: -fitness[place])
         return [self._solution(genotypes[place], fitness[place], descriptors[place]) for place in places]
 
     def _solution(self, genotype: Any, fitness: Any, descriptor: Any) -> Solution:
