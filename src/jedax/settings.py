@@ -77,6 +77,11 @@ def _in_words(model: type[BaseModel], error: ValidationError, where: str) -> Jed
     path += "".join(f"[{part}]" for part in complaint["loc"][1:] if isinstance(part, int))
     if complaint["type"] == "extra_forbidden":
         return unknown(f"{prefix}parameter", path, model.model_fields)
+    if complaint["type"] == "missing" and isinstance(complaint["loc"][-1], int):
+        lists = [e["loc"] for e in complaints if e["type"] == "missing" and e["loc"][:-1] == complaint["loc"][:-1]]
+        expected, received = f"{max(int(loc[-1]) for loc in lists) + 1} values", len(complaint["input"])
+        path = path.rpartition("[")[0]
+        return fail(f"{prefix}{path}", expected=expected, received=received, remedy="give all of them")
     if complaint["type"] == "missing":
         return fail(f"{prefix}{path}", expected="a value", received="none", remedy="give it")
     # For a union, pydantic complains once for each of its types.

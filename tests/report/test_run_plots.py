@@ -81,6 +81,35 @@ def test_files_for_a_paper(run, ax, tmp_path):
     assert pixels.shape[1] == pytest.approx(3.33 * 300, rel=0.12)
 
 
+def test_a_figure_in_one_format(run, ax, tmp_path):
+    plots.convergence(ax, run)
+    assert plots.save(ax.figure, tmp_path / "figure.png") == [tmp_path / "figure.png"]
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
+
+
+def test_cells_of_an_optimizer_are_in_its_units(ax):
+    found = []
+    for minimise in (False, True):
+        optimizer = jedax.Optimizer(
+            bounds=([-1] * 3, [1] * 3), descriptor_bounds=([-1, -1], [1, 1]), minimise=minimise, method="map-elites",
+            offspring=16, cells=32,
+        )  # fmt: skip
+        for _ in range(3):
+            x = np.asarray(optimizer.ask())
+            loss = (x**2).sum(axis=1)
+            optimizer.tell(x, loss if minimise else -loss, x[:, :2], violations=x[:, 0] - 0.5)
+        ax.figure.clear()
+        plots.layer(axes := ax.figure.subplots(), optimizer)
+        found.append(axes.collections[1].get_array())
+        feasible = [elite for elite in optimizer.elites() if elite.violation == 0]
+        assert len(found[-1]) == len(feasible) > 0
+        assert sorted(found[-1]) == pytest.approx(sorted(elite.fitness for elite in feasible))
+    np.testing.assert_allclose(found[0], -found[1])
+    plots.layer(ax.figure.subplots(), optimizer, "counts")
+    with pytest.raises(jedax.JedaxError, match="layer: expected one that the run has, got gp_mean; take fitness"):
+        plots.layer(axes, optimizer, "gp_mean")
+
+
 def test_what_cannot_be_drawn_is_said(run, ax, small, arm, tmp_path):
     with pytest.raises(jedax.JedaxError, match="loop: expected one of the 8 that were kept, got 8"):
         plots.replay(ax, run, 8)

@@ -228,6 +228,8 @@ def test_figures_that_fail_cost_nothing_else(plain, arm, tmp_path):
 def test_arguments_that_would_be_passed_over(plain, arm):
     with pytest.raises(jedax.JedaxError, match=r"^evaluations: expected greater than or equal to 1, got 0"):
         jedax.run(plain, arm, evaluations=0)
+    with pytest.raises(jedax.JedaxError, match=r"^method: expected a method, got 'maze-a', a task; give the method"):
+        jedax.run("maze-a", "jedi-x")
     with pytest.raises(jedax.JedaxError, match=r"^preset: expected none beside settings of a method, got tuned"):
         jedax.run(plain, arm, preset="tuned", evaluations=80)
 

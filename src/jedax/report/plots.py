@@ -15,10 +15,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
-from jedax.errors import check_choice, fail
+from jedax.errors import JedaxError, check_choice, fail
 from jedax.repertoire.cells import Cells
+from jedax.repertoire.repertoire import Repertoire
 from jedax.report.numbers import colour_limits, cut_axis, evaluations_axis, evaluations_format, evaluations_text
 from jedax.report.pictures import write_figure
+from jedax.search.optimizer import Optimizer
 from jedax.store import history
 from jedax.store.history import Loop
 from jedax.store.run import Run
@@ -39,6 +41,8 @@ LAYERS: dict[str, dict[str, Any]] = {
     "improved": {"label": "evaluations when last improved", "cmap": "cividis"},
 }
 """Values by which the cells of a run can be coloured, and arguments of `cell_values` for each."""
+
+_OF_GP = ("gp_mean", "gp_std", "rank")
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222")
 """Those of Okabe & Ito, safe for colour-blind readers, without their yellow, which is too pale on white; then black."""
@@ -61,8 +65,9 @@ def paper_style() -> Iterator[None]:
 
 
 def save(figure: Figure, path: str | Path) -> list[Path]:
-    """Write a figure as PDF and as PNG of 300 dots per inch to `path`, given without an ending; return both paths."""
-    return [write_figure(Path(f"{path}.{kind}"), figure, _DPI) for kind in ("pdf", "png")]
+    """Write a figure and return its files: PDF and PNG, of 300 dots per inch, or only that which `path` ends in."""
+    endings = [""] if Path(path).suffix in (".pdf", ".png", ".svg") else [".pdf", ".png"]
+    return [write_figure(Path(f"{path}{ending}"), figure, _DPI) for ending in endings]
 
 
 def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "best fitness") -> None:
@@ -105,13 +110,14 @@ def cell_values(
 
     Args:
         ax: Where to draw.
-        run: A `Run`, or another object with `cells` and `task`; the task also draws its space, such as walls.
+        run: A `Run`, an `Optimizer`, or another object with `cells` and `task`, which also draws its space, such as
+            walls.
         values: `(cells,)`.
         label: Text beside the colour bar.
         log: Whether the colours are logarithmic.
         cmap: Matplotlib's name of a colour map.
-        limits: Values at the ends of the colours; None: the lowest and the highest of `values`. A few values far below
-            all others are then left out, and the colour bar says so.
+        limits: Values at the ends of the colours; None: the lowest and the highest of `values`, without a few that are
+            far below all others. The colour bar says what is left out.
     """
     cells, values = run.cells, np.asarray(values, float)
     known = np.isfinite(values) & (values > 0 if log else True)
@@ -135,9 +141,12 @@ def cell_values(
     if not known.any():
         _say_nothing_was_stored(ax)
         return
-    cut = shown.min() < low
-    label = f"{label} (cut off below: down to {shown.min():.3g})" if cut else label
-    ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03, extend="min" if cut else "neither",
+    extend = "neither"
+    if shown.min() < low:
+        label, extend = f"{label} (cut off below: down to {shown.min():.3g})", "min"
+    elif shown.max() > high:
+        label, extend = f"{label} (cut off above: up to {shown.max():.3g})", "max"
+    ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03, extend=extend,
                        format=evaluations_format if log else None)  # fmt: skip
 
 
@@ -146,29 +155,55 @@ def _say_nothing_was_stored(ax: Axes) -> None:
             zorder=6, bbox={"facecolor": "white", "edgecolor": "#999999"})  # fmt: skip
 
 
-def layer(ax: Axes, run: Run, name: str = "fitness", replica: int | None = None) -> None:
+def layer(ax: Axes, run: Run | Optimizer, name: str = "fitness", replica: int | None = None) -> None:
     """Colour every cell by one of `LAYERS`; "rank" is that of the Pareto front of the GP's mean and variance, from 1.
 
-    Without `replica`: of the replica that found the best solution.
+    Args:
+        ax: Where to draw.
+        run: A run, or an `Optimizer`, whose fitness is that in your units, of feasible solutions. An optimizer has no
+            layers of a GP.
+        name: One of `LAYERS`.
+        replica: Which replica of the run; None: the one that found the best solution.
 
     Raises:
-        JedaxError: An unknown layer, or one of a GP that was not computed.
+        JedaxError: An unknown layer, one of a GP that was not computed, or an optimizer that has no solutions yet.
     """
     check_choice("layer", name, LAYERS)
-    which = run.best_replica if replica is None else replica
-    if name in ("gp_mean", "gp_std", "rank"):
-        if run.gp_mean is None or run.gp_std is None:
-            raise fail("layer", expected="one that the run has", received=name, remedy="take fitness")
-        mean, std = run.gp_mean[which], run.gp_std[which]
-        if name == "rank":
-            values = 1.0 + np.asarray(pareto_rank(jnp.asarray(mean), jnp.asarray(std) ** 2, len(mean)))
-        else:
-            values = mean if name == "gp_mean" else std
+    style = dict(LAYERS[name])
+    if not isinstance(run, Optimizer):
+        values = _of_run(run, name, replica)
+    elif name in _OF_GP:
+        raise _not_there(name)
     else:
-        field = {"improved": "improved_at"}.get(name, name)
-        values = np.asarray(getattr(run.repertoire, field)[which], float)
-        values = np.where(np.isfinite(values) & ((values != -1) | (name != "improved")), values, np.nan)
-    cell_values(ax, run, values, **LAYERS[name])
+        values = _stored(run.repertoire, name)
+        if name == "fitness":
+            values = np.where(run.feasible, values, np.nan)
+        if name == "fitness" and run.minimise and run.feasible.any():
+            low, high = colour_limits(values[run.feasible], log=False)
+            values = -values
+            style |= {"label": "fitness, minimised", "cmap": "viridis_r", "limits": (-high, -low)}
+    cell_values(ax, run, values, **style)
+
+
+def _of_run(run: Run, name: str, replica: int | None) -> np.ndarray:
+    which = run.best_replica if replica is None else replica
+    if name not in _OF_GP:
+        return _stored(run.repertoire, name)[which]
+    if run.gp_mean is None or run.gp_std is None:
+        raise _not_there(name)
+    mean, std = run.gp_mean[which], run.gp_std[which]
+    if name == "rank":
+        return 1.0 + np.asarray(pareto_rank(jnp.asarray(mean), jnp.asarray(std) ** 2, len(mean)))
+    return mean if name == "gp_mean" else std
+
+
+def _stored(repertoire: Repertoire, name: str) -> np.ndarray:
+    values = np.asarray(getattr(repertoire, {"improved": "improved_at"}.get(name, name)), float)
+    return np.where(np.isfinite(values) & ((values != -1) | (name != "improved")), values, np.nan)
+
+
+def _not_there(name: str) -> JedaxError:
+    return fail("layer", expected="one that the run has", received=name, remedy="take fitness")
 
 
 def targets(ax: Axes, run: Run, replica: int) -> None:

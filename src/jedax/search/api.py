@@ -35,7 +35,7 @@ from jedax.store.directory import RunDirectory
 from jedax.store.run import Run
 from jedax.store.trust import Code, sign
 from jedax.tasks.base import Task
-from jedax.tasks.registry import config_of, make, name_of, task_of
+from jedax.tasks.registry import config_of, make, name_of, names, task_of
 from jedax.tasks.stored import facts_of
 
 Draw = Callable[[Run, Path], Any]  # draws the figures of a run into a folder
@@ -88,13 +88,17 @@ def run(
         JedaxError: An argument does not fit, or results cannot be written.
         Interrupted: Ctrl-C or SIGTERM; with `out`, all that was done is saved.
     """
+    if isinstance(method, str) and method in names():
+        remedy = "give the method first, then the task"
+        raise fail("method", expected="a method", received=f"{method!r}, a task", remedy=remedy)
+    entry = method_named(method)
     if isinstance(task, str):
         name, task = task, make(task)
     elif isinstance(task, Task):
         name = name_of(task)
     else:
         raise fail("task", expected="a name or a Task", received=repr(task), remedy=_TASKS)
-    entry, task_config = method_named(method), config_of(name, task)
+    task_config = config_of(name, task)
     if isinstance(method, MethodConfig):
         if preset is not None:
             raise fail("preset", expected="none beside settings of a method", received=preset, remedy="leave it out")

@@ -169,13 +169,13 @@ class Optimizer:
         if box is None:
             size = len(self.config.dims or [1])
             box = (0.0,) * size, (1.0,) * size
-        self._task = OutsideTask(self._num_params, box, self._space, self._initial_std)
-        self._method = self._entry.method(self.config, self._task)
+        self.task = OutsideTask(self._num_params, box, self._space, self._initial_std)
+        self._method = self._entry.method(self.config, self.task)
         if self._budget is None and self._method.follows_budget:
             expected, remedy = f"a budget, which {self._name} with these settings follows", "give one"
             raise fail("evaluations", expected=expected, received="None", remedy=remedy)
         _ = self._method.acceptance  # a threshold that is not known is refused here, before anything is evaluated
-        self._programs: StepPrograms = step_programs_for(self._method, self._task)
+        self._programs: StepPrograms = step_programs_for(self._method, self.task)
 
     def __repr__(self) -> str:
         """Return the problem, the method and the progress."""
@@ -319,7 +319,7 @@ class Optimizer:
         """Return the numbers of the solutions that `ask` would return; `asked` has the solutions."""
         if self._may_fit and n is not None and n > self._method.num_initial:
             self._batch = int(n)
-            self._build(self._task.descriptor_bounds, self._batch)
+            self._build(self.task.descriptor_bounds, self._batch)
         generation, places, genotypes = self._open_generation(), [], []
         if n is not None:
             for _ in range(n):
@@ -391,7 +391,7 @@ class Optimizer:
     def save(self, path: str | Path) -> None:
         """Write everything to one file, atomically, including solutions that were asked for; `load` reads it."""
         arrays = files.flatten({"state": self._state, "given": self._given, **self._bookkeeping()})
-        box = "measure" if self._measures else self._task.descriptor_bounds
+        box = "measure" if self._measures else self.task.descriptor_bounds
         facts = {
             "num_params": None if self._space is not None else self._num_params,
             "descriptor_bounds": box if self.has_descriptors else None,
@@ -454,7 +454,7 @@ class Optimizer:
             optimizer._name, optimizer._out = name, out
             if optimizer._entry.method is not kind:  # classes may share the class of their settings
                 optimizer._entry = replace(optimizer._entry, method=kind)
-                optimizer._build(None if optimizer._measures else optimizer._task.descriptor_bounds, None)
+                optimizer._build(None if optimizer._measures else optimizer.task.descriptor_bounds, None)
             if chosen is not None:
                 optimizer._is_configured = False
                 optimizer._settings = {name: getattr(config, name) for name in chosen}
@@ -510,7 +510,7 @@ class Optimizer:
             self._penalty = Penalty(**tree["penalty"])
             number = self._penalty.check()
             if self._generation is not None:
-                self._generation.check(self._method.samples, self._num_params, self._task.num_descriptors, number)
+                self._generation.check(self._method.samples, self._num_params, self.task.num_descriptors, number)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, JedaxError):
                 raise
@@ -596,7 +596,7 @@ class Optimizer:
                     with one_blas_thread():
                         self._state, _ = self._programs.begin_loop(self._roots, self._state, self._progress)
                 genotypes, self._state = self._programs.ask(self._roots, self._state)
-            samples, num_descriptors = self._method.samples, self._task.num_descriptors
+            samples, num_descriptors = self._method.samples, self.task.num_descriptors
             self._generation = Generation.begin(
                 np.asarray(genotypes)[0], samples, num_descriptors, self._penalty.number
             )
@@ -674,14 +674,17 @@ class Optimizer:
         remedy = "give one entry per genotype, in the same order"
         fitness = as_floats("fitness", fitness, shape, remedy).reshape(number, samples)
         points = np.zeros((number, samples, 1))
+        if self.has_descriptors and descriptors is None:
+            received, remedy = "None", "give one row per solution, or leave out descriptor_bounds"
+            raise fail("descriptors", expected="the descriptors of the solutions", received=received, remedy=remedy)
         if self.has_descriptors:
-            width = self._task.num_descriptors if not self._measures or self._has_results else None
+            width = self.task.num_descriptors if not self._measures or self._has_results else None
             found = as_floats("descriptors", descriptors, (*shape, width), remedy)
             points = found.reshape(number, samples, found.shape[-1])
         elif descriptors is not None:
             expected, remedy = "None, as Optimizer has no descriptor_bounds", "give it bounds, or leave them out"
             raise fail("descriptors", expected=expected, received="descriptors", remedy=remedy)
-        if self._measures and points.shape[-1] != self._task.num_descriptors:
+        if self._measures and points.shape[-1] != self.task.num_descriptors:
             self._set_width(points.shape[-1])
         is_bad = ~np.isfinite(fitness).all(axis=1) | ~np.isfinite(points).all(axis=(1, 2))
         if failed is not None:

@@ -23,6 +23,7 @@ class OutsideTask:
     descriptor_bounds: Bounds
     space: Space | None = None
     initial_std: float = 1.0
+    descriptor_names: tuple[str, ...] = ()
 
     @property
     def num_descriptors(self) -> int:

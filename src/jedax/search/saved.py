@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jedax.errors import JedaxError
+from jedax.errors import JedaxError, fail
 from jedax.store import files
 
 _KIND = "jedax optimizer "
@@ -25,6 +25,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the facts and arrays of a saved optimizer."""
     from safetensors import SafetensorError, safe_open
 
+    if not path.exists():
+        raise fail(str(path), expected="a file that Optimizer.save wrote", received="no file", remedy="check the path")
     try:
         files.check_is_file(path)
         with safe_open(str(path), "np") as file:

@@ -63,12 +63,12 @@ def test_results_in_the_order_of_the_batch(pool, size, chunk):
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ("raise", "The evaluation raised ArithmeticError: out of reach"),
-        ("sys.exit", "The evaluation raised SystemExit: 3"),
-        ("interrupt", "The evaluation raised KeyboardInterrupt"),
-        ("exit", "A worker ended with exit code 7"),
-        ("kill", "A worker was killed by SIGKILL"),
-        ("hang", "A worker took more than 2 s"),
+        ("raise", "the evaluation raised ArithmeticError: out of reach"),
+        ("sys.exit", "the evaluation raised SystemExit: 3"),
+        ("interrupt", "the evaluation raised KeyboardInterrupt"),
+        ("exit", "a worker ended with exit code 7"),
+        ("kill", "a worker was killed by SIGKILL"),
+        ("hang", "a worker took more than 2 s"),
     ],
 )
 def test_a_failure_is_retried(pool, tmp_path, how, reason):
@@ -76,7 +76,7 @@ def test_a_failure_is_retried(pool, tmp_path, how, reason):
     assert_evaluated(made.evaluate(BAD), BAD)
     (note,) = notes
     place = r" \(work\.py, line \d+\)" if "raised" in reason else ""
-    assert re.fullmatch(f"{re.escape(reason)}{place}; 3 evaluations will be run again\\.", note)
+    assert re.fullmatch(f"3 evaluations will be run again: {re.escape(reason)}{place}\\.", note)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,17 @@ def test_a_solution_that_fails_at_every_attempt_fails_alone(pool, how, reason):
     assert re.fullmatch(f"1 evaluation failed 3 times: {reason}{place}\\.", notes[-1])
     assert made.failed == {4: "died" if how == "exit" else "raised"}
     assert_evaluated(made.evaluate(GENOTYPES), GENOTYPES)
+
+
+def test_a_problem_that_goes_on_is_noted_when_its_sum_has_one_digit_more(pool):
+    made, notes = pool(how="raise")
+    for _ in range(12):
+        made.evaluate(BAD)
+    place = r"the evaluation raised ArithmeticError: out of reach \(work\.py, line \d+\)"
+    failed = [note for note in notes if "failed" in note]
+    assert re.fullmatch(rf"1 evaluation failed 3 times: {place}\.", failed[0])
+    assert re.fullmatch(rf"1 evaluation failed 3 times: {place} \(10 evaluations so far\)\.", failed[1])
+    assert len(failed) == 2
 
 
 def test_a_child_that_returns_from_the_evaluation_ends(pool, tmp_path):
@@ -240,9 +251,8 @@ def test_chunks_of_a_lost_load_are_sent_alone():
     genotypes = np.arange(600, dtype=np.float32).reshape(200, 3)
     found, loads, notes = evaluate_with_fakes(genotypes, 1e-4, deadly=(genotypes[150, 0],))
     assert_evaluated(found, genotypes, failed=[150])
-    again = "evaluations will be run again."
-    assert re.fullmatch(rf"A worker is gone; \d\d {again}", notes[0])
-    assert notes[1:] == [f"A worker is gone; 2 {again}", "1 evaluation failed 3 times: a worker is gone."]
+    assert re.fullmatch(r"\d\d evaluations will be run again: a worker is gone\.", notes[0])
+    assert notes[1:] == ["1 evaluation failed 3 times: a worker is gone."]
     assert loads[-4:] == [[2], [1], [1], [1]]  # the innocent solution once more, and the deadly one twice
 
 

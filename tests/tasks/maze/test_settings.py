@@ -102,7 +102,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("walls", "words"),
         [
-            ([(0, 0.5, 1)], ("walls[0][3]: expected a value, got none; give it.",)),
+            ([(0, 0.5, 1)], ("walls[0]: expected 4 values, got 3; give all of them.",)),
             ([(0, 0.5, 1, 0.5), (0, 0.5, 1, 0.5, 1)], ("walls[1]: expected", "a length of at most 4", "got (0, 0.5")),
             ((0, 0.5, 1, 0.5), ("walls[0]: expected a valid tuple, got 0",)),
             ([(0, 0.5, 1, math.nan)], ("walls[0][3]: expected a finite number, got nan",)),
@@ -129,7 +129,7 @@ class TestRefused:
             ({"wheel_speed": math.nan}, ("wheel_speed: expected a finite number, got nan",)),
             ({"target": (1e7, 0)}, ("target[0]: expected less than or equal to 1000000, got 10000000.0",)),
             ({"name": ""}, ("name: expected a length of at least 1, got ''",)),
-            ({"start": (0.5, 0.5)}, ("start[2]: expected a value, got none",)),
+            ({"start": (0.5, 0.5)}, ("start: expected 3 values, got 2",)),
             ({"wals": []}, ("parameter: unknown name 'wals'; did you mean 'walls'?",)),
             ({"lazer_range": 1}, ("unknown name 'lazer_range'; did you mean 'laser_range'",)),
         ],
@@ -188,7 +188,7 @@ class TestFiles:
                 "walls: [[0, 0.5, 1, 0.5]]\nstart: [0.5, 0.5, 0]",
                 ("mine.yaml: start: expected", "on the wall", "; move"),
             ),
-            ("walls: [[0, 0.5, 1]]", ("mine.yaml: walls[0][3]: expected a value, got none",)),
+            ("walls: [[0, 0.5, 1]]", ("mine.yaml: walls[0]: expected 4 values, got 3",)),
             ("walls:", ("mine.yaml: walls: expected a valid tuple, got None",)),
             ("- 1\n- 2", ("mine.yaml: expected keys and values such as", "got list; see")),
             ("", ("mine.yaml: expected keys and values", "got NoneType")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -95,7 +96,8 @@ class WorkerPool:
         self._workers: list[Any] = []
         self._waiting: deque[Chunk] = deque()
         self._results: list[tuple[np.ndarray, Any, Any]] = []
-        self._reasons: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()  # failed evaluations of a batch
+        self._problems: Counter[str] = Counter()  # evaluations so far
         self._mistakes: list[str] = []
         self._has_succeeded, self._failed_starts, self._patient_until = False, 0, 0.0
         self._chunk_seconds: float | None = None
@@ -130,7 +132,7 @@ class WorkerPool:
             self.close()  # workers may still be evaluating this batch
             raise
         for reason, number in self._reasons.items():
-            self.note(f"{number} evaluation{'s' * (number > 1)} failed {_ATTEMPTS} times: {reason}.")
+            self._note_some(f"failed {_ATTEMPTS} times: {reason}", number)
         fitness = np.full(len(rows), np.nan)
         descriptors = np.full((len(rows), np.shape(self._results[0][2])[1] if self._results else 1), np.nan)
         for some, its_fitness, its_descriptors in self._results:
@@ -254,9 +256,20 @@ class WorkerPool:
             self.failed |= dict.fromkeys(map(int, rows), kind)
             return
         if attempt <= 1:
-            number = f"{len(rows)} evaluation{'s' * (len(rows) > 1)}"
-            self.note(f"{reason[0].upper()}{reason[1:]}; {number} will be run again.")
+            self._note_some(f"will be run again: {reason}", len(rows))
         if len(chunks) > 1:  # the chunk that is to blame shows when each is alone
             self._waiting.extend(Chunk(chunk.rows, 1) for chunk in chunks)
         else:
             self._waiting.extend(Chunk(row[None], max(1, attempt) + 1) for row in rows)
+
+    def _note_some(self, problem: str, number: int) -> None:
+        """Note that a number of evaluations have a problem: the first time, and when their sum has one digit more.
+
+        Problems that differ in numbers alone count as one, since messages often name values.
+        """
+        key = re.sub(r"[-+.\de]", "", problem)
+        before = self._problems[key]
+        self._problems[key] = total = before + number
+        if len(str(total)) > len(str(before)) or not before:
+            so_far = f" ({total:,} evaluations so far)" if before else ""
+            self.note(f"{number} evaluation{'s' * (number > 1)} {problem}{so_far}.")
