@@ -63,7 +63,8 @@ def minimize(
     Args:
         fun: The function of one solution: an array `(parameters,)`, or a dict where `space` names the parameters. It
             returns a number; with `descriptor_bounds` and without `descriptors`, a number and the descriptors.
-        x0: A solution to start from. One of `x0`, `bounds` and `space` is needed.
+        x0: A solution to start from, a dict where `space` names the parameters. One of `x0`, `bounds` and `space` is
+            needed.
         bounds: `(lows, highs)`, numbers or one per parameter; or, as in scipy, a list of tuples `(low, high)` or
             `scipy.optimize.Bounds`. No solution leaves the bounds.
         space: The parameters by name, see `jedax.Space`.

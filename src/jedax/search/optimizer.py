@@ -74,7 +74,7 @@ class Optimizer:
         evaluations: Budget, for `done` and for settings that change over a run; None: it is not known.
         space: The parameters by name, see `jedax.Space`.
         bounds: `(lows, highs)` of the parameters: numbers, or one per parameter. No solution leaves them.
-        x0: A solution to start from, the first that is evaluated.
+        x0: A solution to start from, the first that is evaluated; a dict where `space` names the parameters.
         sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter.
         method: A name, settings such as a `JediConfig`, or a class derived from `jedax.Method`; default: JEDi-X.
         initial: `(given, parameters)`, the first members of the initial batch; random ones fill it up.
