@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 
+import jax
 import numpy as np
 import pandas
 import pytest
@@ -129,6 +130,22 @@ def test_a_task_without_noise_has_no_luck(arm):
     assert "nothing in this task is random, so two samples are enough, and they agree" in reevaluation.table(found)
 
 
+def test_parameters_with_noise_against_a_closed_form():
+    """The mean of -sum (x + e)^2 is -sum x^2 less the parameters' number times the variance of e."""
+    task = jedax.tasks.make("sphere", dimensions=20)
+    run = jedax.run("map-elites", task, evaluations=80, **MAPS)
+    found = sample_again(run, 1024, parameter_noise=0.1)
+    sigma = 0.1 * float(np.std([task.init(jax.random.key(i)) for i in range(200)]))
+    s = found.replicas[0]
+    assert found.samples == 1024
+    np.testing.assert_allclose(s.reported - s.fitness, 20 * sigma**2, atol=5 * s.error.max())
+    assert s.luck > 5 * s.error[s.best]
+    assert "parameters with normal noise, whose standard deviation is 0.1 of the spread" in reevaluation.table(found)
+    assert reevaluation.as_dict(found)["parameter_noise"] == 0.1
+    with pytest.raises(AssertionError):
+        np.testing.assert_array_equal(s.fitness, sample_again(run, 1024, 1, parameter_noise=0.1).replicas[0].fitness)
+
+
 def test_functions_outside_jax():
     run = jedax.run("map-elites", "tests.search.workers.work:sphere", evaluations=40, workers=1, **MAPS)
     found = sample_again(run, 4)
@@ -226,6 +243,7 @@ class TestFiles:
     [
         ({"samples": 3}, r"samples: expected a whole number of at least 4, got 3"),
         ({"seed": -1}, r"seed: expected a whole number of at least 0, got -1"),
+        ({"parameter_noise": -1.0}, r"parameter_noise: expected a number of at least 0, got -1.0"),
         ({"cells": "bets"}, r"cells: unknown name 'bets'; did you mean 'best'\?"),
     ],
 )

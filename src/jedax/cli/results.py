@@ -28,6 +28,9 @@ _REEVALUATE = {
     "samples": Option("New evaluations of each solution; 2 for a deterministic task.", int, 128),
     "seed": Option("Random seed; the random numbers differ from those of every search.", int, 0),
     "cells": Option("Evaluate all elites, or only the best solution of each seed.", Literal["all", "best"], "all"),
+    "parameter_noise": Option(
+        "Noise on the parameters of each sample, in units of the spread of random solutions.", float, 0.0
+    ),
     **TRUST,
 }
 _REPORT = {

@@ -24,8 +24,8 @@ from jedax.tasks.drawing import plain
 
 @memory_in_words()
 def reevaluate(
-    run: Run | str | Path, *, samples: int = 128, seed: int = 0, cells: str = "all", task: Task | None = None,
-    trust: bool = False, note: Note = lambda share: None,
+    run: Run | str | Path, *, samples: int = 128, seed: int = 0, cells: str = "all", parameter_noise: float = 0.0,
+    task: Task | None = None, trust: bool = False, note: Note = lambda share: None,
 ) -> Reevaluation:  # fmt: skip
     """Evaluate the solutions of a run again, each many times, and return how much of its results was luck.
 
@@ -37,9 +37,11 @@ def reevaluate(
 
     Args:
         run: A run that has ended, or its directory; nothing is written for a run without a directory.
-        samples: Evaluations of each solution, at least 4; a task without noise gets 2.
+        samples: Evaluations of each solution, at least 4; a task without noise gets 2, unless parameters have noise.
         seed: The seed of their random numbers, which no search draws.
         cells: "all" elites, or only the "best" solution of each replica.
+        parameter_noise: Standard deviation of normal noise on the parameters of each sample, in units of the spread of
+            random solutions: it shows what remains of a fitness when a solution changes a little.
         task: The task, where it is an object of your own that the directory cannot name.
         trust: Import all code that the settings name, as in `jedax.resume`.
         note: Called from time to time with the share that is done, 0 to 1.
@@ -51,7 +53,7 @@ def reevaluate(
     if run.path is not None and not (run.path / "summary.json").exists():
         remedy = f"end it with: jedax run --resume {run.path}"
         raise fail("run directory", expected="a run that has ended", received=run.path, remedy=remedy)
-    found = sample_again(run, samples, seed, cells, note)
+    found = sample_again(run, samples, seed, cells, parameter_noise, note)
     if run.path is not None:
         numbers, table, picture = (run.path / name for name in REEVALUATED)
         with RunDirectory(run.path).writing():
@@ -72,6 +74,7 @@ def as_dict(found: Reevaluation) -> dict[str, Any]:
         "aggregation": found.aggregation,
         "seed": found.seed,
         "cells": found.scope,
+        "parameter_noise": found.parameter_noise,
         "evaluations": found.evaluations,
         "is_noisy": found.run.task.is_noisy,
         "samples_agree": found.agree,
@@ -127,7 +130,10 @@ def table(found: Reevaluation) -> str:
     seeds = "" if len(found.replicas) == 1 else f" of {len(found.replicas)} seeds"
     parts = [f"{found.run.config.task}, {found.run.config.method}: {found.samples} new samples of {each}{seeds} "
              f"({found.evaluations:,} evaluations), {found.aggregation}s and standard errors"]  # fmt: skip
-    if not found.run.task.is_noisy:
+    if found.parameter_noise:
+        parts.append("parameters with normal noise, whose standard deviation is "
+                     f"{found.parameter_noise:g} of the spread of random solutions")  # fmt: skip
+    elif not found.run.task.is_noisy:
         parts.append("nothing in this task is random, so two samples are enough"
                      + (", and they agree" if found.agree else "; they differ by rounding alone"))  # fmt: skip
     elif found.agree:

@@ -2,7 +2,8 @@
 
 The best of many noisy evaluations is also the luckiest: its mean is lower than the reported fitness. New samples, from
 random numbers that no search draws, measure the difference. A solution that is chosen by its new mean is lucky again,
-so one half of the samples chooses and the other half measures.
+so one half of the samples chooses and the other half measures. Where nothing is random, noise on the parameters shows
+how much of a fitness remains when a solution changes a little: simulators of robots are often chaotic.
 
 References:
     J. W. McKean, R. M. Schrader. A comparison of methods for studentizing the sample median. Communications in
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -21,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import check_choice, fail
+from jedax.methods.base import spread_of
 from jedax.sampling import Aggregation
 from jedax.search.compiled import reevaluation_key
 from jedax.search.engines import LocalEngine
@@ -31,6 +34,7 @@ from jedax.tasks.stored import StoredTask
 from jedax.types import Bool, Evaluation, Float, Int
 
 _ROWS = 1024  # evaluations in one program
+_PARAMETER_NOISE = 1  # the stream of its random numbers
 _SAMPLES_WITHOUT_NOISE = 2  # the second sample shows that the first one is exact
 _Z = 2.5758293035489004  # two-sided 99 % of a normal distribution, as McKean and Schrader chose
 
@@ -95,6 +99,7 @@ class Reevaluation:
     samples: int  # of each solution
     seed: int  # of their random numbers
     scope: str  # "all": all elites; "best": only the best solution of each replica
+    parameter_noise: float  # standard deviation, in units of the spread of random genotypes
     agree: bool  # whether all samples of every solution have the same bits
     replicas: tuple[Solutions, ...]
 
@@ -110,24 +115,33 @@ class Reevaluation:
 
 
 def sample_again(
-    run: Run, samples: int = 128, seed: int = 0, cells: str = "all", note: Note = lambda share: None
+    run: Run,
+    samples: int = 128,
+    seed: int = 0,
+    cells: str = "all",
+    parameter_noise: float = 0.0,
+    note: Note = lambda share: None,
 ) -> Reevaluation:
     """Return new samples of the solutions of a run; for the arguments see `jedax.reevaluate`."""
     check_choice("cells", cells, ("all", "best"))
     for name, value, least in (("samples", samples, 4), ("seed", seed, 0)):
         if not least <= value < 2**31:
             raise fail(name, expected=f"a whole number of at least {least}", received=value, remedy="change it")
+    if not 0 <= parameter_noise < math.inf:
+        expected, remedy = "a number of at least 0", "change it"
+        raise fail("parameter_noise", expected=expected, received=parameter_noise, remedy=remedy)
     if isinstance(run.task, StoredTask):
         raise run.task.no_code()
-    number = samples if run.task.is_noisy else _SAMPLES_WITHOUT_NOISE
+    number = samples if run.task.is_noisy or parameter_noise else _SAMPLES_WITHOUT_NOISE
+    noise = parameter_noise and parameter_noise * float(spread_of(jax.random.key(seed), run.task))
     rows = [_rows(run, replica, cells == "all") for replica in range(run.replicas)]
-    found = _sample(run, np.concatenate([genotypes for _, _, genotypes in rows]), number, seed, note)
+    found = _sample(run, np.concatenate([genotypes for _, _, genotypes in rows]), number, seed, noise, note)
     ends = np.cumsum([len(cell) for cell, _, _ in rows])[:-1]
     fitness, descriptor = (np.split(values, ends, axis=1) for values in found)
     agree = all(np.array_equal(values, np.broadcast_to(values[:1], values.shape), equal_nan=True) for values in found)
     replicas = tuple(_solutions(run, replica, cell, best, fitness[replica], descriptor[replica])
                      for replica, (cell, best, _) in enumerate(rows))  # fmt: skip
-    return Reevaluation(run, number, seed, cells, agree, replicas)
+    return Reevaluation(run, number, seed, cells, parameter_noise, agree, replicas)
 
 
 def _rows(run: Run, replica: int, every: bool) -> tuple[np.ndarray, int, np.ndarray]:
@@ -208,13 +222,14 @@ def middle(
 
 
 def _sample(
-    run: Run, genotypes: np.ndarray, samples: int, seed: int, note: Note
+    run: Run, genotypes: np.ndarray, samples: int, seed: int, noise: float, note: Note
 ) -> tuple[Float[np.ndarray, "samples n"], Float[np.ndarray, "samples n d"]]:
     """Return fitness and descriptors of all samples."""
     task, total = run.task, samples * len(genotypes)
     rows = -(-len(genotypes) // -(-len(genotypes) // _ROWS))  # chunks of one size
     # Without noise one sample at a time, so that all of them round alike.
-    at_once = min(samples, max(1, _ROWS // rows)) if task.is_noisy else 1
+    at_once = min(samples, max(1, _ROWS // rows)) if task.is_noisy and not noise else 1
+    chance = np.random.default_rng([seed, _PARAMETER_NOISE])
     fitness = np.zeros((samples, len(genotypes)))
     descriptor = np.zeros((samples, len(genotypes), task.num_descriptors))
     done = 0
@@ -222,7 +237,8 @@ def _sample(
         for first in range(0, len(genotypes), rows):
             batch = np.resize(genotypes[first : first + rows], (rows, genotypes.shape[1]))
             for sample in range(0, samples, at_once):
-                found = evaluate(batch, first, sample, at_once)
+                shaken = batch + noise * chance.standard_normal(batch.shape, np.float32) if noise else batch
+                found = evaluate(shaken.astype(batch.dtype), first, sample, at_once)
                 place = slice(sample, sample + at_once), slice(first, first + rows)
                 number, width = fitness[place].shape
                 fitness[place] = np.asarray(found.fitness)[:number, :width]
