@@ -62,7 +62,7 @@ def main() -> None:
         keys = product(range(options.seeds), options.tasks, options.methods)
         add_rows(path, ({"task": task, "method": method, "seed": seed} for seed, task, method in keys), search)
     if rows := rows_of(path):
-        fill_in(HERE / "beyond" / "README.md", "robots", table(pandas.DataFrame(rows)))
+        fill_in(HERE / "beyond" / "README.md", "robots", page(pandas.DataFrame(rows)))
         write_small(draw(pandas.DataFrame(rows)), FOLDER / "curves.png")
 
 
@@ -133,44 +133,68 @@ def write_small_film(film: Path, path: Path) -> None:
 
 
 def draw(rows: pandas.DataFrame) -> io.BytesIO:
-    """Return a picture of the best fitness of every seed over evaluations, one panel a task."""
+    """Return a picture of the best fitness over evaluations: medians, and the range of seeds from three on."""
     rows = rows.dropna(subset="curve")
     tasks = [task for task in CONTROL if task in set(rows.task)]
     style = styles([method for method in ENTRIES if method in set(rows.method)])
     figure, axes = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), 3.9), layout="constrained", squeeze=False)
+    at = np.linspace(0, EVALUATIONS, 201)
     for ax, task in zip(axes.flat, tasks, strict=True):
-        for row in rows[rows.task == task].itertuples():
-            points = np.array([point.split(":") for point in row.curve.split()], float)
-            ax.plot(*points.T, **style[row.method], label=row.method, drawstyle="steps-post", linewidth=1.2)
-        ax.set(title=task, ylabel="best fitness, each seed" if ax is axes[0, 0] else "", xlim=(0, EVALUATIONS))
+        for method, known in style.items():
+            curves = [curve_at(text, at) for text in rows[(rows.task == task) & (rows.method == method)].curve]
+            if not curves:
+                continue
+            lines = known | {"linewidth": 1.6, "markevery": [-1]}
+            ax.plot(at, np.median(curves, axis=0), **lines, label=method, drawstyle="steps-post")
+            if len(curves) > 2:
+                low, high = np.min(curves, axis=0), np.max(curves, axis=0)
+                ax.fill_between(at, low, high, step="post", color=known["color"], alpha=0.13, linewidth=0)
+        ax.set(title=task, ylabel="best fitness" if ax is axes[0, 0] else "", xlim=(0, EVALUATIONS))
         ax.grid(alpha=0.25)
         evaluations_axis(ax)
     lines = {line.get_label(): line for ax in axes.flat for line in ax.lines}
-    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines), frameon=False)
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=min(8, len(lines)), frameon=False)
     picture = io.BytesIO()
     figure.savefig(picture, dpi=110)
     plt.close(figure)
     return picture
 
 
-def table(rows: pandas.DataFrame) -> str:
-    """Return medians and ranges of the best fitness, p against JEDi-X, and how near to the target ants end."""
+def curve_at(text: str, at: np.ndarray) -> np.ndarray:
+    """Return the best fitness of a curve of runs.csv after some numbers of evaluations; NaN before its first point."""
+    evaluations, fitness = np.array([point.split(":") for point in text.split()], float).T
+    last = np.searchsorted(evaluations, at, side="right") - 1
+    return np.where(last >= 0, fitness[np.maximum(last, 0)], np.nan)
+
+
+def page(rows: pandas.DataFrame) -> str:
+    """Return tables of the best fitness and of what remains of it with noise, and how near to the target ants end."""
+    ends = rows.dropna(subset="nearest").groupby("method").nearest.agg(["min", "max", "size"])
+    each = (f"{one.Index} {one.min:.2f} to {one.max:.2f} ({one.size})" for one in ends.itertuples())
+    parts = [
+        table(rows, "best"),
+        f"From the target to the nearest end of an ant, in metres: {', '.join(each)}.",
+        f"Mean fitness of neighbours of an elite, whose parameters have noise of {NOISE} (`steady`):",
+        table(rows.dropna(subset="steady"), "steady"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(rows: pandas.DataFrame, column: str) -> str:
+    """Return medians and ranges of a column, and p against JEDi-X."""
     heads = (f"{task} ({EVALUATIONS / jedax.tasks.make(task).default_evaluations:.1%})" for task in CONTROL)
     lines = [f"| (share of the paper's budget) | {' | '.join(heads)} |", "|---|" + "---:|" * len(CONTROL)]
     for method in ENTRIES:
         cells = []
         for task in CONTROL:
-            best = {name: rows[(rows.task == task) & (rows.method == name)].best for name in ("jedi-x", method)}
-            values = best[method]
-            test = None if method == "jedi-x" else mann_whitney(list(best["jedi-x"]), list(values))
+            ours, values = (rows[(rows.task == task) & (rows.method == name)][column] for name in ("jedi-x", method))
+            test = None if method == "jedi-x" else mann_whitney(list(ours), list(values))
             p = "" if test is None else f"; p = {test.p:.2g}"
             ends = f"{values.min():,.0f} to {values.max():,.0f}; {len(values)}" if len(values) else ""
             cells.append(f"{values.median():,.0f} ({ends}{p})" if ends else "")
         if any(cells):
             lines.append(f"| {method} | {' | '.join(cells)} |")
-    ends = rows.dropna(subset="nearest").groupby("method").nearest.agg(["min", "max", "size"])
-    each = (f"{one.Index} {one.min:.2f} to {one.max:.2f} ({one.size})" for one in ends.itertuples())
-    return "\n".join([*lines, "", f"From the target to the nearest end of an ant, in metres: {', '.join(each)}.", ""])
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
