@@ -61,7 +61,7 @@ def test_frozen():
             {"points": [[1, 2], [3, None]]},
             "points[1][1]: expected a valid number, got None; leave it out to get the default, ().",
         ),
-        ({"points": [[1]]}, "points[0][1]: expected a value, got none; give it."),
+        ({"points": [[1]]}, "points[0]: expected 2 values, got 1; give all of them."),
         ({"place": "nowhere"}, "place: expected a place, got nowhere; name one."),
         ({"place": 5}, "place: expected a valid string, got 5; change it."),
     ],

@@ -311,7 +311,7 @@ class TestPrecision:
         (np.zeros(8), np.zeros((8, 3)), r"descriptors: expected shape \(8, 2\), got \(8, 3\)"),
         (np.zeros(8), np.zeros((2, 8)), r"descriptors: expected shape \(8, 2\), got \(2, 8\)"),
         (["a"] * 8, np.zeros((8, 2)), r"fitness: expected numbers"),
-        (np.zeros(8), None, r"descriptors: expected shape"),
+        (np.zeros(8), None, r"descriptors: expected the descriptors of the solutions, got None"),
         ([10**400] * 8, np.zeros((8, 2)), r"fitness: expected numbers of shape \(8,\), got a number beyond all floats"),
         (np.zeros(8) + 1j, np.zeros((8, 2)), r"fitness: expected numbers of shape \(8,\), got complex numbers"),
         (np.zeros(8), np.ma.array(np.zeros((8, 2)), mask=True), r"descriptors: expected .*, got masked values"),

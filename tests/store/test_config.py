@@ -181,7 +181,7 @@ class TestRefused:
             ),
             (
                 "task: m.yaml\ntask_config: {walls: [[0]]}",
-                r"^run/config\.yaml: walls\[0\]\[1\]: expected a value",
+                r"^run/config\.yaml: walls\[0\]: expected 4 values, got 1",
             ),
         ],
     )
