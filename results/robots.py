@@ -33,7 +33,7 @@ from PIL import Image, ImageSequence
 
 import jedax
 from jedax.bench.grids import CONTROL, PAPER_ENTRIES, Entry
-from jedax.bench.statistics import mann_whitney
+from jedax.bench.statistics import mann_whitney, on_common_grid
 from jedax.report.numbers import evaluations_axis
 from jedax.report.replay import replay
 from jedax.report.styles import styles
@@ -138,17 +138,17 @@ def draw(rows: pandas.DataFrame) -> io.BytesIO:
     tasks = [task for task in CONTROL if task in set(rows.task)]
     style = styles([method for method in ENTRIES if method in set(rows.method)])
     figure, axes = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), 3.9), layout="constrained", squeeze=False)
-    at = np.linspace(0, EVALUATIONS, 201)
     for ax, task in zip(axes.flat, tasks, strict=True):
         for method, known in style.items():
-            curves = [curve_at(text, at) for text in rows[(rows.task == task) & (rows.method == method)].curve]
-            if not curves:
+            texts = rows[(rows.task == task) & (rows.method == method)].curve
+            if texts.empty:
                 continue
+            curves = on_common_grid([curve_of(text) for text in texts], EVALUATIONS)
             lines = known | {"linewidth": 1.6, "markevery": [-1]}
-            ax.plot(at, np.median(curves, axis=0), **lines, label=method, drawstyle="steps-post")
-            if len(curves) > 2:
-                low, high = np.min(curves, axis=0), np.max(curves, axis=0)
-                ax.fill_between(at, low, high, step="post", color=known["color"], alpha=0.13, linewidth=0)
+            ax.plot(curves.median(axis=1), **lines, label=method, drawstyle="steps-post")
+            if len(texts) > 2:
+                band = {"step": "post", "color": known["color"], "alpha": 0.13, "linewidth": 0}
+                ax.fill_between(curves.index, curves.min(axis=1), curves.max(axis=1), **band)
         ax.set(title=task, ylabel="best fitness" if ax is axes[0, 0] else "", xlim=(0, EVALUATIONS))
         ax.grid(alpha=0.25)
         evaluations_axis(ax)
@@ -160,11 +160,10 @@ def draw(rows: pandas.DataFrame) -> io.BytesIO:
     return picture
 
 
-def curve_at(text: str, at: np.ndarray) -> np.ndarray:
-    """Return the best fitness of a curve of runs.csv after some numbers of evaluations; NaN before its first point."""
+def curve_of(text: str) -> pandas.Series:
+    """Return a curve of runs.csv, the best fitness by evaluations."""
     evaluations, fitness = np.array([point.split(":") for point in text.split()], float).T
-    last = np.searchsorted(evaluations, at, side="right") - 1
-    return np.where(last >= 0, fitness[np.maximum(last, 0)], np.nan)
+    return pandas.Series(fitness, evaluations)
 
 
 def page(rows: pandas.DataFrame) -> str:

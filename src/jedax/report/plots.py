@@ -169,20 +169,26 @@ def layer(ax: Axes, run: Run | Optimizer, name: str = "fitness", replica: int | 
         JedaxError: An unknown layer, one of a GP that was not computed, or an optimizer that has no solutions yet.
     """
     check_choice("layer", name, LAYERS)
-    style = dict(LAYERS[name])
-    if not isinstance(run, Optimizer):
-        values = _of_run(run, name, replica)
-    elif name in _OF_GP:
-        raise _not_there(name)
+    if isinstance(run, Optimizer):
+        values, style = _of_optimizer(run, name)
     else:
-        values = _stored(run.repertoire, name)
-        if name == "fitness":
-            values = np.where(run.feasible, values, np.nan)
-        if name == "fitness" and run.minimise and run.feasible.any():
-            low, high = colour_limits(values[run.feasible], log=False)
-            values = -values
-            style |= {"label": "fitness, minimised", "cmap": "viridis_r", "limits": (-high, -low)}
-    cell_values(ax, run, values, **style)
+        values, style = _of_run(run, name, replica), {}
+    cell_values(ax, run, values, **LAYERS[name] | style)
+
+
+def _of_optimizer(optimizer: Optimizer, name: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the values of the cells, and what differs from the style of the layer."""
+    if name in _OF_GP:
+        raise _not_there(name)
+    values = _stored(optimizer.repertoire, name)
+    if name != "fitness":
+        return values, {}
+    feasible = optimizer.feasible
+    values = np.where(feasible, values, np.nan)
+    if not (optimizer.minimise and feasible.any()):
+        return values, {}
+    low, high = colour_limits(values[feasible], log=False)
+    return -values, {"label": "fitness, minimised", "cmap": "viridis_r", "limits": (-high, -low)}
 
 
 def _of_run(run: Run, name: str, replica: int | None) -> np.ndarray:

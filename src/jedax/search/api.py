@@ -88,10 +88,13 @@ def run(
         JedaxError: An argument does not fit, or results cannot be written.
         Interrupted: Ctrl-C or SIGTERM; with `out`, all that was done is saved.
     """
-    if isinstance(method, str) and method in names():
-        remedy = "give the method first, then the task"
-        raise fail("method", expected="a method", received=f"{method!r}, a task", remedy=remedy)
-    entry = method_named(method)
+    try:
+        entry = method_named(method)
+    except JedaxError:
+        if isinstance(method, str) and method in names():
+            remedy = "give the method first, then the task"
+            raise fail("method", expected="a method", received=f"{method!r}, a task", remedy=remedy) from None
+        raise
     if isinstance(task, str):
         name, task = task, make(task)
     elif isinstance(task, Task):

@@ -674,10 +674,10 @@ class Optimizer:
         remedy = "give one entry per genotype, in the same order"
         fitness = as_floats("fitness", fitness, shape, remedy).reshape(number, samples)
         points = np.zeros((number, samples, 1))
-        if self.has_descriptors and descriptors is None:
-            received, remedy = "None", "give one row per solution, or leave out descriptor_bounds"
-            raise fail("descriptors", expected="the descriptors of the solutions", received=received, remedy=remedy)
         if self.has_descriptors:
+            if descriptors is None:
+                received, remedy = "None", "give one row per solution, or leave out descriptor_bounds"
+                raise fail("descriptors", expected="the descriptors of the solutions", received=received, remedy=remedy)
             width = self.task.num_descriptors if not self._measures or self._has_results else None
             found = as_floats("descriptors", descriptors, (*shape, width), remedy)
             points = found.reshape(number, samples, found.shape[-1])

@@ -237,8 +237,10 @@ def _sample(
         for first in range(0, len(genotypes), rows):
             batch = np.resize(genotypes[first : first + rows], (rows, genotypes.shape[1]))
             for sample in range(0, samples, at_once):
-                shaken = batch + noise * chance.standard_normal(batch.shape, np.float32) if noise else batch
-                found = evaluate(shaken.astype(batch.dtype), first, sample, at_once)
+                shaken = batch
+                if noise:
+                    shaken = (batch + noise * chance.standard_normal(batch.shape, np.float32)).astype(batch.dtype)
+                found = evaluate(shaken, first, sample, at_once)
                 place = slice(sample, sample + at_once), slice(first, first + rows)
                 number, width = fitness[place].shape
                 fitness[place] = np.asarray(found.fitness)[:number, :width]
