@@ -29,6 +29,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas
 from keeping import HERE, add_rows, fill_in, rows_of, write_small
+from matplotlib.axes import Axes
 from PIL import Image, ImageSequence
 
 import jedax
@@ -133,31 +134,41 @@ def write_small_film(film: Path, path: Path) -> None:
 
 
 def draw(rows: pandas.DataFrame) -> io.BytesIO:
-    """Return a picture of the best fitness over evaluations: medians, and the range of seeds from three on."""
+    """Return a picture of the best fitness over evaluations, JEDi-X beside other JEDi and ES, and beside all others."""
     rows = rows.dropna(subset="curve")
-    tasks = [task for task in CONTROL if task in set(rows.task)]
-    style = styles([method for method in ENTRIES if method in set(rows.method)])
-    figure, axes = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), 3.9), layout="constrained", squeeze=False)
-    for ax, task in zip(axes.flat, tasks, strict=True):
-        for method, known in style.items():
-            texts = rows[(rows.task == task) & (rows.method == method)].curve
-            if texts.empty:
-                continue
-            curves = on_common_grid([curve_of(text) for text in texts], EVALUATIONS)
-            lines = known | {"linewidth": 1.6, "markevery": [-1]}
-            ax.plot(curves.median(axis=1), **lines, label=method, drawstyle="steps-post")
-            if len(texts) > 2:
-                band = {"step": "post", "color": known["color"], "alpha": 0.13, "linewidth": 0}
-                ax.fill_between(curves.index, curves.min(axis=1), curves.max(axis=1), **band)
-        ax.set(title=task, ylabel="best fitness" if ax is axes[0, 0] else "", xlim=(0, EVALUATIONS))
-        ax.grid(alpha=0.25)
-        evaluations_axis(ax)
-    lines = {line.get_label(): line for ax in axes.flat for line in ax.lines}
-    figure.legend(lines.values(), lines, loc="outside lower center", ncols=min(8, len(lines)), frameon=False)
+    similar = rows.method.str.startswith(("jedi", "es"))
+    by_task = [(task, group[group.task == task]) for group in (rows[similar], rows[~similar]) for task in CONTROL]
+    panels = [(task, group) for task, group in by_task if len(group)]
+    style, height = styles([method for method in ENTRIES if method in set(rows.method)]), -(-len(panels) // 2)
+    figure, axes = plt.subplots(height, 2, figsize=(10, 3.7 * height), layout="constrained", squeeze=False)
+    for ax in axes.flat[len(panels) :]:
+        ax.remove()
+    for ax, (task, group) in zip(axes.flat, panels, strict=False):
+        ours = rows[(rows.task == task) & (rows.method == "jedi-x")]
+        draw_panel(ax, pandas.concat([group, ours]).drop_duplicates(["method", "seed"]), style)
+        ax.set(title=task, ylabel="best fitness")
     picture = io.BytesIO()
     figure.savefig(picture, dpi=110)
     plt.close(figure)
     return picture
+
+
+def draw_panel(ax: Axes, rows: pandas.DataFrame, style: dict[str, dict[str, Any]]) -> None:
+    """Draw the curves of one task: the median of each method, and the range of seeds from three on."""
+    for method, known in style.items():
+        texts = rows[rows.method == method].curve
+        if texts.empty:
+            continue
+        curves = on_common_grid([curve_of(text) for text in texts], EVALUATIONS)
+        lines = known | {"linewidth": 1.6, "markevery": [-1]}
+        ax.plot(curves.median(axis=1), **lines, label=method, drawstyle="steps-post")
+        if len(texts) > 2:
+            band = {"step": "post", "color": known["color"], "alpha": 0.13, "linewidth": 0}
+            ax.fill_between(curves.index, curves.min(axis=1), curves.max(axis=1), **band)
+    ax.set_xlim(0, EVALUATIONS)
+    evaluations_axis(ax)
+    ax.grid(alpha=0.25)
+    ax.legend(fontsize=8, loc="lower right", ncols=2, handlelength=3.5)
 
 
 def curve_of(text: str) -> pandas.Series:
@@ -169,7 +180,10 @@ def curve_of(text: str) -> pandas.Series:
 def page(rows: pandas.DataFrame) -> str:
     """Return tables of the best fitness and of what remains of it with noise, and how near to the target ants end."""
     ends = rows.dropna(subset="nearest").groupby("method").nearest.agg(["min", "max", "size"])
-    each = (f"{one.Index} {one.min:.2f} to {one.max:.2f} ({one.size})" for one in ends.itertuples())
+    each = (
+        f"{one.Index} {one.min:.2f}{f' to {one.max:.2f}' if one.size > 1 else ''} ({one.size})"
+        for one in ends.itertuples()
+    )
     parts = [
         table(rows, "best"),
         f"From the target to the nearest end of an ant, in metres: {', '.join(each)}.",
@@ -189,8 +203,8 @@ def table(rows: pandas.DataFrame, column: str) -> str:
             ours, values = (rows[(rows.task == task) & (rows.method == name)][column] for name in ("jedi-x", method))
             test = None if method == "jedi-x" else mann_whitney(list(ours), list(values))
             p = "" if test is None else f"; p = {test.p:.2g}"
-            ends = f"{values.min():,.0f} to {values.max():,.0f}; {len(values)}" if len(values) else ""
-            cells.append(f"{values.median():,.0f} ({ends}{p})" if ends else "")
+            ends = f"{values.min():,.0f} to {values.max():,.0f}; " if len(values) > 1 else ""
+            cells.append(f"{values.median():,.0f} ({ends}{len(values)}{p})" if len(values) else "")
         if any(cells):
             lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
