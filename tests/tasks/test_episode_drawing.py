@@ -68,6 +68,18 @@ def test_a_film_by_mujoco(run):
     assert np.asarray(film.convert("RGB")).std() > 20  # neither one colour nor empty
 
 
+def test_a_robot_that_runs_off_the_floor_is_filmed_on_squares_of_the_same_size():
+    model = gymnasium.make("HalfCheetah-v5").unwrapped.model
+    q = np.zeros((2, model.nq))
+    q[1, 0] = 2 * model.geom_size[0, 0]  # a whole floor away: beyond its edge, over the same place of a square
+    frames, reason = mujoco.render(model, q)
+    if reason:
+        pytest.skip(reason)
+    start, beyond = (frame[-60:].astype(float) for frame in frames)
+    assert start.std() > 50
+    assert np.abs(start - beyond).mean() < 10
+
+
 def test_an_opengl_that_is_not_there(run, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "osmesa")
     monkeypatch.setenv("PYOPENGL_PLATFORM", "nothing")

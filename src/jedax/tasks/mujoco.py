@@ -94,6 +94,7 @@ def _main(model_file: str, q_file: str, frames_file: str) -> None:
     mujoco: Any = _mujoco  # its stubs lack most of it
     model = mujoco.MjModel.from_binary_path(model_file)
     model.vis.global_.offheight, model.vis.global_.offwidth = _SIZE
+    _without_edges(mujoco, model)
     data = mujoco.MjData(model)
     camera = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
     if camera < 0:
@@ -108,6 +109,15 @@ def _main(model_file: str, q_file: str, frames_file: str) -> None:
             renderer.update_scene(data, camera=camera)
             frames.append(renderer.render())
     np.save(frames_file, frames)
+
+
+def _without_edges(mujoco: Any, model: Any) -> None:
+    """Make the floors of a model infinite, since robots run off the finite ones; squares keep their size."""
+    for plane in np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE):
+        size, material = model.geom_size[plane, :2], model.geom_matid[plane]
+        if material >= 0 and not model.mat_texuniform[material] and size.all():
+            model.mat_texrepeat[material] /= 2 * size  # an infinite floor counts squares per metre
+        size[:] = 0
 
 
 if __name__ == "__main__":
