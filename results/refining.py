@@ -3,8 +3,9 @@
     python results/refining.py [--tasks ant-maze halfcheetah walker2d] [--seeds 302 303 ...] [--report]
 
 The explorer is the ES of the paper (LM-MA-ES, population 256, step 0.05). Its solutions are far worse than its mean,
-because long steps spoil a gait. From 20,000 evaluations on, one in `SHARE` is the refiner's: an LM-MA-ES of 64 that
-begins at the explorer's mean with `RATIO` of its step, and begins anew at its present mean after `BURST` evaluations.
+because long steps spoil a gait. After `ALONE` evaluations of the explorer a share of `SHARE` is the refiner's, an
+LM-MA-ES of 64. It begins at the explorer's mean with `RATIO` of the explorer's step, and begins anew at the mean that
+the explorer then has after `BURST` evaluations of its own.
 Each finished search is a row of results/refining/rows.csv. This is a prototype for JEDi-X where policies are large, so
 its seeds are those that settings are chosen on.
 """

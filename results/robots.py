@@ -136,16 +136,19 @@ def write_small_film(film: Path, path: Path) -> None:
 def draw(rows: pandas.DataFrame) -> io.BytesIO:
     """Return a picture of the best fitness over evaluations, JEDi-X beside other JEDi and ES, and beside all others."""
     rows = rows.dropna(subset="curve")
-    similar = rows.method.str.startswith(("jedi", "es"))
-    by_task = [(task, group[group.task == task]) for group in (rows[similar], rows[~similar]) for task in CONTROL]
-    panels = [(task, group) for task, group in by_task if len(group)]
+    ours, similar = rows.method == "jedi-x", rows.method.str.startswith(("jedi", "es"))
+    panels = [
+        (task, rows[(rows.task == task) & (others | ours)])
+        for others in (similar, ~similar)
+        for task in CONTROL
+        if ((rows.task == task) & others).any()
+    ]
     style, height = styles([method for method in ENTRIES if method in set(rows.method)]), -(-len(panels) // 2)
     figure, axes = plt.subplots(height, 2, figsize=(10, 3.7 * height), layout="constrained", squeeze=False)
     for ax in axes.flat[len(panels) :]:
         ax.remove()
     for ax, (task, group) in zip(axes.flat, panels, strict=False):
-        ours = rows[(rows.task == task) & (rows.method == "jedi-x")]
-        draw_panel(ax, pandas.concat([group, ours]).drop_duplicates(["method", "seed"]), style)
+        draw_panel(ax, group, style)
         ax.set(title=task, ylabel="best fitness")
     picture = io.BytesIO()
     figure.savefig(picture, dpi=110)
