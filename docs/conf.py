@@ -32,6 +32,7 @@ HERE = Path(__file__).parent
 RECORDS = {
     "results/README.md": "record/results.md",
     "results/beyond/README.md": "record/beyond.md",
+    "results/beyond/rejected.md": "record/rejected.md",
     "benchmarks/README.md": "record/benchmarks.md",
     "CHANGELOG.md": "record/changelog.md",
     "CONTRIBUTING.md": "record/contributing.md",

@@ -1,53 +1,64 @@
 """Which evaluation first reaches the goal of each of the paper's mazes, JEDi-X beside MAP-Elites, thirty seeds.
 
-    python results/arrivals.py [--out results/beyond/arrivals.csv]
+    python results/arrivals.py [--report]
 
-Seeds 0 to 29, fixed in advance. A quarter of a million evaluations suffice for all of them.
+Seeds 0 to 29, fixed in advance. A quarter of a million evaluations suffice for all of them. Each seed is a row of
+results/beyond/arrivals.csv.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-import numpy as np
 import pandas
-from scipy.stats import mannwhitneyu
+from keeping import HERE, clean_revision, fill_in
 
 import jedax
-from jedax.store import environment
+from jedax.bench.grids import MAZES
+from jedax.bench.statistics import mann_whitney
+from jedax.store.files import write_atomic
 
-TASKS = ("maze-a", "maze-b", "maze-c", "maze-quad-b")
-METHODS = ("jedi-x", "map-elites")
+METHODS, SEEDS, EVALUATIONS = ("jedi-x", "map-elites"), 30, 250_000
+PATH = HERE / "beyond" / "arrivals.csv"
+PAGES = HERE / "beyond" / "README.md", HERE.parent / "docs" / "explanation" / "jedi-x.md"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("results/beyond/arrivals.csv"))
-    out = parser.parse_args().out
-    rows, revision = [], environment.describe()["git_revision"]
-    for task in TASKS:
+    parser.add_argument("--report", action="store_true", help="only write the tables anew")
+    if not parser.parse_args().report:
+        write_atomic(PATH, found(clean_revision("*.md")).to_csv(index=False))
+    for page in PAGES:
+        fill_in(page, "arrivals", table(pandas.read_csv(PATH)))
+
+
+def found(revision: str) -> pandas.DataFrame:
+    """Return the evaluation that first reaches the goal in each seed."""
+    rows = []
+    for task in MAZES:
         for method in METHODS:
-            summary = jedax.run(method, task, evaluations=250_000, replicas=30).summary
+            firsts = jedax.run(method, task, evaluations=EVALUATIONS, replicas=SEEDS).summary["goal_evaluations"]
             rows += [
                 {"task": task, "method": method, "seed": seed, "goal_evaluations": first, "revision": revision}
-                for seed, first in enumerate(summary["goal_evaluations"])
+                for seed, first in enumerate(firsts)
             ]
-    table = pandas.DataFrame(rows)
-    table.to_csv(out, index=False)
-    print(
-        "| maze | " + " | ".join(f"{method}: median (quartiles)" for method in METHODS) + " | p |\n|---|---:|---:|---:|"
-    )
-    for task in TASKS:
-        of = {m: table[(table.task == task) & (table.method == m)].goal_evaluations.fillna(np.inf) for m in METHODS}
+    return pandas.DataFrame(rows)
+
+
+def table(rows: pandas.DataFrame) -> str:
+    """Return medians and quartiles by maze and method, and whether the methods differ."""
+    lines = [f"| maze | {' | '.join(METHODS)} | p (Mann-Whitney U) |", "|---|---:|---:|---:|"]
+    for task in MAZES:
+        both = [list(rows[(rows.task == task) & (rows.method == method)].goal_evaluations) for method in METHODS]
         cells = [
-            f"{v.median():,.0f} ({v.quantile(0.25):,.0f} to {v.quantile(0.75):,.0f}; {np.isfinite(v).sum()} of 30)"
-            for v in of.values()
+            "{1:,.0f} ({0:,.0f} to {2:,.0f})".format(*pandas.Series(each).quantile([0.25, 0.5, 0.75])) for each in both
         ]
-        print(f"| {task} | {' | '.join(cells)} | {mannwhitneyu(*of.values()).pvalue:.2g} |")
+        test = mann_whitney(*both)
+        lines.append(f"| {task} | {' | '.join(cells)} | {'' if test is None else f'{test.p:.2g}'} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

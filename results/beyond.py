@@ -1,4 +1,4 @@
-"""JEDi-X on the paper's mazes, whole and with one part removed at a time, and on problems it was not made for.
+"""JEDi-X on problems beyond the paper's, and on the paper's mazes with a hundred million evaluations.
 
     python results/beyond.py [--runs runs/results] [--only GRID ...]
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import claims
 import frozen
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,16 +29,6 @@ from jedax.report.styles import styles
 
 OURS = Entry("jedi-x", "jedi-x")
 OTHERS = tuple(Entry(method, method) for method in ("jedi-uniform", "map-elites", "cma-mae"))
-ABLATIONS = (
-    Entry("no variation", "jedi-x", None, {"variation_share": 0.0}),
-    Entry("variation alone", "jedi-x", None, {"variation_share": 1.0}),
-    Entry("always half", "jedi-x", None, {"variation_share": 0.5}),
-    Entry("no scouts", "jedi-x", None, {"scout_share": 0.0}),
-    Entry("no recombination", "jedi-x", None, {"line_share": 0.0}),
-    Entry("lines only", "jedi-x", None, {"intermediate_share": 0.0}),
-    Entry("one ES", "jedi-x", None, {"pool": 1, "population": 128}),
-    Entry("from the best elite", "jedi-x", None, {"elites": 1}),
-)
 ELSEWHERE = (OURS, *OTHERS, Entry("es-restart", "es-restart"))
 
 
@@ -48,7 +39,6 @@ def _like_control(entry: Entry) -> Entry:
 
 
 GRIDS = {
-    "beyond-mazes": Grid("", MAZES, (OURS, *OTHERS, *ABLATIONS), 30),
     "beyond-long": Grid("", MAZES, (OURS,), 1, 100_000_000),
     "beyond-development": Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),
     "beyond-held-out": Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),
@@ -120,10 +110,16 @@ def tables(found: Comparison) -> str:
 
 def beside_the_shortest(found: Comparison) -> str:
     """Return a table of the best fitness on each maze beside its shortest way."""
-    lines = ["| | steps of the best robot | of the shortest way | ratio |", "|---|---:|---:|---:|"]
+    lines = [
+        "| | steps of the best robot | best of the thirty short runs | shortest way | ratio of the best |",
+        "|---|---:|---:|---:|---:|",
+    ]
     for table in found.tables:
-        steps, shortest = -table.entries[0].median, shortest_way(jedax.tasks.make(table.task).config)
-        lines.append(f"| {table.task} | {steps:.0f} | {shortest:.1f} | {steps / shortest:.2f} |")
+        steps, short = -table.entries[0].median, -max(claims.values(table.task, OURS.label))
+        shortest = shortest_way(jedax.tasks.make(table.task).config)
+        lines.append(
+            f"| {table.task} | {steps:.0f} | {short:.0f} | {shortest:.1f} | {min(steps, short) / shortest:.2f} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -3,7 +3,8 @@
     python results/claims.py
 
 writes the table of claims into results/README.md, two lines into README.md and every test into results/claims.csv.
-Nothing is run: the numbers come from `seeds.csv` and `reached.csv` of the folders that results/paper_mazes.py fills.
+Nothing is run: the numbers come from `seeds.csv` and `reached.csv` of the folders that results/paper_mazes.py fills,
+and from robots/runs.csv of results/robots.py.
 
 A claim "A ends above B" holds on a maze if a two-sided Mann-Whitney U test of the final best fitness has p < 0.05 after
 Holm's correction for all tests of A on this page, and A has the higher ranks.
@@ -21,10 +22,11 @@ import pandas
 from keeping import HERE, fill_in
 from scipy.stats import fisher_exact
 
-from jedax.bench.grids import MAZES
+from jedax.bench.grids import CONTROL, MAZES
 from jedax.bench.statistics import holm, mann_whitney
 from jedax.store.files import write_atomic
 
+JEDI = ("jedi decay", "jedi tuned", "jedi scaled")
 JUDGED = ("jedi decay", "jedi tuned", "jedi-uniform", "jedi-x")
 SHORT: dict[str, str] = dict(zip(MAZES, ("A", "B", "C", "Quad B"), strict=True))
 LABELS = (
@@ -196,6 +198,27 @@ def about_parts() -> str:
     }.items():
         lines.append(f"| {text} | {outcome} | {evidence} |")
     return "\n".join(lines) + "\n"
+
+
+def about_robots() -> str:
+    """Return the table of claims about control tasks as Markdown."""
+    claims = {
+        "JEDi ends above MAP-Elites, CMA-ME and CMA-MAE": ("map-elites", "cma-me imp", "cma-me opt", "cma-mae"),
+        "JEDi ends above the ES on HalfCheetah, and is level with it on the others": ("es",),
+        "PGA-ME ends highest on HalfCheetah, below JEDi on the others": ("pga-me",),
+    }
+    lines = [f"| claim of the paper | {' | '.join(CONTROL)} |", "|---|" + "---|" * len(CONTROL)]
+    for text, others in claims.items():
+        cells = [", ".join(filter(None, (_on_robot(task, name) for name in (*JEDI, *others)))) for task in CONTROL]
+        lines.append(f"| {text} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _on_robot(task: str, method: str) -> str:
+    """Return the median of a method on a control task and the number of its seeds; empty without seeds."""
+    found = pandas.read_csv(HERE / "robots" / "runs.csv")
+    best = found[(found.task == task) & (found.method == method)].best
+    return f"{method} {best.median():,.0f} ({len(best)})" if len(best) else ""
 
 
 def _between(folder: str, one: str, other: str, tasks: Sequence[str]) -> tuple[str, str]:
@@ -380,6 +403,7 @@ def parts() -> dict[tuple[Path, str], str]:
     return {
         (HERE / "README.md", "claims"): table(),
         (HERE / "README.md", "claims-parts"): about_parts(),
+        (HERE / "README.md", "claims-control"): about_robots(),
         (HERE.parent / "README.md", "claims"): in_short(),
         (JEDI_X, "mazes"): beside_the_paper(),
         (WHEN, "mazes"): medians_of_all("final_fitness", LABELS),
