@@ -8,6 +8,7 @@ was stopped goes on, so the command can be stopped and given again, and given tw
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,15 +17,15 @@ import frozen
 import matplotlib.pyplot as plt
 import numpy as np
 import problems
-from keeping import HERE, cross, fill_in, keep, parser, run
+from keeping import HERE, cross, fill_in, keep, parser, run, write_small
 from shortest import shortest_way
 
 import jedax
+from jedax.bench import comparison
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid
 from jedax.bench.reading import Record
 from jedax.report.comparisons import curves
-from jedax.report.pictures import write_picture
 from jedax.report.styles import styles
 
 OURS = Entry("jedi-x", "jedi-x")
@@ -65,7 +66,7 @@ def main() -> None:
         runs = arguments.runs / name
         command = f"python results/beyond.py --only {name}"
         drawn = len(GRIDS[name].tasks) <= MOST_DRAWN
-        found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, figures=drawn)
+        found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, mapped=(), figures=drawn)
         if drawn:
             draw(found, HERE / FOLDERS[name] / "beside-others.png")
         fill_in(HERE / "beyond" / "README.md", name, TABLES.get(name, tables)(found))
@@ -84,7 +85,10 @@ def draw(found: Comparison, path: Path) -> None:
         ax.set_axis_off()
     handles, names = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncol=len(names), frameon=False)
-    write_picture(path, figure)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=110)
+    plt.close(figure)
+    write_small(picture, path)
 
 
 def tables(found: Comparison) -> str:
@@ -100,12 +104,40 @@ def tables(found: Comparison) -> str:
                 final[where] += f" ({entry.successes} of {len(entry.seeds)})"
                 first = entry.reached[0].median
                 soon[where] = f"{first:,.0f}" if np.isfinite(first) else "never"
-    goals = "and how many seeds reach the goal:" if soon else "no goals:"
-    parts = [f"Median of the final best fitness, {goals}\n\n{cross(found, final)}"]
+    goals = ", and how many seeds reach the goal" if soon else ""
+    parts = [f"Median of the final best fitness{goals}:\n\n{cross(found, final)}", summary(found)]
     if soon:
-        parts.append(f"Evaluations until the first arrival is reported, median:\n\n{cross(found, soon)}")
+        with_goal = tuple(task for task in found.tables if any(name == task.task for _, name in soon))
+        soon = cross(replace(found, tables=with_goal), soon)
+        parts.append(f"Evaluations until the goal is reached, median:\n\n{soon}")
     parts.append(f"Best fitness on the way, its mean over the budget, median:\n\n{cross(found, mean)}")
     return "\n".join(parts)
+
+
+def summary(found: Comparison) -> str:
+    """Return a sentence on how many tasks JEDi-X has the best median, and on the tests of the others."""
+    leads, unclear, lost = 0, [], []
+    for task in found.tables:
+        ours, best, p = _ours_and_best(task)
+        leads += ours.median >= best.median
+        text = f"{task.task} ({best.label}, p = {p:.2g})"
+        if best.similar:
+            unclear.append(text)
+        elif ours.median < best.median:
+            lost.append(text)
+    parts = [f"JEDi-X has the best median on {leads} of {len(found.tables)}."]
+    parts += [f"It ends below another method on {', '.join(lost)}."] if lost else []
+    parts += [f"It is not distinguishable from the best other on {', '.join(unclear)}."] if unclear else []
+    return " ".join(parts) + "\n"
+
+
+def _ours_and_best(task: comparison.TaskTable) -> tuple[comparison.Entry, comparison.Entry, float]:
+    """Return JEDi-X, the other method with the highest median, and p of the test between them."""
+    ours = task.entry(OURS.label)
+    best = max((entry for entry in task.entries if entry is not ours), key=lambda entry: entry.median)
+    assert ours is not None
+    assert best.p is not None
+    return ours, best, best.p
 
 
 def beside_the_shortest(found: Comparison) -> str:
@@ -127,17 +159,16 @@ def losses_first(found: Comparison) -> str:
     """Return a table of final fitness that begins with the tasks on which JEDi-X is not first."""
     values, places = {}, {}
     for task in found.tables:
-        ours = task.entry(OURS.label)
-        best = max((entry for entry in task.entries if entry is not ours), key=lambda entry: entry.median)
+        ours, best, p = _ours_and_best(task)
         lead = int(np.sign(ours.median - best.median))
-        places[task.task] = lead, -lead * best.p  # the clearest loss first, the clearest win last
+        places[task.task] = lead, -lead * p  # the clearest loss first, the clearest win last
         for entry in task.entries:
             arrived = "" if entry.successes is None else f" ({entry.successes})"
             values[entry.label, task.task] = f"{entry.median:.4g}{arrived}"
         if lead < 0:
             values[best.label, task.task] = f"**{values[best.label, task.task]}**"
         verdict = ("behind", "equal", "ahead")[lead + 1] + (", not distinguishable" if best.similar else "")
-        values[VERDICT, task.task] = f"{verdict}, p = {best.p:.2g}"
+        values[VERDICT, task.task] = f"{verdict}, p = {p:.2g}"
     ordered = sorted(found.tables, key=lambda task: places[task.task])
     return cross(replace(found, tables=tuple(ordered), labels=(*found.labels, VERDICT)), values)
 

@@ -32,7 +32,7 @@ def main() -> None:
         run(grid(part), arguments.runs / f"control-{part}")
     for part in arguments.only:  # afterwards, since it changes the checkout
         runs, folder = arguments.runs / f"control-{part}", HERE / "ablations" / f"halfcheetah-{part}"
-        found = keep(runs, folder, f"python results/control.py --only {part}")
+        found = keep(runs, folder, f"python results/control.py --only {part}", mapped=())
         fill_in(HERE / "README.md", f"control-{part}", table(found))
 
 

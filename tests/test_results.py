@@ -150,18 +150,39 @@ def test_what_is_kept_of_a_grid_stays_without_its_runs(tmp_path):
         ("paper_mazes", "medians", "ablation-pool", "ablations/pool"),
         ("paper_mazes", "medians", "ablation-learning-rate", "ablations/learning-rate"),
         ("readings", "table", "readings", "readings"),
+        ("control", "table", "control-alpha", "ablations/halfcheetah-alpha"),
+        ("control", "table", "control-targets", "ablations/halfcheetah-targets"),
+        ("control", "table", "control-generations", "ablations/halfcheetah-generations"),
+        ("control", "table", "control-pool", "ablations/halfcheetah-pool"),
+        ("beyond", "tables", "beyond-development", "beyond/development"),
+        ("beyond", "tables", "beyond-held-out", "beyond/held-out"),
+        ("beyond", "tables", "beyond-late", "beyond/late"),
+        ("beyond", "tables", "beyond-gymnasium", "beyond/gymnasium"),
+        ("beyond", "beside_the_shortest", "beyond-long", "beyond/long"),
     ],
 )
 def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name, folder):
-    records = sorted(script("keeping").stored(RESULTS / folder), key=lambda r: (r.task, r.label, r.seed))
-    text = getattr(script(module), table)(compare_records(Records(tuple(records), {})))
-    assert f"<!-- begin {name} -->\n{text}<!-- end {name} -->" in (RESULTS / "README.md").read_text()
+    keeping, code = script("keeping"), script(module)
+    records = sorted(keeping.stored(RESULTS / folder), key=lambda r: (r.task, r.label, r.seed))
+    reference = "jedi-x" if module == "beyond" else None
+    text = getattr(code, table)(compare_records(Records(tuple(records), {}), reference=reference))
+    page = RESULTS / "beyond" / "README.md" if module == "beyond" else RESULTS / "README.md"
+    assert f"<!-- begin {name} -->\n{text}<!-- end {name} -->" in page.read_text()
 
 
-def test_the_table_of_variants_is_that_of_the_stored_rows():
-    rows = pandas.DataFrame(script("keeping").rows_of(RESULTS / "map-elites" / "variants.csv"))
-    text = script("map_elites").table(rows)
-    assert f"<!-- begin map-elites -->\n{text}<!-- end map-elites -->" in (RESULTS / "README.md").read_text()
+@pytest.mark.parametrize(
+    ("module", "table", "name", "rows", "page"),
+    [
+        ("map_elites", "table", "map-elites", "map-elites/variants.csv", "README.md"),
+        ("robots", "page", "robots", "robots/runs.csv", "README.md"),
+        ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "beyond/README.md"),
+        ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "../docs/explanation/jedi-x.md"),
+        ("parts", "table", "parts", "parts/rows.csv", "../docs/explanation/jedi-x.md"),
+    ],
+)
+def test_tables_of_the_pages_are_those_of_the_stored_rows(module, table, name, rows, page):
+    text = getattr(script(module), table)(pandas.DataFrame(script("keeping").rows_of(RESULTS / rows)))
+    assert f"<!-- begin {name} -->\n{text}<!-- end {name} -->" in (RESULTS / page).read_text()
 
 
 def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@
 | update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
 
 JEDi-X has no targets: scouts and variation explore, the pool exploits. Where policies are large, one scout races
-against the only ES of the pool, and neither restarts by the rules above (`jedax.es.race`). results/beyond/README.md
+against the only ES of the pool, and neither restarts by the rules above (`jedax.es.race`). results/beyond/rejected.md
 describes the alternatives that were tried.
 """
 
