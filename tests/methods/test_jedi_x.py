@@ -521,3 +521,15 @@ def test_the_means_of_a_race_become_no_longer_than_allowed(arm):
 def test_a_race_has_one_es_and_one_rival(changes):
     with pytest.raises(JedaxError, match="trial: expected 0 unless pool, scouts and growth are 1"):
         SMALL.replace(**(RACE | changes))
+
+
+def test_a_race_goes_on_where_fitness_has_float64():
+    """Evaluations outside JAX are told in float64."""
+    optimizer = jedax.Optimizer(
+        num_params=3, descriptor_bounds=([-1], [1]), evaluations=96, es="lm-ma-es", population=8, pool=1, scouts=1,
+        growth=1, trial=1, head_start=0.0, exploration=0.0,
+    )  # fmt: skip
+    while not optimizer.done:
+        genotypes = optimizer.ask()
+        optimizer.tell(genotypes, -np.square(genotypes - 0.5).sum(axis=1), genotypes[:, :1])
+    assert optimizer.best.fitness > -1
