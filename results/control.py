@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keeping import HERE, cross, fill_in, keep, parser, run
+from keeping import HERE, cross, differences, fill_in, keep, parser, run
 
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import Grid, grid_named
@@ -37,13 +37,13 @@ def main() -> None:
 
 
 def table(found: Comparison) -> str:
-    """Return the median of the final best fitness of each entry, and its range."""
+    """Return the median of the final best fitness of each entry, its range, and whether the entries differ."""
     values = {
         (entry.label, task.task): f"{entry.median:,.0f} ({min(entry.final):,.0f} to {max(entry.final):,.0f})"
         for task in found.tables
         for entry in task.entries
     }
-    return cross(found, values)
+    return f"{cross(found, values)}\n{differences(found)}"
 
 
 if __name__ == "__main__":

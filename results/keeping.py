@@ -18,6 +18,7 @@ import matplotlib
 import numpy as np
 import pandas
 from PIL import Image
+from scipy.stats import kruskal
 
 matplotlib.use("Agg")
 
@@ -141,7 +142,7 @@ def keep(
     folder.mkdir(parents=True, exist_ok=True)
     for file in ("table.csv", "reached.csv", "table.tex"):
         rows = len((runs / "compare" / file).read_text().splitlines()) - file.endswith(".csv")
-        if rows:  # no task with a goal: nothing is reached
+        if rows > 0:  # no task with a goal: nothing is reached
             shutil.copyfile(runs / "compare" / file, folder / file)
     write_atomic(folder / "seeds.csv", seeds.to_csv(index=False))
     write_atomic(folder / "curves.csv", curves(records))
@@ -259,6 +260,15 @@ def cross(found: Comparison, values: dict[tuple[str, str], str]) -> str:
     lines = [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
     lines += [f"| {row} | {' | '.join(values.get(of(row, column), '') for column in columns)} |" for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def differences(found: Comparison) -> str:
+    """Return p of the test of Kruskal and Wallis on each task, whether the methods differ at all."""
+    each = {table.task: [entry.final for entry in table.entries] for table in found.tables}
+    ps = ", ".join(
+        f"p = {float(kruskal(*final).pvalue):.2g} on {task}" for task, final in each.items() if len(final) > 1
+    )
+    return f"Do they differ at all? Kruskal-Wallis tests: {ps}.\n"
 
 
 def fill_in(page: Path, name: str, text: str) -> None:

@@ -17,8 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import claims
-from keeping import HERE, cross, fill_in, keep, parser, run
-from scipy.stats import kruskal
+from keeping import HERE, cross, differences, fill_in, keep, parser, run
 from stuck import keep_stuck
 
 from jedax.bench.comparison import Comparison
@@ -93,11 +92,7 @@ def medians(found: Comparison) -> str:
         for table in found.tables
         for entry in table.entries
     }
-    each = {table.task: [entry.final for entry in table.entries] for table in found.tables}
-    ps = ", ".join(
-        f"p = {float(kruskal(*final).pvalue):.2g} on {task}" for task, final in each.items() if len(final) > 1
-    )
-    return f"{cross(found, values)}\nDo they differ at all? Kruskal-Wallis tests: {ps}.\n"
+    return f"{cross(found, values)}\n{differences(found)}"
 
 
 if __name__ == "__main__":

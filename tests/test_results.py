@@ -141,6 +141,15 @@ def test_what_is_kept_of_a_grid_stays_without_its_runs(tmp_path):
         keeping.keep(tmp_path / "none", folder, "make it")
 
 
+def test_what_is_kept_of_a_task_without_a_goal_can_be_read_again(tmp_path):
+    keeping, folder = script("keeping"), tmp_path / "kept"
+    _finished(tmp_path / "runs" / "a", np.array([1.0, 2, 3]), task="halfcheetah", label="jedi one")
+    keeping.keep(tmp_path / "runs", folder, "make it", mapped=(), figures=False)
+    assert not (folder / "reached.csv").exists()
+    (table,) = keeping.keep(tmp_path / "none", folder, "make it", mapped=(), figures=False).tables
+    assert table.entry("jedi one").final == (1, 2, 3)
+
+
 @pytest.mark.parametrize(
     ("module", "table", "name", "folder"),
     [

@@ -148,6 +148,13 @@ def test_evaluations_are_logarithmic_where_all_happens_early(tmp_path, ax):
     assert ax.get_xlim() == (10, 1000)
 
 
+def test_a_logarithmic_axis_begins_at_the_second_report_where_nothing_is_known_before(tmp_path, ax):
+    write_run(tmp_path / "a", [[-300.0, -130, -120]] * 2, reports=[1, 20, 1000], budget=1000)
+    found = compare(tmp_path)
+    comparisons.curves(ax, found, found.tables[0], styles(found.labels))
+    assert ax.get_xlim() == (20, 1000)
+
+
 def test_sequential_colours_follow_the_order():
     style = sequential_styles(["a=0", "a=0.5", "a=1", "a=decay"])
     lightness = [np.dot(to_rgb(style[f"a={v}"]["color"]), (0.2126, 0.7152, 0.0722)) for v in ("0", "0.5", "1")]

@@ -34,6 +34,7 @@ _PANEL = (4.2, 3.0)  # inches
 _BAND_NAMES = {"quartiles": "quartiles", "std": "± 1 standard deviation"}
 _MOST_BANDS = 3
 _MOST_LINES = 8  # in a panel
+_FAR = 10  # ratio of the first two reports, beyond which a logarithmic axis begins at the second
 _EARLY = 0.1  # share of the budget; the axis is logarithmic where most curves have done most of their way by then
 _FEWEST_FOR_VIOLIN = 10
 _GAP = 0.1  # share of the range of the seeds; a violin does not bridge a longer one
@@ -145,7 +146,7 @@ def curves(
     if column == "coverage":
         ax.set_ylim(bottom=0)
         ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    _evaluations_axis(ax, table, is_early(comparison, table))
+    _evaluations_axis(ax, table, is_early(comparison, table), _first_shown)
 
 
 def is_early(comparison: Comparison, table: TaskTable) -> bool:
@@ -162,19 +163,26 @@ def is_early(comparison: Comparison, table: TaskTable) -> bool:
     return bool(early) and float(np.mean(early)) > 0.5
 
 
-def _evaluations_axis(ax: Axes, table: TaskTable, log: bool) -> None:
+def _evaluations_axis(ax: Axes, table: TaskTable, log: bool, first: Callable[[np.ndarray], float] = np.min) -> None:
+    """Label the axis of evaluations; a logarithmic one begins at the lowest `first` of all lines."""
     ax.set(title=plain(table.task))
     if log:
         known = [np.asarray(line.get_xdata(), float) for line in ax.lines if not str(line.get_label()).startswith("_")]
         ax.set_xscale("log")
         for line in ax.lines:
             line.set_clip_on(True)  # it may begin at 0, infinitely far to the left
-        ax.set_xlim(min((x[x > 0].min() for x in known if (x > 0).any()), default=1), table.budget)
+        ax.set_xlim(min((first(x[x > 0]) for x in known if (x > 0).any()), default=1), table.budget)
         ax.set_xlabel("evaluations")
         ax.grid(alpha=0.25)
     else:
         ax.set_xlim(0, table.budget)
         evaluations_axis(ax)
+
+
+def _first_shown(reports: np.ndarray) -> float:
+    """Return the first report, or the second of at least three where the first is far to the left."""
+    first, *others = np.unique(reports)
+    return float(others[0] if len(others) > 1 and others[0] > _FAR * first else first)
 
 
 def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[str, str] | None = None) -> None:
