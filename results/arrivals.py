@@ -13,6 +13,7 @@ import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import numpy as np
 import pandas
 from keeping import HERE, clean_revision, fill_in
 
@@ -52,7 +53,8 @@ def table(rows: pandas.DataFrame) -> str:
     """Return medians and quartiles by maze and method, and whether the methods differ."""
     lines = [f"| maze | {' | '.join(METHODS)} | p (Mann-Whitney U) |", "|---|---:|---:|---:|"]
     for task in MAZES:
-        both = [list(rows[(rows.task == task) & (rows.method == method)].goal_evaluations) for method in METHODS]
+        firsts = rows[rows.task == task].fillna({"goal_evaluations": np.inf}).groupby("method").goal_evaluations
+        both = [list(firsts.get_group(method)) for method in METHODS]
         cells = [
             "{1:,.0f} ({0:,.0f} to {2:,.0f})".format(*pandas.Series(each).quantile([0.25, 0.5, 0.75])) for each in both
         ]

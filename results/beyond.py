@@ -8,7 +8,6 @@ was stopped goes on, so the command can be stopped and given again, and given tw
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,7 +76,7 @@ def draw(found: Comparison, path: Path) -> None:
     labels = [entry.label for entry in ELSEWHERE if entry.label in found.labels]
     style, columns, rows = styles(labels), min(4, len(found.tables)), -(-len(found.tables) // 4)
     size = max(7, 3.5 * columns), 3.2 * rows + 0.6
-    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(rows, columns, figsize=size, dpi=110, layout="constrained", squeeze=False)
     for ax, task in zip(axes.flat, found.tables, strict=False):
         curves(ax, found, task, style)
         ax.set_title(task.task)
@@ -85,10 +84,7 @@ def draw(found: Comparison, path: Path) -> None:
         ax.set_axis_off()
     handles, names = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncol=len(names), frameon=False)
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110)
-    plt.close(figure)
-    write_small(picture, path)
+    write_small(figure, path)
 
 
 def tables(found: Comparison) -> str:

@@ -207,18 +207,19 @@ def about_robots() -> str:
         "JEDi ends above the ES on HalfCheetah, and is level with it on the others": ("es",),
         "PGA-ME ends highest on HalfCheetah, below JEDi on the others": ("pga-me",),
     }
+    found = pandas.read_csv(HERE / "robots" / "runs.csv").groupby(["task", "method"]).best.agg(["median", "size"])
     lines = [f"| claim of the paper | {' | '.join(CONTROL)} |", "|---|" + "---|" * len(CONTROL)]
     for text, others in claims.items():
-        cells = [", ".join(filter(None, (_on_robot(task, name) for name in (*JEDI, *others)))) for task in CONTROL]
+        cells = [
+            ", ".join(
+                "{} {:,.0f} ({:.0f})".format(name, *found.loc[task, name])
+                for name in (*JEDI, *others)
+                if (task, name) in found.index
+            )
+            for task in CONTROL
+        ]
         lines.append(f"| {text} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _on_robot(task: str, method: str) -> str:
-    """Return the median of a method on a control task and the number of its seeds; empty without seeds."""
-    found = pandas.read_csv(HERE / "robots" / "runs.csv")
-    best = found[(found.task == task) & (found.method == method)].best
-    return f"{method} {best.median():,.0f} ({len(best)})" if len(best) else ""
 
 
 def _between(folder: str, one: str, other: str, tasks: Sequence[str]) -> tuple[str, str]:

@@ -22,6 +22,9 @@ from scipy.stats import kruskal
 
 matplotlib.use("Agg")
 
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
 from jedax.bench.bench import BenchProgress, bench
 from jedax.bench.comparison import Comparison, compare_records
 from jedax.bench.grids import Grid
@@ -238,9 +241,18 @@ def curves(records: Iterable[Record]) -> str:
     return pandas.concat(parts).to_csv(index=False, float_format="%.6g")
 
 
-def write_small(picture: Path | io.BytesIO, path: Path) -> None:
-    """Write a picture with so few colours, at most 256, and so narrow that it takes at most 150 kB."""
-    with Image.open(picture) as image:
+def write_small(picture: Path | Figure, path: Path) -> None:
+    """Write a picture or a figure with so few colours, at most 256, and so narrow that it takes at most 150 kB.
+
+    A figure is closed.
+    """
+    if isinstance(picture, Figure):
+        drawn = io.BytesIO()
+        picture.savefig(drawn, dpi="figure")
+        plt.close(picture)
+    else:
+        drawn = picture
+    with Image.open(drawn) as image:
         whole = image.convert("RGB")
     for width, colours in product(range(1600, 200, -100), (256, 128)):
         buffer, width = io.BytesIO(), min(width, whole.width)

@@ -33,6 +33,7 @@ import numpy as np
 import pandas
 from keeping import HERE, add_rows, fill_in, rows_of, write_small
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 
 import jedax
@@ -51,8 +52,8 @@ NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spre
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
 SCALED = Entry("jedi scaled", "jedi", "decay")
-OURS = (Entry("jedi-x", "jedi-x"), SCALED, SMALL, Entry("td3", "td3"))
-ENTRIES = {entry.label: entry for entry in (*OURS[:2], *PAPER_ENTRIES, *OURS[2:])}
+METHODS = (Entry("jedi-x", "jedi-x"), SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
+ENTRIES = {entry.label: entry for entry in METHODS}
 FOLDER = HERE / "robots"
 
 
@@ -141,8 +142,8 @@ def write_small_film(film: Path, path: Path) -> None:
     write_atomic(path, buffer.getvalue())
 
 
-def draw(rows: pandas.DataFrame) -> io.BytesIO:
-    """Return a picture of the best fitness over evaluations, JEDi-X beside other JEDi and ES, and beside all others."""
+def draw(rows: pandas.DataFrame) -> Figure:
+    """Return a figure of the best fitness over evaluations, JEDi-X beside other JEDi and ES, and beside all others."""
     rows = rows.dropna(subset="curve")
     ours, similar = rows.method == "jedi-x", rows.method.str.startswith(("jedi", "es"))
     panels = [
@@ -152,16 +153,13 @@ def draw(rows: pandas.DataFrame) -> io.BytesIO:
         if ((rows.task == task) & others).any()
     ]
     style, height = styles([method for method in ENTRIES if method in set(rows.method)]), -(-len(panels) // 2)
-    figure, axes = plt.subplots(height, 2, figsize=(10, 3.7 * height), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(height, 2, figsize=(10, 3.7 * height), dpi=110, layout="constrained", squeeze=False)
     for ax in axes.flat[len(panels) :]:
         ax.remove()
     for ax, (task, group) in zip(axes.flat, panels, strict=False):
         draw_panel(ax, group, style)
         ax.set(title=task, ylabel="best fitness")
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110)
-    plt.close(figure)
-    return picture
+    return figure
 
 
 def draw_panel(ax: Axes, rows: pandas.DataFrame, style: dict[str, dict[str, Any]]) -> None:

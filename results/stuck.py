@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -10,6 +9,7 @@ import numpy as np
 import pandas
 from claims import GOAL
 from keeping import write_small
+from matplotlib.figure import Figure
 
 import jedax
 from jedax.bench.grids import slug
@@ -83,9 +83,9 @@ def row_of(label: str, run: Run, replica: int) -> dict[str, object]:
     }
 
 
-def draw(run: Run, replica: int, title: str) -> io.BytesIO:
-    """Return a picture of the end of a seed: its best robot, the evaluations of each cell, and the process."""
-    figure, axes = plt.subplots(1, 4, figsize=(18, 4.4), layout="constrained")
+def draw(run: Run, replica: int, title: str) -> Figure:
+    """Return a figure of the end of a seed: its best robot, the evaluations of each cell, and the process."""
+    figure, axes = plt.subplots(1, 4, figsize=(18, 4.4), dpi=100, layout="constrained")
     assert run.gp_mean is not None
     assert run.gp_std is not None
     plots.best(axes[0], run, replica)
@@ -96,7 +96,4 @@ def draw(run: Run, replica: int, title: str) -> io.BytesIO:
     plots.cell_values(axes[3], run, run.gp_std[replica], "GP standard deviation", cmap="cividis")
     plots.targets(axes[3], run, replica)
     figure.suptitle(title)
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=100)
-    plt.close(figure)
-    return picture
+    return figure

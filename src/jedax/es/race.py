@@ -10,7 +10,6 @@ age, must together reach the leader's level. A leader that stagnates goes on wit
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -74,9 +73,9 @@ class Race:
     refinements: int
     share: float
 
-    def begin(self, dtype: Any = jnp.float32) -> RaceState:
-        """Return the state before the first generation; `dtype` is that of the fitness."""
-        return RaceState(_fresh(dtype), _fresh(dtype))
+    def begin(self) -> RaceState:
+        """Return the state before the first generation."""
+        return RaceState(_fresh(), _fresh())
 
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival: 1 once the leader has ended."""
@@ -117,7 +116,7 @@ class Race:
         is_compared = (rival.age >= self.trial) & self._is_mark(rival.age)
         ends = overtakes | (is_compared & (hope < leader.level))
         leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), rival, leader)
-        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), _fresh(rival.level.dtype), rival)
+        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), _fresh(), rival)
         return RaceState(leader, rival), overtakes, ends
 
     def _observe(self, racer: Racer, scores: Float[Array, " population"]) -> Racer:
@@ -143,6 +142,6 @@ class Race:
         return (age == self.trial // 2) | ((age == times * self.trial) & (times > 0) & (times & (times - 1) == 0))
 
 
-def _fresh(dtype: Any) -> Racer:
-    none, lowest = jnp.int32(0), jnp.array(-jnp.inf, dtype)
+def _fresh() -> Racer:
+    none, lowest = jnp.int32(0), jnp.array(-jnp.inf)  # in the precision of the search
     return Racer(none, lowest, lowest, lowest, lowest, none)

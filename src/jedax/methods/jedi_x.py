@@ -275,7 +275,7 @@ class JEDiX(PoolMethod):
             best=jnp.full(size, -jnp.inf),
             waited=jnp.zeros(size, jnp.int32),
             restarts=restarts,
-            race=self.race.begin(evaluation.fitness.dtype) if self.config.trial else None,
+            race=self.race.begin() if self.config.trial else None,
             scouts=scouts,
             idle=jnp.zeros(self.config.num_scouts, jnp.int32),
             kind=jnp.int32(POOL),
