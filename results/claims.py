@@ -213,7 +213,7 @@ def about_robots() -> str:
         cells = [
             ", ".join(
                 "{} {:,.0f} ({:.0f})".format(name, *found.loc[task, name])
-                for name in (*JEDI, "jedi scaled", *others)
+                for name in (*JEDI, *others)
                 if (task, name) in found.index
             )
             for task in CONTROL

@@ -1,6 +1,6 @@
 """MAP-Elites, CMA-ME and CMA-MAE tuned as long as JEDi-X was: 100 settings each on the development problems.
 
-    python results/tuning.py [--methods map-elites cma-me cma-mae "variation of jedi-x"] [--settings 100]
+    python results/tuning.py [--methods map-elites cma-me cma-mae "variation of jedi-x"] [--settings 100] [--report]
 
 Settings are drawn at random from the ranges below, the method's defaults come first. Each is run on the development
 problems of problems.py, three seeds from 100 on side by side, 250,000 evaluations. Each finished setting is a row of
@@ -23,7 +23,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import pandas
 import problems
-from keeping import HERE, add_rows
+from keeping import HERE, add_rows, fill_in
 
 import jedax
 from jedax.bench.grids import Entry
@@ -92,6 +92,25 @@ def tuned(name: str, rows: pandas.DataFrame | None = None) -> Entry:
     return Entry(f"{name} tuned", METHODS[name], None, drawn(name, best + 1)[best])
 
 
+def table() -> str:
+    """Return the medians of each method with its defaults and with the best of its settings, and that setting."""
+    lines = [
+        f"| method | settings | {' | '.join(_titles())} | setting |",
+        "|---|" + "---:|" * (len(_titles()) + 1) + "---|",
+    ]
+    for name in DRAWS:
+        if not _path(name).exists():
+            continue
+        rows = pandas.read_csv(_path(name))
+        best = tuned(name, rows).changes
+        for tried, changes in ((1, FIRST[name]), (len(rows), best)):
+            row = rows[rows.settings == str(changes)].iloc[0]
+            values = " | ".join(f"{row[title]:.4g}" for title in _titles())
+            shown = ", ".join(f"{key} {value}" for key, value in changes.items()) or "defaults"
+            lines.append(f"| {name} | {tried} | {values} | {shown} |")
+    return "\n".join(lines) + "\n"
+
+
 def _titles() -> list[str]:
     return [problem.rpartition("/")[2].rpartition(":")[2].removesuffix(".yaml") for problem in problems.DEVELOPMENT]
 
@@ -117,10 +136,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=tuple(DRAWS), default=list(DRAWS))
     parser.add_argument("--settings", type=int, default=100)
+    parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
-    for name in options.methods:
+    for name in () if options.report else options.methods:
         keys = ({"number": number} for number in range(options.settings))
         add_rows(_path(name), keys, functools.partial(search, name=name))
+    fill_in(HERE / "beyond" / "README.md", "tuning", table())
 
 
 if __name__ == "__main__":

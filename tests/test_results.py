@@ -256,6 +256,11 @@ def test_the_tuned_setting_has_the_lowest_mean_rank():
     assert dict(tuning.tuned("cma-me", rows).changes) == tuning.drawn("cma-me", 3)[2]
 
 
+def test_the_table_of_tuned_methods_is_that_of_the_stored_rows():
+    page = (RESULTS / "beyond" / "README.md").read_text()
+    assert f"<!-- begin tuning -->\n{script('tuning').table()}<!-- end tuning -->" in page
+
+
 @pytest.fixture(scope="module")
 def filled():
     """Values of 64 cells of which half are filled."""
