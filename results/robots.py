@@ -180,7 +180,7 @@ def draw_panel(ax: Axes, rows: pandas.DataFrame, style: dict[str, dict[str, Any]
     ax.set_xlim(0, EVALUATIONS)
     evaluations_axis(ax)
     ax.grid(alpha=0.25)
-    ax.legend(fontsize=8, loc="best", ncols=2, handlelength=3.5)
+    ax.legend(fontsize=8, ncols=2, handlelength=3.5)
 
 
 def curve_of(text: str) -> pandas.Series:

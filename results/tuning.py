@@ -23,7 +23,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import pandas
 import problems
-from keeping import HERE, add_rows, fill_in
+from keeping import HERE, add_rows, fill_in, rows_of
 
 import jedax
 from jedax.bench.grids import Entry
@@ -86,10 +86,13 @@ def drawn(name: str, number: int) -> list[dict[str, Any]]:
 
 def tuned(name: str, rows: pandas.DataFrame | None = None) -> Entry:
     """Return the best setting of a method: that with the lowest mean rank over the problems."""
-    rows = pandas.read_csv(_path(name)) if rows is None else rows
-    ranks = rows[_titles()].rank(ascending=False).mean(axis=1)
-    best = int(rows.number[ranks.idxmin()])
+    best = best_number(pandas.DataFrame(rows_of(_path(name))) if rows is None else rows)
     return Entry(f"{name} tuned", METHODS[name], None, drawn(name, best + 1)[best])
+
+
+def best_number(rows: pandas.DataFrame) -> int:
+    """Return the number of the best setting."""
+    return int(rows.number[rows[_titles()].rank(ascending=False).mean(axis=1).idxmin()])
 
 
 def table() -> str:
@@ -99,12 +102,12 @@ def table() -> str:
         "|---|" + "---:|" * (len(_titles()) + 1) + "---|",
     ]
     for name in DRAWS:
-        if not _path(name).exists():
+        rows = pandas.DataFrame(rows_of(_path(name)))
+        if rows.empty:
             continue
-        rows = pandas.read_csv(_path(name))
-        best = tuned(name, rows).changes
-        for tried, changes in ((1, FIRST[name]), (len(rows), best)):
-            row = rows[rows.settings == str(changes)].iloc[0]
+        best = best_number(rows)
+        for tried, number in ((1, 0), (len(rows), best)):
+            row, changes = rows[rows.number == number].iloc[0], drawn(name, number + 1)[number]
             values = " | ".join(f"{row[title]:.4g}" for title in _titles())
             shown = ", ".join(f"{key} {value}" for key, value in changes.items()) or "defaults"
             lines.append(f"| {name} | {tried} | {values} | {shown} |")
