@@ -45,7 +45,7 @@ NAMES = {
         "LAYERS", "best", "cell_outlines", "cell_values", "convergence", "distances", "gp_parameters", "layer",
         "paper_style", "phase_times", "replay", "save", "targets",
     ],
-    "jedax.rl": ["Policy", "ReplayBuffer", "TD3", "TD3State", "TwinCritic"],
+    "jedax.rl": ["PPO", "PPOState", "Policy", "ReplayBuffer", "TD3", "TD3State", "TwinCritic"],
     "jedax.targets": ["choose_bucb", "choose_pareto", "choose_ucb", "choose_uniform", "pareto_rank"],
     "jedax.tasks": [
         "AntMaze", "ConfiguredTask", "Locomotion", "Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "TaskConfig",

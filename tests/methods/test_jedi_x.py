@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.conftest import assert_same_bits
+from tests.methods.point_mass import PointMass
 
 import jedax
 from jedax.errors import JedaxError
@@ -533,3 +534,84 @@ def test_a_race_goes_on_where_fitness_has_float64():
         genotypes = optimizer.ask()
         optimizer.tell(genotypes, -np.square(genotypes - 0.5).sum(axis=1), genotypes[:, :1])
     assert optimizer.best.fitness > -1
+
+
+@pytest.fixture(scope="module")
+def task():
+    return PointMass(steps=20)
+
+
+@pytest.fixture(scope="module")
+def with_steps(task):
+    """The method with PPO in its race, its `ask` and `tell`, and its state after an initial batch."""
+    method = JEDiX(SMALL.replace(**RACE, gradient_steps=2, gradient_rate=0.01), task)
+    genotypes = jax.vmap(task.init)(jax.random.split(jax.random.key(0), 6))
+    evaluation = task.evaluate_with_transitions(jax.random.key(2), genotypes)
+    state = jax.jit(method.init)(jax.random.key(1), genotypes, evaluation)
+    return method, jax.jit(method.ask), jax.jit(method.tell), state
+
+
+class TestPolicyGradientsOfARace:
+    """PPO also moves the means of the ES of a race where genotypes are policies (`jedax.rl.ppo`)."""
+
+    def test_it_adds_its_step_to_that_of_the_es_and_learns_of_each_apart(self, task, with_steps):
+        method, ask, tell, state = with_steps
+        es_alone = JEDiX(method.config.replace(gradient_steps=0), task)
+        alone, moved = jax.jit(es_alone.tell), set()
+        assert method.needs_transitions
+        assert not es_alone.needs_transitions
+        for generation in range(40):
+            genotypes, asked = ask(jax.random.key(generation), state)
+            place, number = {POOL: ("pool", 0), SCOUTS: ("scouts", 1)}[int(asked.kind)]
+            evaluation = task.evaluate_with_transitions(jax.random.key(3), genotypes)
+            after, _ = tell(jax.random.key(7), asked, genotypes, evaluation)
+            if int(after.num_restarts) or int(after.race.leader.refined):
+                break
+            by_es, _ = alone(
+                jax.random.key(7), dataclasses.replace(asked, learners=(None, None)), genotypes, evaluation
+            )
+            key, before = jax.random.split(jax.random.key(7), 5)[0], means(getattr(asked, place))[0]
+            actor, learnt = method.ppo.train(key, asked.learners[number], before, evaluation.transitions)
+            expected = means(getattr(by_es, place))[0] + actor - before
+            np.testing.assert_allclose(means(getattr(after, place))[0], expected, atol=1e-3)
+            assert np.abs(actor - before).max() > 0.01
+            np.testing.assert_allclose(after.learners[number].critic, learnt.critic, atol=1e-3)
+            jax.tree.map(np.testing.assert_array_equal, after.learners[1 - number], asked.learners[1 - number])
+            state, moved = after, moved | {place}
+        assert moved == {"pool", "scouts"}
+
+    def test_what_it_knows_of_a_rival_goes_with_the_rival(self, task, with_steps):
+        method, _, tell, state = with_steps
+        racer = dataclasses.replace(state.race.leader, age=jnp.int32(30), level=jnp.float32(-1e6))
+        rival = dataclasses.replace(racer, level=jnp.float32(0.0))
+        state = dataclasses.replace(
+            state, kind=jnp.int32(SCOUTS), race=dataclasses.replace(state.race, leader=racer, rival=rival)
+        )
+        genotypes = method.again(jax.random.key(4), state)
+        after, _ = tell(
+            jax.random.key(7), state, genotypes, task.evaluate_with_transitions(jax.random.key(3), genotypes)
+        )
+        assert int(after.num_restarts) == 1
+        leader, fresh = after.learners
+        for known in state.learners:
+            assert not np.array_equal(leader.critic, known.critic)
+            assert not np.array_equal(fresh.critic, known.critic)
+        assert float(leader.scale) > 0
+        assert float(fresh.scale) == 0
+
+    def test_without_steps_the_es_moves_alone(self, arm, task, with_steps):
+        assert JEDiX(SMALL.replace(**RACE, gradient_steps=2), arm).ppo is None  # genotypes are no policies
+        assert JEDiX(SMALL.replace(gradient_steps=2), task).ppo is None  # there is no race
+        method, _, _, state = with_steps
+        genotypes = method.again(jax.random.key(4), state)
+        with pytest.raises(JedaxError, match="evaluation: expected transitions"):
+            method.tell(jax.random.key(7), state, genotypes, task.evaluate_batch(jax.random.key(3), genotypes))
+
+    def test_a_search_with_it_gets_further(self):
+        settings = {"es": "lm-ma-es", "population": 16, "pool": 1, "scouts": 1, "trial": 50, "exploration": 0.0}
+        ends = {}
+        for steps in (0, 16):
+            config = JediXConfig(**settings, gradient_steps=steps, gradient_rate=1e-3)
+            runs = jedax.run(config, PointMass(), evaluations=1_600, replicas=3, seed=0)
+            ends[steps] = [runs.best(replica).fitness for replica in range(3)]
+        assert min(ends[16]) > max(ends[0])

@@ -18,10 +18,10 @@ def layers_of(flat, sizes):
 
 
 class Net:
-    """A multilayer perceptron: relu, then a linear output, or tanh where it is a policy."""
+    """A multilayer perceptron: relu (tanh if `smooth`), then a linear output, or tanh where it is a policy."""
 
-    def __init__(self, sizes, tanh):
-        self.sizes, self.tanh = sizes, tanh
+    def __init__(self, sizes, tanh, smooth=False):
+        self.sizes, self.tanh, self.smooth = sizes, tanh, smooth
 
     def forward(self, flat, x):
         """Return the outputs, and every layer's input."""
@@ -31,7 +31,7 @@ class Net:
             inputs.append(x)
             x = x @ kernel + bias
             if number < len(layers) - 1:
-                x = np.maximum(x, 0)
+                x = np.tanh(x) if self.smooth else np.maximum(x, 0)
         return (np.tanh(x) if self.tanh else x), inputs
 
     def backward(self, flat, inputs, outputs, slope):
@@ -43,7 +43,7 @@ class Net:
             parts = [(inputs[number].T @ slope).ravel(), slope.sum(axis=0), *parts]
             slope = slope @ kernel.T
             if number > 0:
-                slope = slope * (inputs[number] > 0)
+                slope = slope * (1 - inputs[number] ** 2 if self.smooth else inputs[number] > 0)
         return np.concatenate(parts), slope
 
 

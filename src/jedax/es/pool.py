@@ -79,15 +79,20 @@ class ESPool:
 
     def refine(self, key: PRNGKeyArray, states: _Placed) -> _Placed:
         """Return the states with each ES started anew at its mean, with half the unit."""
-        return self.start(key, self._means(states), (states.unit / 2, jnp.ones(self.size, jnp.int32)))
+        return self.start(key, self.means(states), (states.unit / 2, jnp.ones(self.size, jnp.int32)))
 
     def shorten(self, states: _Placed, longest: Float[Array, ""]) -> _Placed:
         """Return the states with each mean that is longer than `longest` scaled to this length."""
-        means = self._means(states)
+        means = self.means(states)
         excess = jnp.maximum(0.0, 1 - longest / jnp.linalg.norm(means, axis=1, keepdims=True))
         return states._replace(origin=states.origin - excess * means)
 
-    def _means(self, states: _Placed) -> Float[Array, "size params"]:
+    def move(self, states: _Placed, steps: Float[Array, "size params"]) -> _Placed:
+        """Return the states with steps added to the means, and all else as it was."""
+        return states._replace(origin=states.origin + steps)
+
+    def means(self, states: _Placed) -> Float[Array, "size params"]:
+        """Return the mean of each ES."""
         return states.origin + states.unit[:, None] * jax.vmap(self.strategy.mean)(states.inner)
 
     def split(self, batch: Any) -> Any:

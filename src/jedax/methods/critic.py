@@ -17,7 +17,7 @@ from jedax.errors import fail
 from jedax.methods.base import Method, MethodConfig
 from jedax.rl import TD3, ReplayBuffer, TD3State, TwinCritic
 from jedax.settings import Count, NotNegative, Positive, Share
-from jedax.types import Array, Evaluation, Float, PRNGKeyArray
+from jedax.types import Array, Evaluation, Float, PRNGKeyArray, Transitions
 
 
 class WithCritic(MethodConfig):
@@ -56,7 +56,7 @@ class WithCritic(MethodConfig):
 
     def make_td3(self, task: Any, method: str) -> TD3:
         """Return the learner of critic and greedy actor; an error where the task's genotypes are no policies."""
-        if None in (getattr(task, "observation_size", None), getattr(task, "action_size", None)):
+        if not has_steps(task):
             raise fail(
                 f"task {getattr(task, 'name', 'outside')}",
                 expected=f"for {method}, a jedax.tasks.Task whose genotypes are policies, with observation_size and "
@@ -64,12 +64,34 @@ class WithCritic(MethodConfig):
                 received="one without them",
                 remedy="take another method, or another task such as a maze",
             )
-        statistics = getattr(task, "observation_statistics", None) or ((), ())
-        mean, std = (tuple(map(float, numbers)) for numbers in statistics)
-        critic = TwinCritic(task.observation_size, task.action_size, self.critic_hidden, mean, std)
+        critic = TwinCritic(task.observation_size, task.action_size, self.critic_hidden, *observation_scale(task))
         same = ("discount", "soft_update", "critic_rate", "actor_rate", "target_noise", "target_noise_clip",
                 "policy_delay")  # fmt: skip
         return TD3(task, critic, batch=self.critic_batch, **{name: getattr(self, name) for name in same})
+
+
+def has_steps(task: Any) -> bool:
+    """Return whether genotypes are policies whose steps the task can return (`Task.evaluate_with_transitions`)."""
+    return None not in (getattr(task, "observation_size", None), getattr(task, "action_size", None))
+
+
+def observation_scale(task: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and standard deviation by which policies scale observations; both empty where they do not."""
+    mean, std = getattr(task, "observation_statistics", None) or ((), ())
+    return tuple(map(float, mean)), tuple(map(float, std))
+
+
+def steps_of(evaluation: Evaluation, method: str) -> Transitions:
+    """Return the steps of a batch, not valid where a solution failed; an error where the evaluation has none."""
+    steps = evaluation.transitions
+    if steps is None:
+        raise fail(
+            "evaluation",
+            expected="transitions, as of Task.evaluate_with_transitions",
+            received="none",
+            remedy=f"{method} learns from every step: evaluate with that method",
+        )
+    return replace(steps, valid=steps.valid & evaluation.valid[:, None])
 
 
 @dataclass(frozen=True)
@@ -112,15 +134,7 @@ class CriticMethod(Method):
         self, key: PRNGKeyArray, learner: TD3State, buffer: ReplayBuffer, evaluation: Evaluation
     ) -> tuple[TD3State, ReplayBuffer]:
         """Return learner and buffer after the steps of a batch, but for those of solutions that failed."""
-        steps = evaluation.transitions
-        if steps is None:
-            raise fail(
-                "evaluation",
-                expected="transitions, as of Task.evaluate_with_transitions",
-                received="none",
-                remedy=f"{self.name} learns from every step: evaluate with that method",
-            )
-        buffer = buffer.add(replace(steps, valid=steps.valid & evaluation.valid[:, None]))
+        buffer = buffer.add(steps_of(evaluation, self.name))
         return self.td3.train(key, learner, buffer, self.config.critic_steps), buffer
 
     def metrics(self, state: Any) -> dict[str, Array]:

@@ -30,7 +30,9 @@ from jedax.es.pool import ESPool
 from jedax.es.race import Race, RaceState
 from jedax.es.restarts import Restarts, RestartState
 from jedax.methods.base import PoolMethod, Preset, WithPool, cpu_preset, spread_of
+from jedax.methods.critic import has_steps, observation_scale, steps_of
 from jedax.repertoire import Repertoire
+from jedax.rl import PPO, PPOState
 from jedax.settings import MOST, Count, NotNegative, Positive, Range, Share
 from jedax.types import NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 from jedax.variation import iso_line, log_uniform
@@ -104,6 +106,14 @@ class JediXConfig(WithPool):
         default=0.0,
         description="Largest length of the mean of an ES of a race, in lengths of a random genotype; 0: any length.",
     )
+    gradient_steps: int = Field(
+        default=0,
+        ge=0,
+        le=MOST,
+        description="Updates of PPO that also move the mean of an ES of a race after each of its generations, where "
+        "genotypes are policies whose steps the task returns (see `jedax.rl.ppo`); 0: none.",
+    )
+    gradient_rate: Positive = Field(default=2e-4, description="Learning rate of these updates.")
     elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
     variation_share: Literal["waiting"] | Share = Field(
         default="waiting",
@@ -166,6 +176,7 @@ class JEDiXState:
         waited: Generations of each ES since its `best` last improved.
         restarts: Populations and optima of the ES.
         race: Ages and levels of the ES and of its rival, which is the scout; None where there is no race (`trial`).
+        learners: What PPO knows of the leader and of its rival; None where it moves neither.
         idle: Generations of each scout since it last added to the repertoire.
         kind: Kind of the last generation asked for: `POOL`, `SCOUTS` or `VARIATION`.
         spread: Standard deviation of random genotypes over all parameters, the unit of variation.
@@ -180,6 +191,7 @@ class JEDiXState:
     waited: Int[Array, " pool"]
     restarts: RestartState
     race: RaceState | None
+    learners: tuple[PPOState | None, PPOState | None]
     scouts: Any
     idle: Int[Array, " scouts"]
     kind: Int[Array, ""]
@@ -206,7 +218,7 @@ class JEDiX(PoolMethod):
     }
     large_policies = {
         "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 200, "trial": 256, "head_start": 0.0,
-        "exploration": 0.05, "first_step": 0.24, "longest": 1.0,
+        "exploration": 0.05, "first_step": 0.36, "longest": 1.0, "gradient_steps": 32,
     }  # fmt: skip
     family = "jedi"
     has_branches = True
@@ -231,6 +243,25 @@ class JEDiX(PoolMethod):
     def race(self) -> Race:
         """The rule by which rivals begin and end where there is a race (`trial`)."""
         return Race(self.config.trial, self.config.patience, self.config.refinements, self.config.scout_share)
+
+    @functools.cached_property
+    def ppo(self) -> PPO | None:
+        """PPO, which moves the ES of a race; None where it moves none, or genotypes are no policies."""
+        config, problem = self.config, self.problem
+        if not (config.trial and config.gradient_steps and has_steps(problem)):
+            return None
+        return PPO(
+            problem,  # type: ignore[arg-type]
+            problem.observation_size,  # type: ignore[attr-defined]
+            *observation_scale(problem),
+            actor_rate=config.gradient_rate,
+            steps=config.gradient_steps,
+        )
+
+    @property
+    def needs_transitions(self) -> bool:  # type: ignore[override]
+        """Whether evaluations must bring transitions: PPO learns from them."""
+        return self.ppo is not None
 
     def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
         """Return initial step sizes for a number of ES."""
@@ -276,6 +307,7 @@ class JEDiX(PoolMethod):
             waited=jnp.zeros(size, jnp.int32),
             restarts=restarts,
             race=self.race.begin() if self.config.trial else None,
+            learners=(self.start_learner(pool_key, genotypes[0]), self.start_learner(scout_key, genotypes[0])),
             scouts=scouts,
             idle=jnp.zeros(self.config.num_scouts, jnp.int32),
             kind=jnp.int32(POOL),
@@ -296,6 +328,10 @@ class JEDiX(PoolMethod):
         """Return the scout of a race, which starts from a random genotype."""
         start_key, place_key = jax.random.split(key)
         return self.start_scouts(start_key, self.problem.init(place_key)[None], self.first_unit(spread)[None])
+
+    def start_learner(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> PPOState | None:
+        """Return what PPO knows before the first generation of an ES of a race, for genotypes like this."""
+        return None if self.ppo is None else self.ppo.init(key, genotype)
 
     def choose_elites(self, key: PRNGKeyArray, repertoire: Repertoire) -> Float[Array, "pool params"]:
         """Return starting genotypes for the pool: the fittest elite first, then random ones among the fittest.
@@ -446,26 +482,35 @@ class JEDiX(PoolMethod):
             scouts = self.scouts.restart(restart_key, scouts, stuck, means, places)
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
-        def of_race(racer: ESPool, states: Any) -> Any:
-            # The noise of its steps would make the mean of an ES longer and longer.
+        def of_race(racer: ESPool, states: Any, learner: PPOState | None) -> tuple[Any, PPOState | None]:
+            before = racer.means(states)
             states = racer.tell(learn_key, states, genotypes, racer.split(scores))
+            if self.ppo is not None and learner is not None:
+                actor, learner = self.ppo.train(learn_key, learner, before[0], steps_of(evaluation, self.name))
+                states = racer.move(states, actor - before)
+            # The noise of its steps would make the mean of an ES longer and longer.
             longest = config.longest * state.spread * math.sqrt(genotypes.shape[1])
-            return racer.shorten(states, longest) if config.longest else states
+            return racer.shorten(states, longest) if config.longest else states, learner
 
         def update_leader() -> JEDiXState:
             assert state.race is not None
             race, refines = self.race.observe_leader(state.race, evaluation.achieved)
-            pool = of_race(self.pool, state.pool)
+            pool, leader = of_race(self.pool, state.pool, state.learners[0])
             pool = jax.lax.cond(refines, lambda: self.pool.refine(restart_key, pool), lambda: pool)
-            return replace(state, pool=pool, race=race)
+            return replace(state, pool=pool, race=race, learners=(leader, state.learners[1]))
 
         def update_rival() -> JEDiXState:
             assert state.race is not None
             race, overtakes, ends = self.race.observe_rival(state.race, evaluation.achieved)
-            rival = of_race(self.scouts, state.scouts)
-            pool = jax.lax.cond(overtakes, lambda: rival, lambda: state.pool)
-            rival = jax.lax.cond(ends, lambda: self.start_rival(restart_key, state.spread), lambda: rival)
-            return replace(state, pool=pool, scouts=rival, race=race, num_restarts=state.num_restarts + ends)
+            rival = of_race(self.scouts, state.scouts, state.learners[1])
+            pool, leader = jax.lax.cond(overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
+
+            def another() -> tuple[Any, PPOState | None]:
+                return self.start_rival(restart_key, state.spread), self.start_learner(restart_key, genotypes[0])
+
+            scouts, learner = jax.lax.cond(ends, another, lambda: rival)
+            restarts, learners = state.num_restarts + ends, (leader, learner)
+            return replace(state, pool=pool, scouts=scouts, race=race, learners=learners, num_restarts=restarts)
 
         updates = (update_pool, update_scouts) if state.race is None else (update_leader, update_rival)
         state = jax.lax.switch(state.kind, (*updates, lambda: state))

@@ -10,16 +10,14 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jedax import networks
-from jedax.imports import require
+from jedax.rl.gradients import Policy, adam, descend
 from jedax.types import Array, Float, Int, PRNGKeyArray, Transitions
-
-__all__ = ["TD3", "Policy", "ReplayBuffer", "TD3State", "TwinCritic"]
 
 
 @dataclass(frozen=True)
@@ -138,16 +136,6 @@ class ReplayBuffer:
         )
 
 
-class Policy(Protocol):
-    """The policy network of a genotype, such as a task has; hashable."""
-
-    def actions(
-        self, genotype: Float[Array, " params"], observations: Float[Array, "batch observation"]
-    ) -> Float[Array, "batch action"]:
-        """Return the actions of ONE policy for many observations, each number in [-1, 1]; differentiable."""
-        ...
-
-
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TD3State:
@@ -196,7 +184,7 @@ class TD3:
     def init(self, key: PRNGKeyArray, actor: Float[Array, " params"]) -> TD3State:
         """Return the initial state, with a random critic and the given greedy actor."""
         critic = self.critic.init(key)
-        moments = _adam(self.critic_rate).init(critic), _adam(self.actor_rate).init(actor)
+        moments = adam(self.critic_rate).init(critic), adam(self.actor_rate).init(actor)
         return TD3State(critic, actor, critic, actor, *moments, loss=jnp.float32(0))
 
     def train(self, key: PRNGKeyArray, state: TD3State, buffer: ReplayBuffer, steps: int) -> TD3State:
@@ -224,9 +212,9 @@ class TD3:
         for number in range(self.policy_delay):
             batch = jax.tree.map(lambda leaf, number=number: leaf[number], batches)
             loss, slope = jax.value_and_grad(self.critic_loss)(critic, batch, target_values[number])
-            critic, critic_optimizer = _descend(self.critic_rate, slope, critic, critic_optimizer)
+            critic, critic_optimizer = descend(self.critic_rate, slope, critic, critic_optimizer)
         slope = jax.grad(self.actor_loss)(state.actor, critic, batches.observations[-1])
-        actor, actor_optimizer = _descend(self.actor_rate, slope, state.actor, state.actor_optimizer)
+        actor, actor_optimizer = descend(self.actor_rate, slope, state.actor, state.actor_optimizer)
         return TD3State(
             critic=critic,
             actor=actor,
@@ -281,19 +269,6 @@ class TD3:
 
         def climb(carry: tuple[Array, Any], seen: Array) -> tuple[tuple[Array, Any], None]:
             genotypes, moments = carry
-            return _descend(learning_rate, slopes(genotypes, state.critic, seen), genotypes, moments), None
+            return descend(learning_rate, slopes(genotypes, state.critic, seen), genotypes, moments), None
 
-        return jax.lax.scan(climb, (parents, _adam(learning_rate).init(parents)), observations)[0][0]
-
-
-def _descend(
-    learning_rate: float, slope: Float[Array, "*shape"], point: Float[Array, "*shape"], moments: Any
-) -> tuple[Float[Array, "*shape"], Any]:
-    """Return the point after one descent step of Adam, and the new moments."""
-    step, moments = _adam(learning_rate).update(slope, moments)
-    return point + jnp.asarray(step), moments
-
-
-def _adam(learning_rate: float) -> Any:
-    """Return the optimiser Adam; an error where optax is not installed."""
-    return require("optax", "pga-me", "methods pga-me and td3").adam(learning_rate)
+        return jax.lax.scan(climb, (parents, adam(learning_rate).init(parents)), observations)[0][0]
