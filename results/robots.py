@@ -8,10 +8,10 @@ of JEDi-X also leaves a film of its best robot and the map of its cells. `steady
 parameters change a little: these simulations are chaotic, so the best fitness of a run is a lucky one (see `steady`
 below). Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
 
-Methods have their defaults for these tasks. `es small` is the ES with the population and the step size that JEDi-X
-begins with. `jedi-x long` is JEDi-X with four times the evaluations, about as many seconds as PGA-ME takes on
-HalfCheetah. `jedi scaled` is `jedi decay` with as many choices of targets as in the paper's budget; the paper's JEDi
-chooses targets every 100 generations on HalfCheetah and every 1,000 on the others, twice and once in this budget.
+Methods have their defaults for these tasks. `jedi-x no gradients` is JEDi-X without PPO, with the first steps that it
+had then; `es small` is the ES with the same population and steps. `jedi scaled` is `jedi decay` with as many choices of
+targets as in the paper's budget; the paper's JEDi chooses targets every 100 generations on HalfCheetah and every 1,000
+on the others, twice and once in this budget.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spre
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
 SCALED = Entry("jedi scaled", "jedi", "decay")
-LONG = Entry("jedi-x long", "jedi-x")
-METHODS = (Entry("jedi-x", "jedi-x"), LONG, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
+WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, {"gradient_steps": 0, "first_step": 0.24})
+METHODS = (Entry("jedi-x", "jedi-x"), WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}
+GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
 FOLDER = HERE / "robots"
 
 
@@ -81,13 +82,12 @@ def search(task: str, method: str, seed: int) -> dict[str, Any]:
     entry = ENTRIES[method]
     robot = jedax.tasks.make(task, normalise=True).settled()
     config = entry.config(task, robot.config)
-    if entry is SCALED:
+    if method == SCALED.label:
         config = config.replace(generations=round(config.generations * EVALUATIONS / robot.default_evaluations))
-    evaluations = 4 * EVALUATIONS if entry is LONG else EVALUATIONS
     with tempfile.TemporaryDirectory() as folder:
         shows = method == "jedi-x" and seed == 0
         result = jedax.run(
-            config, robot, evaluations=evaluations, seed=seed, out=folder if shows else None, overwrite=True
+            config, robot, evaluations=EVALUATIONS, seed=seed, out=folder if shows else None, overwrite=True
         )
         if shows:
             film = next(path for path in replay(result).files if path.suffix == ".gif")
@@ -146,21 +146,15 @@ def write_small_film(film: Path, path: Path) -> None:
 
 
 def draw(rows: pandas.DataFrame) -> Figure:
-    """Return a figure of the best fitness over evaluations, JEDi-X beside other JEDi and ES, and beside all others."""
-    rows = rows[rows.curve.notna() & (rows.method != LONG.label)]
-    ours, similar = rows.method == "jedi-x", rows.method.str.startswith(("jedi", "es"))
-    panels = [
-        (task, rows[(rows.task == task) & (others | ours)])
-        for others in (similar, ~similar)
-        for task in CONTROL
-        if ((rows.task == task) & others).any()
-    ]
-    style, height = styles([method for method in ENTRIES if method in set(rows.method)]), -(-len(panels) // 2)
-    figure, axes = plt.subplots(height, 2, figsize=(10, 3.7 * height), dpi=110, layout="constrained", squeeze=False)
-    for ax in axes.flat[len(panels) :]:
-        ax.remove()
-    for ax, (task, group) in zip(axes.flat, panels, strict=False):
-        draw_panel(ax, group, style)
+    """Return a figure of the best fitness over evaluations: a row for each of `GROUPS` and JEDi-X, a column a robot."""
+    rows = rows[rows.curve.notna()]
+    style = styles([method for method in ENTRIES if method in set(rows.method)])
+    size = {"figsize": (13, 4.2 * len(GROUPS)), "dpi": 110}
+    figure, axes = plt.subplots(len(GROUPS), len(CONTROL), layout="constrained", squeeze=False, **size)
+    for (group, task), ax in zip(product(GROUPS, CONTROL), axes.flat, strict=True):
+        draw_panel(
+            ax, rows[(rows.task == task) & (rows.method.str.startswith(group) | (rows.method == "jedi-x"))], style
+        )
         ax.set(title=task, ylabel="best fitness")
     return figure
 
@@ -180,7 +174,7 @@ def draw_panel(ax: Axes, rows: pandas.DataFrame, style: dict[str, dict[str, Any]
     ax.set_xlim(0, EVALUATIONS)
     evaluations_axis(ax)
     ax.grid(alpha=0.25)
-    ax.legend(fontsize=8, ncols=2, handlelength=3.5)
+    ax.legend(fontsize=7, ncols=3, handlelength=3, loc="upper center", bbox_to_anchor=(0.5, -0.17))
 
 
 def curve_of(text: str) -> pandas.Series:

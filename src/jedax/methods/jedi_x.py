@@ -6,6 +6,7 @@
 | pool: sample the ES that started from the fittest elites | `JEDiX.ask` (`jedax.es`) |
 | scouts: sample the small ES that started from random elites | `JEDiX.ask` (`jedax.es`) |
 | variation: vary random elites | `JEDiX.vary` (`jedax.variation`) |
+| move the mean of the ES by policy gradients, too, where policies are large | `JEDiX.tell` (`jedax.rl.ppo`) |
 | update the ES; restart an ES that stagnates and a scout that adds nothing to the repertoire | `JEDiX.tell` |
 | update the repertoire | `JEDiX.tell` (`jedax.repertoire`) |
 
@@ -544,9 +545,11 @@ class JEDiX(PoolMethod):
                 "An ES from another random solution, which takes the leader's place if its level becomes higher.",
             ),
         ]
+        gradient = "A step of the mean of an ES, learnt from all steps of the episodes of its solutions (PPO)."
         return [
             ("elite", "The best solution of a cell."),
             ("evolution strategy, ES", "Samples variations of a solution and moves towards the best, again and again."),
             ("variation", "Random changes of elites from all over the map, which find new cells."),
             *(race if self.config.trial else pool),
+            *([("policy gradient", gradient)] if self.ppo is not None else []),
         ]
