@@ -2,13 +2,14 @@
 
 import dataclasses
 import math
+import signal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from tests.conftest import assert_same_bits
+from tests.conftest import assert_same_bits, without_seconds
 from tests.methods.point_mass import PointMass
 
 import jedax
@@ -615,3 +616,18 @@ class TestPolicyGradientsOfARace:
             runs = jedax.run(config, PointMass(), evaluations=1_600, replicas=3, seed=0)
             ends[steps] = [runs.best(replica).fitness for replica in range(3)]
         assert min(ends[16]) > max(ends[0])
+
+    def test_what_it_knows_is_in_checkpoints(self, tmp_path):
+        config = SMALL.replace(**RACE | {"exploration": 0.2}, gradient_steps=2)
+        settings = {"task": PointMass(steps=20), "evaluations": 600, "seed": 3, "report_every": 5}
+        whole = jedax.run(config, **settings)
+
+        def stop(report):
+            if report.evaluations >= 300:
+                signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(jedax.Interrupted):
+            jedax.run(config, **settings, out=tmp_path / "run", callbacks=[stop])
+        resumed = jedax.resume(tmp_path / "run", task=settings["task"])
+        assert_same_bits(resumed.repertoire, whole.repertoire)
+        assert without_seconds(resumed.rows) == without_seconds(whole.rows)
