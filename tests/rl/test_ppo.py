@@ -20,6 +20,12 @@ def learner(**settings):
     return PPO(Net(POLICY), POLICY[0], **{"steps": 3, "batch": 16} | settings)
 
 
+def chained(steps):
+    """Return the steps with the next observation of each that of the step after it."""
+    following = jnp.concatenate([steps.observations[:, 1:], steps.next_observations[:, -1:]], axis=1)
+    return replace(steps, next_observations=following)
+
+
 def started(ppo, seed=0):
     keys = jax.random.split(jax.random.key(seed))
     actor = networks.init(keys[1], POLICY) + 0.05
@@ -34,7 +40,7 @@ class TestAdvantages:
     def test_sum_discounted_errors_until_the_episode_ends(self, trace):
         ppo = learner(trace=trace, discount=0.9)
         critic = started(ppo)[0].critic
-        steps, length = random_steps((5, 7)), [7, 3, 1, 0, 6]
+        steps, length = chained(random_steps((5, 7))), [7, 3, 1, 0, 6]
         ends = np.zeros((5, 7), bool)
         ends[1, 2] = ends[2, 0] = True  # these two fall, the others are cut off
         valid = np.arange(7) < np.array(length)[:, None]
@@ -51,6 +57,17 @@ class TestAdvantages:
                     total += (0.9 * trace) ** (step - first) * error
                 assert found[one, first] == pytest.approx(total, rel=1e-4, abs=1e-5)
                 assert returns[one, first] == pytest.approx(total + values[one, first], rel=1e-4, abs=1e-5)
+
+    def test_they_do_not_go_on_into_the_next_episode_of_a_solution(self):
+        ppo = learner()
+        critic = started(ppo)[0].critic
+        first, second = (chained(random_steps((4, 5), seed)) for seed in (1, 2))
+        both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), first, second)
+        both = replace(both, terminal=jnp.zeros_like(both.terminal))
+        found, _ = ppo.advantages(critic, both.rewards, both, both.valid)
+        for part, steps in ((found[:, :5], first), (found[:, 5:], second)):
+            alone = replace(steps, terminal=jnp.zeros_like(steps.terminal))
+            np.testing.assert_allclose(part, ppo.advantages(critic, steps.rewards, alone, steps.valid)[0], atol=1e-5)
 
     def test_the_value_network_is_that_of_numpy(self):
         ppo = learner(mean=(0.5, -1.0, 2.0), std=(2.0, 0.5, 1.0))

@@ -136,12 +136,15 @@ class PPO:
     ) -> tuple[Float[Array, "population steps"], Float[Array, "population steps"]]:
         """Return the generalised advantage of every step ([3], Eq. 16), and the return that its value should have.
 
-        After the last step of an episode that the time limit ends, the value of the next observation counts.
+        An episode goes on as long as the next observation is that of the next step. After the last step of an episode
+        that the time limit ends, the value of the next observation counts.
         """
         values = self.values(critic, steps.observations)
         following = jnp.where(steps.terminal, 0, self.values(critic, steps.next_observations))
         errors = rewards + self.discount * following - values
-        has_next = jnp.pad(valid[:, 1:], ((0, 0), (0, 1))) & ~steps.terminal
+        # With several samples of a solution the steps of one episode follow those of another.
+        same = jnp.isclose(steps.next_observations[:, :-1], steps.observations[:, 1:], rtol=1e-3, atol=1e-4)
+        has_next = jnp.pad(valid[:, 1:] & same.all(axis=-1), ((0, 0), (0, 1))) & ~steps.terminal
 
         def back(later: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
             error, goes_on = step
