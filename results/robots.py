@@ -152,9 +152,8 @@ def draw(rows: pandas.DataFrame) -> Figure:
     size = {"figsize": (13, 4.2 * len(GROUPS)), "dpi": 110}
     figure, axes = plt.subplots(len(GROUPS), len(CONTROL), layout="constrained", squeeze=False, **size)
     for (group, task), ax in zip(product(GROUPS, CONTROL), axes.flat, strict=True):
-        draw_panel(
-            ax, rows[(rows.task == task) & (rows.method.str.startswith(group) | (rows.method == "jedi-x"))], style
-        )
+        is_shown = rows.method.str.startswith(group) | (rows.method == "jedi-x")
+        draw_panel(ax, rows[(rows.task == task) & is_shown], style)
         ax.set(title=task, ylabel="best fitness")
     return figure
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.rl.reference import Adam, layers_of
+from tests.rl.reference import Adam
 from tests.rl.reference import Net as Reference
 from tests.rl.test_td3 import Net, random_steps
 
@@ -14,6 +14,7 @@ from jedax import networks
 from jedax.rl import PPO
 
 POLICY = (3, 6, 2)
+VALUE = Reference((3, 128, 128, 1), tanh=False, smooth=True)
 
 
 def learner(**settings):
@@ -73,10 +74,7 @@ class TestAdvantages:
         ppo = learner(mean=(0.5, -1.0, 2.0), std=(2.0, 0.5, 1.0))
         critic, seen = started(ppo)[0].critic, np.random.default_rng(1).normal(size=(9, 3))
         values = (seen - np.array(ppo.mean)) / np.array(ppo.std)
-        layers = layers_of(np.asarray(critic, float), (3, 128, 128, 1))
-        for number, (kernel, bias) in enumerate(layers):
-            values = values @ kernel + bias
-            values = values if number == 2 else np.tanh(values)
+        values, _ = VALUE.forward(np.asarray(critic, float), values)
         np.testing.assert_allclose(ppo.values(critic, jnp.asarray(seen, jnp.float32)), values[:, 0], atol=1e-5)
 
 
@@ -133,7 +131,7 @@ class TestTrain:
         scale = np.sqrt(np.mean(rewards[valid] ** 2))
         advantages, returns = ppo.advantages(state.critic, jnp.asarray(0.01 * rewards / scale), steps, steps.valid)
         advantages = np.asarray((advantages - advantages[valid].mean()) / advantages[valid].std(), float)
-        policy, value = Reference(POLICY, tanh=True), Reference((3, 128, 128, 1), tanh=False, smooth=True)
+        policy, value = Reference(POLICY, tanh=True), VALUE
         genotype, critic = np.asarray(actor, float), np.asarray(state.critic, float)
         of_actor, of_critic = Adam(ppo.actor_rate, len(genotype)), Adam(ppo.critic_rate, len(critic))
         drawn = np.asarray(jax.random.choice(key, 40, (3, 16), p=steps.valid.ravel() / valid.sum()))
@@ -168,6 +166,7 @@ class TestTrain:
             steps,
             rewards=steps.rewards.at[1].set(1e6).at[3, 7].set(jnp.nan),
             observations=steps.observations.at[3, 6].set(jnp.inf),
+            valid=steps.valid.at[3, 6:8].set(True),
         )
         again = train(ppo, jax.random.key(0), state, actor, spoilt)
         jax.tree.map(np.testing.assert_array_equal, found, again)

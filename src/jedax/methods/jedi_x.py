@@ -484,14 +484,14 @@ class JEDiX(PoolMethod):
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
         def of_race(racer: ESPool, states: Any, learner: PPOState | None) -> tuple[Any, PPOState | None]:
-            before = racer.means(states)
-            states = racer.tell(learn_key, states, genotypes, racer.split(scores))
+            told = racer.tell(learn_key, states, genotypes, racer.split(scores))
             if self.ppo is not None and learner is not None:
+                before = racer.means(states)
                 actor, learner = self.ppo.train(learn_key, learner, before[0], steps_of(evaluation, self.name))
-                states = racer.move(states, actor - before)
+                told = racer.move(told, actor - before)
             # The noise of its steps would make the mean of an ES longer and longer.
             longest = config.longest * state.spread * math.sqrt(genotypes.shape[1])
-            return racer.shorten(states, longest) if config.longest else states, learner
+            return racer.shorten(told, longest) if config.longest else told, learner
 
         def update_leader() -> JEDiXState:
             assert state.race is not None

@@ -1,4 +1,4 @@
-"""What TD3 and PPO share: policies that can be differentiated, and the optimiser Adam."""
+"""What TD3 and PPO share: policies that can be differentiated, scaled observations, and the optimiser Adam."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ class Policy(Protocol):
     ) -> Float[Array, "batch action"]:
         """Return the actions of ONE policy for many observations, each number in [-1, 1]; differentiable."""
         ...
+
+
+def scaled(
+    observations: Float[Array, "*batch observation"], mean: tuple[float, ...], std: tuple[float, ...]
+) -> Float[Array, "*batch observation"]:
+    """Return observations less a mean, divided by a standard deviation; as they are where these are empty."""
+    if not mean:
+        return observations
+    return (observations - jnp.array(mean, jnp.float32)) / jnp.array(std, jnp.float32)
 
 
 def descend(

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax import networks
-from jedax.rl.gradients import Policy, adam, descend
+from jedax.rl.gradients import Policy, adam, descend, scaled
 from jedax.types import Array, Bool, Float, PRNGKeyArray, Transitions
 
 _HIDDEN = (128, 128)  # neurons of the value network
@@ -91,10 +91,9 @@ class PPO:
         self, critic: Float[Array, " critic"], observations: Float[Array, "*batch observation"]
     ) -> Float[Array, "*batch"]:
         """Return the values of observations according to the value network: tanh, linear output."""
-        if self.mean:
-            observations = (observations - jnp.array(self.mean, jnp.float32)) / jnp.array(self.std, jnp.float32)
         layers = networks.layers(critic, self._sizes)
-        return networks.propagate(layers, observations, jnp.matmul, jnp.tanh, lambda value: value)[..., 0]
+        inputs = scaled(observations, self.mean, self.std)
+        return networks.propagate(layers, inputs, jnp.matmul, jnp.tanh, lambda value: value)[..., 0]
 
     def train(
         self, key: PRNGKeyArray, state: PPOState, actor: Float[Array, " params"], steps: Transitions
@@ -108,13 +107,12 @@ class PPO:
             steps: All steps `(population, steps, ...)`; those that are not valid or not finite are left out.
         """
         valid = steps.valid & _are_finite(steps)
-        steps = jax.tree.map(lambda leaf: jnp.where(_like(valid, leaf), leaf, 0), steps)
-        scale = jnp.sqrt(_mean_of(jnp.square(steps.rewards), valid))
+        scale = jnp.sqrt(jnp.mean(jnp.square(steps.rewards), where=valid))
         scale = jnp.where(state.scale > 0, state.scale + _SCALE_RATE * (scale - state.scale), scale)
         rewards = (1 - self.discount) * steps.rewards / jnp.where(scale > 0, scale, 1)
         advantages, returns = self.advantages(state.critic, rewards, steps, valid)
-        spread = jnp.sqrt(_mean_of(jnp.square(advantages - _mean_of(advantages, valid)), valid))
-        advantages = (advantages - _mean_of(advantages, valid)) / jnp.maximum(spread, 1e-8)
+        spread = jnp.std(advantages, where=valid)
+        advantages = (advantages - jnp.mean(advantages, where=valid)) / jnp.maximum(spread, 1e-8)
         drawn = jax.random.choice(key, valid.size, (self.steps, self.batch), p=valid.ravel() / valid.sum())
 
         def of(values: Array) -> Array:
@@ -208,14 +206,6 @@ class PPO:
         return (self.observation_size, *_HIDDEN, 1)
 
 
-def _mean_of(values: Float[Array, "*shape"], which: Bool[Array, "*shape"]) -> Float[Array, ""]:
-    return jnp.where(which, values, 0).sum() / jnp.maximum(which.sum(), 1)
-
-
 def _are_finite(steps: Transitions) -> Bool[Array, "population steps"]:
     numbers = (steps.observations, steps.actions, steps.rewards[..., None], steps.next_observations)
     return jnp.isfinite(jnp.concatenate(numbers, axis=-1)).all(axis=-1)
-
-
-def _like(which: Bool[Array, "population steps"], leaf: Array) -> Bool[Array, "population steps ..."]:
-    return which.reshape(*which.shape, *[1] * (leaf.ndim - 2))

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax import networks
-from jedax.rl.gradients import Policy, adam, descend
+from jedax.rl.gradients import Policy, adam, descend, scaled
 from jedax.types import Array, Float, Int, PRNGKeyArray, Transitions
 
 
@@ -61,9 +61,7 @@ class TwinCritic:
         def multiply(values: Array, kernel: Array) -> Array:
             return jnp.einsum("bi,nij->nbj" if values.ndim == 2 else "nbi,nij->nbj", values, kernel)
 
-        if self.mean:
-            observations = (observations - jnp.array(self.mean, jnp.float32)) / jnp.array(self.std, jnp.float32)
-        inputs = jnp.concatenate([observations, actions], axis=-1)
+        inputs = jnp.concatenate([scaled(observations, self.mean, self.std), actions], axis=-1)
         layers = [(kernel, bias[:, None]) for kernel, bias in networks.layers(params, self.sizes)]
         return networks.propagate(layers, inputs, multiply, jax.nn.relu, lambda q: q)[..., 0]
 
