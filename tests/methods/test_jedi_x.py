@@ -497,6 +497,25 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
     assert "rival" not in dict(JEDiX(SMALL, arm).glossary())
 
 
+@pytest.mark.parametrize(
+    ("refined", "rivals", "from_leader"), [(1, 0, True), (1, 1, False), (0, 0, False), (2, 2, True)]
+)
+def test_every_other_rival_of_a_leader_with_smaller_steps_starts_at_its_mean(arm, refined, rivals, from_leader):
+    method, state = begun(arm)
+    leader = dataclasses.replace(
+        state.race.leader, age=jnp.int32(30), level=jnp.float32(100), first=jnp.float32(0), refined=jnp.int32(refined)
+    )
+    rival = dataclasses.replace(leader, age=jnp.int32(3), level=jnp.float32(5), halfway=jnp.float32(5))
+    pool = state.pool._replace(origin=state.pool.origin + 1, unit=state.pool.unit / 2)
+    race = dataclasses.replace(state.race, leader=leader, rival=rival)
+    state = dataclasses.replace(state, pool=pool, race=race, kind=jnp.int32(SCOUTS), num_restarts=jnp.int32(rivals))
+    genotypes = method.again(jax.random.key(4), state)
+    after, _ = method.tell(jax.random.key(7), state, genotypes, evaluation_of(np.full(6, 5.0)))
+    assert int(after.num_restarts) == rivals + 1
+    assert np.allclose(means(after.scouts), means(pool)) == from_leader
+    assert float(after.scouts.unit[0]) == pytest.approx(float(method.config.first_step * state.spread))
+
+
 def test_the_means_of_a_race_become_no_longer_than_allowed(arm):
     method, state = begun(arm, longest=0.5)
     free, _ = begun(arm)
@@ -580,6 +599,26 @@ class TestPolicyGradientsOfARace:
             jax.tree.map(np.testing.assert_array_equal, after.learners[1 - number], asked.learners[1 - number])
             state, moved = after, moved | {place}
         assert moved == {"pool", "scouts"}
+
+    def test_its_rate_falls_with_the_step(self, task, with_steps):
+        method, _, tell, state = with_steps
+        before = means(state.pool)[0]
+        state = dataclasses.replace(state, kind=jnp.int32(POOL))
+        genotypes = method.again(jax.random.key(4), state)
+        evaluation = task.evaluate_with_transitions(jax.random.key(3), genotypes)
+        alone = jax.jit(JEDiX(method.config.replace(gradient_steps=0), task).tell)
+        key = jax.random.split(jax.random.key(7), 5)[0]
+        lengths = []
+        for share in (1.0, 0.25):
+            pool = state.pool._replace(unit=share * state.pool.unit)
+            now = dataclasses.replace(state, pool=pool)
+            after, _ = tell(jax.random.key(7), now, genotypes, evaluation)
+            by_es, _ = alone(jax.random.key(7), dataclasses.replace(now, learners=(None, None)), genotypes, evaluation)
+            actor, _ = method.ppo.train(key, state.learners[0], before, evaluation.transitions, share)
+            moved = means(after.pool)[0] - means(by_es.pool)[0]
+            np.testing.assert_allclose(moved, actor - before, atol=1e-3)
+            lengths.append(np.linalg.norm(moved))
+        assert lengths[1] == pytest.approx(lengths[0] / 4, rel=0.2)
 
     def test_what_it_knows_of_a_rival_goes_with_the_rival(self, task, with_steps):
         method, _, tell, state = with_steps

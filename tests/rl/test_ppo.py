@@ -14,7 +14,7 @@ from jedax import networks
 from jedax.rl import PPO
 
 POLICY = (3, 6, 2)
-VALUE = Reference((3, 128, 128, 1), tanh=False, smooth=True)
+VALUE = Reference((3, 64, 64, 1), tanh=False, smooth=True)
 
 
 def learner(**settings):
@@ -171,6 +171,17 @@ class TestTrain:
         again = train(ppo, jax.random.key(0), state, actor, spoilt)
         jax.tree.map(np.testing.assert_array_equal, found, again)
         assert not np.array_equal(found[0], actor)
+
+    def test_a_slower_pace_is_a_smaller_rate_of_the_policy(self):
+        ppo, slow = learner(actor_rate=1e-2), learner(actor_rate=2e-3)
+        state, actor = started(ppo)
+        steps = random_steps((4, 10), seed=7)
+        paced, expected = (
+            each.train(jax.random.key(0), state, actor, steps, pace) for each, pace in ((ppo, 0.2), (slow, 1.0))
+        )
+        np.testing.assert_allclose(paced[0], expected[0], atol=1e-6)
+        np.testing.assert_allclose(paced[1].critic, expected[1].critic, atol=1e-6)
+        assert not np.allclose(paced[0], actor, atol=1e-3)
 
     def test_without_steps_nothing_changes(self):
         ppo = learner()

@@ -29,10 +29,10 @@ class Racer:
     Attributes:
         age: Generations since it started.
         level: Mean fitness of the best quarter of its population, averaged over the last generations; -inf: none yet.
-        first: Its level after the first generation.
+        first: Its level after the first generation, or that of an ES it has overtaken if lower.
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
-        refined: How often it has halved its step; larger than `refinements`: it has ended.
+        refined: How often it has halved its step.
     """
 
     age: Int[Array, ""]
@@ -78,9 +78,8 @@ class Race:
         return RaceState(_fresh(), _fresh())
 
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
-        """Return the probability that the next generation is one of the rival: 1 once the leader has ended."""
-        has_ended = state.leader.refined > self.refinements
-        return jnp.where(has_ended, 1.0, jnp.where(state.leader.age >= 2 * self.trial, self.share, 0.0))
+        """Return the probability that the next generation is one of the rival."""
+        return jnp.where(state.leader.age >= 2 * self.trial, self.share, 0.0)
 
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]
@@ -94,8 +93,8 @@ class Race:
         before, leader = state.leader, self._observe(state.leader, scores)
         gain, all_gain = leader.level - before.lately, leader.level - leader.first
         stagnates = (leader.age % self.patience == 0) & (gain <= _LEAST_GAIN * all_gain)
-        refined = leader.refined + stagnates
-        return replace(state, leader=replace(leader, refined=refined)), stagnates & (refined <= self.refinements)
+        refines = stagnates & (leader.refined < self.refinements)
+        return replace(state, leader=replace(leader, refined=leader.refined + refines)), refines
 
     def observe_rival(
         self, state: RaceState, scores: Float[Array, " population"]
@@ -115,7 +114,9 @@ class Race:
         hope = 2 * rival.level - state.rival.halfway
         is_compared = (rival.age >= self.trial) & self._is_mark(rival.age)
         ends = overtakes | (is_compared & (hope < leader.level))
-        leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), rival, leader)
+        lowest = jnp.minimum(leader.first, rival.first)  # a rival may start at the leader's mean
+        winner = replace(rival, first=lowest)
+        leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), winner, leader)
         rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), _fresh(), rival)
         return RaceState(leader, rival), overtakes, ends
 

@@ -114,7 +114,9 @@ class JediXConfig(WithPool):
         description="Updates of PPO that also move the mean of an ES of a race after each of its generations, where "
         "genotypes are policies whose steps the task returns (see `jedax.rl.ppo`); 0: none.",
     )
-    gradient_rate: Positive = Field(default=2e-4, description="Learning rate of these updates.")
+    gradient_rate: Positive = Field(
+        default=2e-4, description="Learning rate of these updates; it is halved with the step."
+    )
     elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
     variation_share: Literal["waiting"] | Share = Field(
         default="waiting",
@@ -218,7 +220,7 @@ class JEDiX(PoolMethod):
         "cpu": cpu_preset(),
     }
     large_policies = {
-        "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 200, "trial": 256, "head_start": 0.0,
+        "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 100, "trial": 128, "head_start": 0.0,
         "exploration": 0.05, "first_step": 0.36, "longest": 1.0, "gradient_steps": 32,
     }  # fmt: skip
     family = "jedi"
@@ -295,7 +297,7 @@ class JEDiX(PoolMethod):
         size = self.config.pool
         spread = spread_of(spread_key, self.problem)
         if self.config.trial:
-            scouts = self.start_rival(scout_key, spread)
+            scouts = self.start_rival(scout_key, self.problem.init(place_key), spread)
         else:
             units = self.units(scout_unit_key, self.config.num_scouts, spread)
             scouts = self.start_scouts(scout_key, repertoire.sample(place_key, self.config.num_scouts), units)
@@ -325,10 +327,9 @@ class JEDiX(PoolMethod):
         """Return scouts that start at some genotypes with some step sizes."""
         return self.scouts.start(key, means, (units, jnp.ones(self.config.num_scouts, jnp.int32)))
 
-    def start_rival(self, key: PRNGKeyArray, spread: Float[Array, ""]) -> Any:
-        """Return the scout of a race, which starts from a random genotype."""
-        start_key, place_key = jax.random.split(key)
-        return self.start_scouts(start_key, self.problem.init(place_key)[None], self.first_unit(spread)[None])
+    def start_rival(self, key: PRNGKeyArray, mean: Float[Array, " params"], spread: Float[Array, ""]) -> Any:
+        """Return the scout of a race, started at a genotype with the first step."""
+        return self.start_scouts(key, mean[None], self.first_unit(spread)[None])
 
     def start_learner(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> PPOState | None:
         """Return what PPO knows before the first generation of an ES of a race, for genotypes like this."""
@@ -486,8 +487,9 @@ class JEDiX(PoolMethod):
         def of_race(racer: ESPool, states: Any, learner: PPOState | None) -> tuple[Any, PPOState | None]:
             told = racer.tell(learn_key, states, genotypes, racer.split(scores))
             if self.ppo is not None and learner is not None:
-                before = racer.means(states)
-                actor, learner = self.ppo.train(learn_key, learner, before[0], steps_of(evaluation, self.name))
+                before, pace = racer.means(states), states.unit[0] / self.first_unit(state.spread)
+                steps = steps_of(evaluation, self.name)
+                actor, learner = self.ppo.train(learn_key, learner, before[0], steps, pace)
                 told = racer.move(told, actor - before)
             # The noise of its steps would make the mean of an ES longer and longer.
             longest = config.longest * state.spread * math.sqrt(genotypes.shape[1])
@@ -507,7 +509,9 @@ class JEDiX(PoolMethod):
             pool, leader = jax.lax.cond(overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
 
             def another() -> tuple[Any, PPOState | None]:
-                return self.start_rival(restart_key, state.spread), self.start_learner(restart_key, genotypes[0])
+                is_random = (race.leader.refined == 0) | (state.num_restarts % 2 == 1)
+                mean = jnp.where(is_random, self.problem.init(elite_key), self.pool.means(pool)[0])
+                return self.start_rival(restart_key, mean, state.spread), self.start_learner(restart_key, mean)
 
             scouts, learner = jax.lax.cond(ends, another, lambda: rival)
             restarts, learners = state.num_restarts + ends, (leader, learner)

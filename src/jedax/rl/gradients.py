@@ -30,13 +30,16 @@ def scaled(
 
 
 def descend(
-    learning_rate: float, slope: Float[Array, "*shape"], point: Float[Array, "*shape"], moments: Any
+    learning_rate: float | Float[Array, ""],
+    slope: Float[Array, "*shape"],
+    point: Float[Array, "*shape"],
+    moments: Any,
 ) -> tuple[Float[Array, "*shape"], Any]:
     """Return the point after one descent step of Adam, and the new moments."""
     step, moments = adam(learning_rate).update(slope, moments)
     return point + jnp.asarray(step), moments
 
 
-def adam(learning_rate: float) -> Any:
+def adam(learning_rate: float | Float[Array, ""]) -> Any:
     """Return the optimiser Adam; an error where optax is not installed."""
     return require("optax", "pga-me", "policy gradients").adam(learning_rate)

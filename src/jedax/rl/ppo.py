@@ -25,7 +25,7 @@ from jedax import networks
 from jedax.rl.gradients import Policy, adam, descend, scaled
 from jedax.types import Array, Bool, Float, PRNGKeyArray, Transitions
 
-_HIDDEN = (128, 128)  # neurons of the value network
+_HIDDEN = (64, 64)  # neurons of the value network
 _LEAST_STD = 0.1  # added to the standard deviation of actions, each in [-1, 1]
 _SCALE_RATE = 0.05  # share by which the scale of rewards follows a generation
 _LARGEST_LOG_RATIO = 10.0
@@ -96,7 +96,12 @@ class PPO:
         return networks.propagate(layers, inputs, jnp.matmul, jnp.tanh, lambda value: value)[..., 0]
 
     def train(
-        self, key: PRNGKeyArray, state: PPOState, actor: Float[Array, " params"], steps: Transitions
+        self,
+        key: PRNGKeyArray,
+        state: PPOState,
+        actor: Float[Array, " params"],
+        steps: Transitions,
+        pace: float | Float[Array, ""] = 1.0,
     ) -> tuple[Float[Array, " params"], PPOState]:
         """Return the mean of a population moved by the steps of its members, and the state after that.
 
@@ -105,6 +110,7 @@ class PPO:
             state: The state before.
             actor: The mean of the population that made the steps.
             steps: All steps `(population, steps, ...)`; those that are not valid or not finite are left out.
+            pace: Factor of the learning rate of the policy, 0 to 1.
         """
         valid = steps.valid & _are_finite(steps)
         scale = jnp.sqrt(jnp.mean(jnp.square(steps.rewards), where=valid))
@@ -122,7 +128,7 @@ class PPO:
         before = self.policy.actions(actor, observations.reshape(-1, self.observation_size)).reshape(actions.shape)
         std = jnp.sqrt(jnp.square(actions - before).mean(axis=(0, 1))) + _LEAST_STD
         minibatches = observations, actions, before, of(advantages), of(returns)
-        found = self._climb(replace(state, scale=scale), actor, minibatches, std)
+        found = self._climb(replace(state, scale=scale), actor, minibatches, std, self.actor_rate * pace)
         return jax.tree.map(lambda new, old: jnp.where(valid.any(), new, old), found, (actor, state))
 
     def advantages(
@@ -178,7 +184,12 @@ class PPO:
         return -jnp.minimum(ratio * advantages, clipped * advantages).mean(), jnp.abs(ratio - 1).mean()
 
     def _climb(
-        self, state: PPOState, actor: Float[Array, " params"], minibatches: tuple[Array, ...], std: Array
+        self,
+        state: PPOState,
+        actor: Float[Array, " params"],
+        minibatches: tuple[Array, ...],
+        std: Array,
+        actor_rate: float | Float[Array, ""],
     ) -> tuple[Float[Array, " params"], PPOState]:
         """Return policy and state after all updates."""
 
@@ -192,7 +203,7 @@ class PPO:
             slope, change = slopes(actor, observations, actions, before, advantages, std)
             goes_on &= change < self.stop
             old = actor, state.actor_optimizer
-            new = descend(self.actor_rate, slope, *old)
+            new = descend(actor_rate, slope, *old)
             actor, actor_optimizer = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), new, old)
             slope = jax.grad(critic_loss)(state.critic, observations, returns)
             critic = descend(self.critic_rate, slope, state.critic, state.critic_optimizer)
