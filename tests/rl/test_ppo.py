@@ -45,9 +45,8 @@ class TestAdvantages:
         ends = np.zeros((5, 7), bool)
         ends[1, 2] = ends[2, 0] = True  # these two fall, the others are cut off
         valid = np.arange(7) < np.array(length)[:, None]
-        found, returns = ppo.advantages(
-            critic, steps.rewards, replace(steps, terminal=jnp.asarray(ends), valid=jnp.asarray(valid)), valid
-        )
+        steps = replace(steps, terminal=jnp.asarray(ends), valid=jnp.asarray(valid))
+        found, returns = ppo.advantages(critic, steps)
         values, following = (np.asarray(ppo.values(critic, o)) for o in (steps.observations, steps.next_observations))
         for one in range(5):
             for first in range(length[one]):
@@ -65,10 +64,10 @@ class TestAdvantages:
         first, second = (chained(random_steps((4, 5), seed)) for seed in (1, 2))
         both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), first, second)
         both = replace(both, terminal=jnp.zeros_like(both.terminal))
-        found, _ = ppo.advantages(critic, both.rewards, both, both.valid)
+        found, _ = ppo.advantages(critic, both)
         for part, steps in ((found[:, :5], first), (found[:, 5:], second)):
             alone = replace(steps, terminal=jnp.zeros_like(steps.terminal))
-            np.testing.assert_allclose(part, ppo.advantages(critic, steps.rewards, alone, steps.valid)[0], atol=1e-5)
+            np.testing.assert_allclose(part, ppo.advantages(critic, alone)[0], atol=1e-5)
 
     def test_the_value_network_is_that_of_numpy(self):
         ppo = learner(mean=(0.5, -1.0, 2.0), std=(2.0, 0.5, 1.0))
@@ -129,7 +128,7 @@ class TestTrain:
 
         valid, rewards = np.asarray(steps.valid), np.asarray(steps.rewards, float)
         scale = np.sqrt(np.mean(rewards[valid] ** 2))
-        advantages, returns = ppo.advantages(state.critic, jnp.asarray(0.01 * rewards / scale), steps, steps.valid)
+        advantages, returns = ppo.advantages(state.critic, replace(steps, rewards=jnp.asarray(0.01 * rewards / scale)))
         advantages = np.asarray((advantages - advantages[valid].mean()) / advantages[valid].std(), float)
         policy, value = Reference(POLICY, tanh=True), VALUE
         genotype, critic = np.asarray(actor, float), np.asarray(state.critic, float)

@@ -116,7 +116,7 @@ class PPO:
         scale = jnp.sqrt(jnp.mean(jnp.square(steps.rewards), where=valid))
         scale = jnp.where(state.scale > 0, state.scale + _SCALE_RATE * (scale - state.scale), scale)
         rewards = (1 - self.discount) * steps.rewards / jnp.where(scale > 0, scale, 1)
-        advantages, returns = self.advantages(state.critic, rewards, steps, valid)
+        advantages, returns = self.advantages(state.critic, replace(steps, rewards=rewards, valid=valid))
         spread = jnp.std(advantages, where=valid)
         advantages = (advantages - jnp.mean(advantages, where=valid)) / jnp.maximum(spread, 1e-8)
         drawn = jax.random.choice(key, valid.size, (self.steps, self.batch), p=valid.ravel() / valid.sum())
@@ -132,11 +132,7 @@ class PPO:
         return jax.tree.map(lambda new, old: jnp.where(valid.any(), new, old), found, (actor, state))
 
     def advantages(
-        self,
-        critic: Float[Array, " critic"],
-        rewards: Float[Array, "population steps"],
-        steps: Transitions,
-        valid: Bool[Array, "population steps"],
+        self, critic: Float[Array, " critic"], steps: Transitions
     ) -> tuple[Float[Array, "population steps"], Float[Array, "population steps"]]:
         """Return the generalised advantage of every step ([3], Eq. 16), and the return that its value should have.
 
@@ -145,10 +141,10 @@ class PPO:
         """
         values = self.values(critic, steps.observations)
         following = jnp.where(steps.terminal, 0, self.values(critic, steps.next_observations))
-        errors = rewards + self.discount * following - values
+        errors = steps.rewards + self.discount * following - values
         # With several samples of a solution the steps of one episode follow those of another.
         same = jnp.isclose(steps.next_observations[:, :-1], steps.observations[:, 1:], rtol=1e-3, atol=1e-4)
-        has_next = jnp.pad(valid[:, 1:] & same.all(axis=-1), ((0, 0), (0, 1))) & ~steps.terminal
+        has_next = jnp.pad(steps.valid[:, 1:] & same.all(axis=-1), ((0, 0), (0, 1))) & ~steps.terminal
 
         def back(later: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
             error, goes_on = step
