@@ -209,7 +209,9 @@ def test_what_needs_the_code_asks(kind, foreign, mark, capsys):
         assert "evil.py; if you trust it, add --trust" in err
     for refused in (lambda: jedax.reevaluate(jedax.load(run)), lambda: replay(jedax.load(run))):
         if kind in ("function", "class", "environment", "descriptor"):
-            with pytest.raises(JedaxError, match=r"^task: expected the code of .*load the run with trust=True .*--trust"):
+            with pytest.raises(
+                JedaxError, match=r"^task: expected the code of .*load the run with trust=True .*--trust"
+            ):
                 refused()
     assert_nothing_imported(mark)
 

@@ -52,8 +52,8 @@ class StoredTask(ConfiguredTask):
             "task",
             expected=f"the code of {self.name}",
             received="what the run directory keeps of it",
-            remedy="load the run with trust=True (in a command: --trust) if you trust that code, or with task=... if you "
-            "have the task",
+            remedy="load the run with trust=True (in a command: --trust) if you trust that code, or with task=... if "
+            "you have the task",
         )
 
 
