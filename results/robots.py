@@ -8,8 +8,9 @@ of JEDi-X also leaves a film of its best robot and the map of its cells. `steady
 parameters change a little: these simulations are chaotic, so the best fitness of a run is a lucky one (see `steady`
 below). Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
 
-Methods have their defaults for these tasks. `jedi-x no gradients` is JEDi-X without PPO, with the first steps that it
-had then; `es small` is the ES with the same population and steps. `jedi scaled` is `jedi decay` with as many choices of
+Methods have their defaults for these tasks. `jedi-x no gradients` is JEDi-X without PPO, with the settings that it had
+then; its stored rows are of that version, in which leaders of the race ended and all rivals began at random policies.
+`es small` is the ES with its population and steps. `jedi scaled` is `jedi decay` with as many choices of
 targets as in the paper's budget; the paper's JEDi chooses targets every 100 generations on HalfCheetah and every 1,000
 on the others, twice and once in this budget.
 """
@@ -53,7 +54,8 @@ NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spre
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
 SCALED = Entry("jedi scaled", "jedi", "decay")
-WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, {"gradient_steps": 0, "first_step": 0.24})
+BEFORE_GRADIENTS = {"gradient_steps": 0, "first_step": 0.24, "trial": 256, "patience": 200}
+WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, BEFORE_GRADIENTS)
 METHODS = (Entry("jedi-x", "jedi-x"), WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}
 GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
