@@ -194,8 +194,8 @@ class TestDefaultsOfMethods:
 
     def test_jedi_x_has_one_es_for_large_policies(self):
         config, _ = defaults_for("jedi-x", "halfcheetah")
-        assert (config.population, config.pool, config.patience, config.es) == (64, 1, 200, "lm-ma-es")
-        assert (config.trial, config.scouts) == (256, 1)
+        assert (config.population, config.pool, config.patience, config.es) == (64, 1, 100, "lm-ma-es")
+        assert (config.trial, config.scouts) == (128, 1)
         assert method_defaults("jedi-x", "maze-a").trial == 0
         spread = float(spread_of(jax.random.key(0), make("halfcheetah")))
         assert config.step_size is None
