@@ -1,4 +1,4 @@
-"""A race of two evolution strategies (ES): the leader goes on, and rivals from elsewhere try to overtake it.
+"""A race of two evolution strategies (ES): the leader goes on, and rivals try to overtake it.
 
 What an ES finds depends on where it starts: most robots learn a gait that ends far below the best. An ES is judged by
 its *level*, the mean fitness of the best quarter of its last populations, because the best solution of a population is
