@@ -546,7 +546,7 @@ class JEDiX(PoolMethod):
             ("leader", "The ES with the highest level so far, the mean fitness of the best quarter of its solutions."),
             (
                 "rival",
-                "An ES from a random solution or the leader's mean, which takes its place if its level becomes higher.",
+                "An ES from a random solution or the leader's mean; it replaces the leader if its level gets higher.",
             ),
         ]
         gradient = "A step of the mean of an ES, learnt from all steps of the episodes of its solutions (PPO)."
