@@ -4,7 +4,8 @@ What an ES finds depends on where it starts: most robots learn a gait that ends 
 its *level*, the mean fitness of the best quarter of its last populations, because the best solution of a population is
 often lucky. A rival above the leader's level takes its place. After `trial` generations, and again after twice as many,
 and so on, a rival must be on the way there, or the next rival begins: its level, and what it has gained since half that
-age, must together reach the leader's level. A leader that stagnates goes on with half the step.
+age, must together reach the leader's level. A leader that stagnates goes on with half the step. Rivals start from
+random solutions, and every other one at the mean of a leader whose step is smaller than theirs.
 """
 
 from __future__ import annotations
@@ -80,6 +81,10 @@ class Race:
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival."""
         return jnp.where(state.leader.age >= 2 * self.trial, self.share, 0.0)
+
+    def starts_at_leader(self, state: RaceState, number: Int[Array, ""]) -> Bool[Array, ""]:
+        """Return whether the next rival starts at the leader's mean; `number` rivals ended before the last one."""
+        return (state.leader.refined > 0) & (number % 2 == 0)
 
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]

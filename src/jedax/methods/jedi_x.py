@@ -509,8 +509,8 @@ class JEDiX(PoolMethod):
             pool, leader = jax.lax.cond(overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
 
             def another() -> tuple[Any, PPOState | None]:
-                is_random = (race.leader.refined == 0) | (state.num_restarts % 2 == 1)
-                mean = jnp.where(is_random, self.problem.init(elite_key), self.pool.means(pool)[0])
+                at_leader = self.race.starts_at_leader(race, state.num_restarts)
+                mean = jnp.where(at_leader, self.pool.means(pool)[0], self.problem.init(elite_key))
                 return self.start_rival(restart_key, mean, state.spread), self.start_learner(restart_key, mean)
 
             scouts, learner = jax.lax.cond(ends, another, lambda: rival)
