@@ -1,5 +1,6 @@
 """When a rival overtakes or ends and a leader halves its step, by hand and beside a transcription in plain Python."""
 
+import dataclasses
 import math
 
 import jax
@@ -84,6 +85,38 @@ def test_the_best_quarter_counts_and_failed_solutions_are_left_out():
     assert (float(state.leader.level), int(state.leader.age)) == (3.0, 3)
     state, _ = observe_leader(RULE, RULE.begin(), jnp.array([1.0, 9.0, jnp.nan, 5.0, 2.0, 3.0, 7.0, 4.0]))
     assert float(state.leader.level) == 8.0  # the best two of eight: 9 and 7
+
+
+@pytest.mark.parametrize("leads_bold", [False, True])
+def test_three_rivals_of_four_are_of_the_leader_s_kind_and_half_of_them_start_at_its_mean(leads_bold):
+    rule = Race(20, 10, 2, 0.5, has_bold=True)
+    assert (bool(rule.begin().leader.bold), bool(rule.begin().rival.bold)) == (False, True)
+    leader = dataclasses.replace(rule.begin().leader, bold=jnp.bool_(leads_bold))
+    keys = jax.random.split(jax.random.key(0), 4000)
+
+    def chosen(rule, leader):
+        return [np.asarray(found) for found in jax.vmap(rule.choose_rival, (0, None))(keys, leader)]
+
+    bold, at_leader = chosen(rule, leader)
+    assert np.mean(bold == leads_bold) == pytest.approx(0.75, abs=0.03)
+    assert not at_leader.any()  # its step is as long as theirs
+    bold, at_leader = chosen(rule, dataclasses.replace(leader, refined=jnp.int32(1)))
+    for differs in (False, True):
+        assert np.mean(at_leader[(bold != leads_bold) == differs]) == pytest.approx(0.5, abs=0.06)
+
+
+def test_without_bold_es_no_rival_is_bold():
+    assert not RULE.begin().rival.bold
+    keys = jax.random.split(jax.random.key(0), 200)
+    assert not jax.vmap(RULE.choose_rival, (0, None))(keys, RULE.begin().leader)[0].any()
+
+
+def test_a_bold_rival_makes_a_bold_leader():
+    rule = Race(20, 10, 1, 0.5, has_bold=True)
+    state, events = challenged(rule, led(rule, [1.0] * 50)[0], [200.0] * 40)
+    assert events["overtakes"] == 16
+    assert bool(state.leader.bold)
+    assert not led(rule, [1.0] * 50)[0].leader.bold
 
 
 def transcribed(rule, generations):

@@ -497,23 +497,44 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
     assert "rival" not in dict(JEDiX(SMALL, arm).glossary())
 
 
-@pytest.mark.parametrize(
-    ("refined", "rivals", "from_leader"), [(1, 0, True), (1, 1, False), (0, 0, False), (2, 2, True)]
-)
-def test_every_other_rival_of_a_leader_with_smaller_steps_starts_at_its_mean(arm, refined, rivals, from_leader):
-    method, state = begun(arm)
+@pytest.mark.parametrize("refined", [0, 1])
+@pytest.mark.parametrize("leads_bold", [False, True])
+def test_the_next_rival_starts_where_and_as_the_race_says(arm, refined, leads_bold):
+    method, state = begun(arm, bold_step=0.7)
+    tell = jax.jit(method.tell)
     leader = dataclasses.replace(
-        state.race.leader, age=jnp.int32(30), level=jnp.float32(100), first=jnp.float32(0), refined=jnp.int32(refined)
+        state.race.leader,
+        age=jnp.int32(30),
+        level=jnp.float32(100),
+        first=jnp.float32(0),
+        refined=jnp.int32(refined),
+        bold=jnp.bool_(leads_bold),
     )
     rival = dataclasses.replace(leader, age=jnp.int32(3), level=jnp.float32(5), halfway=jnp.float32(5))
     pool = state.pool._replace(origin=state.pool.origin + 1, unit=state.pool.unit / 2)
     race = dataclasses.replace(state.race, leader=leader, rival=rival)
-    state = dataclasses.replace(state, pool=pool, race=race, kind=jnp.int32(SCOUTS), num_restarts=jnp.int32(rivals))
+    state = dataclasses.replace(state, pool=pool, race=race, kind=jnp.int32(SCOUTS))
     genotypes = method.again(jax.random.key(4), state)
-    after, _ = method.tell(jax.random.key(7), state, genotypes, evaluation_of(np.full(6, 5.0)))
-    assert int(after.num_restarts) == rivals + 1
-    assert np.allclose(means(after.scouts), means(pool)) == from_leader
-    assert float(after.scouts.unit[0]) == pytest.approx(float(method.config.first_step * state.spread))
+    found = set()
+    for seed in range(24):
+        key = jax.random.key(seed)
+        bold, at_leader = map(bool, method.race.choose_rival(jax.random.split(key, 5)[3], leader))
+        after, _ = tell(key, state, genotypes, evaluation_of(np.full(6, 5.0)))
+        assert int(after.num_restarts) == 1
+        assert bool(after.race.rival.bold) == bold
+        assert np.allclose(means(after.scouts), means(pool)) == at_leader
+        step = 0.7 if bold else method.config.first_step
+        assert float(after.scouts.unit[0]) == pytest.approx(float(step * state.spread))
+        found.add((bold, at_leader))
+    assert found == {(bold, place) for bold in (False, True) for place in {False, refined > 0}}
+
+
+def test_the_first_rival_of_a_race_is_bold(arm):
+    method, state = begun(arm, bold_step=0.7)
+    assert float(state.scouts.unit[0]) == pytest.approx(float(0.7 * state.spread))
+    assert float(state.pool.unit[0]) == pytest.approx(float(method.config.first_step * state.spread))
+    assert (bool(state.race.leader.bold), bool(state.race.rival.bold)) == (False, True)
+    assert (int(method.metrics(state)["leader_bold"]), int(method.metrics(state)["rival_bold"])) == (0, 1)
 
 
 def test_the_means_of_a_race_become_no_longer_than_allowed(arm):
@@ -638,6 +659,22 @@ class TestPolicyGradientsOfARace:
             assert not np.array_equal(fresh.critic, known.critic)
         assert float(leader.scale) > 0
         assert float(fresh.scale) == 0
+
+    def test_a_bold_es_moves_alone_and_its_mean_may_have_any_length(self, task, with_steps):
+        method, _, _, state = with_steps
+        config, bold = method.config.replace(longest=0.1, bold_step=1.0), jnp.bool_(True)
+        race = dataclasses.replace(state.race, leader=dataclasses.replace(state.race.leader, bold=bold))
+        state = dataclasses.replace(state, kind=jnp.int32(POOL))
+        genotypes = method.again(jax.random.key(4), state)
+        evaluation = task.evaluate_with_transitions(jax.random.key(3), genotypes)
+        alone = dataclasses.replace(state, learners=(None, None))
+        by_es, _ = JEDiX(SMALL.replace(**RACE), task).tell(jax.random.key(7), alone, genotypes, evaluation)
+        tell = jax.jit(JEDiX(config, task).tell)
+        after, _ = tell(jax.random.key(7), dataclasses.replace(state, race=race), genotypes, evaluation)
+        np.testing.assert_allclose(means(after.pool), means(by_es.pool), rtol=1e-5, atol=1e-6)
+        jax.tree.map(np.testing.assert_array_equal, after.learners, state.learners)
+        guided, _ = tell(jax.random.key(7), state, genotypes, evaluation)
+        assert np.linalg.norm(means(guided.pool)) < 0.5 * np.linalg.norm(means(by_es.pool))
 
     def test_without_steps_the_es_moves_alone(self, arm, task, with_steps):
         assert JEDiX(SMALL.replace(**RACE, gradient_steps=2), arm).ppo is None  # genotypes are no policies

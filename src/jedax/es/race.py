@@ -5,7 +5,10 @@ its *level*, the mean fitness of the best quarter of its last populations, becau
 often lucky. A rival above the leader's level takes its place. After `trial` generations, and again after twice as many,
 and so on, a rival must be on the way there, or the next rival begins: its level, and what it has gained since half that
 age, must together reach the leader's level. A leader that stagnates goes on with half the step. Rivals start from
-random solutions, and every other one at the mean of a leader whose step is smaller than theirs.
+random solutions, and half of them at the mean of the leader once that has halved its step.
+
+An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
+bold and the first rival is; of later rivals three in four are of the leader's kind.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 
-from jedax.types import Array, Bool, Float, Int
+from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 _SMOOTHED = 16  # generations over which a level is averaged
 _COUNTED = 4  # the best solutions that count for a level: one in so many
 _LEAST_GAIN = 0.05  # share of what a leader has gained since it started; with less it stagnates
+_OTHER_KIND = 0.25  # share of the rivals that are not of the leader's kind
 
 
 @jax.tree_util.register_dataclass
@@ -34,6 +38,7 @@ class Racer:
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
         refined: How often it has halved its step.
+        bold: Whether it is bold.
     """
 
     age: Int[Array, ""]
@@ -42,6 +47,7 @@ class Racer:
     halfway: Float[Array, ""]
     lately: Float[Array, ""]
     refined: Int[Array, ""]
+    bold: Bool[Array, ""]
 
 
 @jax.tree_util.register_dataclass
@@ -67,24 +73,28 @@ class Race:
         patience: Generations over which a leader must gain, or it stagnates.
         refinements: How often a leader that stagnates goes on with half the step.
         share: Share of the generations that rivals get.
+        has_bold: Whether there are bold ES.
     """
 
     trial: int
     patience: int
     refinements: int
     share: float
+    has_bold: bool = False
 
     def begin(self) -> RaceState:
         """Return the state before the first generation."""
-        return RaceState(_fresh(), _fresh())
+        return RaceState(_fresh(jnp.bool_(False)), _fresh(jnp.bool_(self.has_bold)))
 
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival."""
         return jnp.where(state.leader.age >= 2 * self.trial, self.share, 0.0)
 
-    def starts_at_leader(self, state: RaceState, number: Int[Array, ""]) -> Bool[Array, ""]:
-        """Return whether the next rival starts at the leader's mean; `number` rivals ended before the last one."""
-        return (state.leader.refined > 0) & (number % 2 == 0)
+    def choose_rival(self, key: PRNGKeyArray, leader: Racer) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
+        """Return whether the next rival is bold, and whether it starts at the leader's mean, both drawn at random."""
+        kind, place = jax.random.uniform(key, (2,))
+        differs = self.has_bold & (kind < _OTHER_KIND)
+        return leader.bold ^ differs, (leader.refined > 0) & (place < 1 / 2)
 
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]
@@ -111,7 +121,8 @@ class Race:
             scores: Fitness of the population; values that are not finite are left out.
 
         Returns:
-            The state, whether the rival takes the leader's place, and whether the next rival begins.
+            The state, whether the rival takes the leader's place, and whether the next rival begins; this has the kind
+            of the last one until `choose_rival` has chosen its kind.
         """
         leader, rival = state.leader, self._observe(state.rival, scores)
         overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.level)
@@ -122,7 +133,7 @@ class Race:
         lowest = jnp.minimum(leader.first, rival.first)  # a rival may start at the leader's mean
         winner = replace(rival, first=lowest)
         leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), winner, leader)
-        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), _fresh(), rival)
+        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), _fresh(rival.bold), rival)
         return RaceState(leader, rival), overtakes, ends
 
     def _observe(self, racer: Racer, scores: Float[Array, " population"]) -> Racer:
@@ -148,6 +159,6 @@ class Race:
         return (age == self.trial // 2) | ((age == times * self.trial) & (times > 0) & (times & (times - 1) == 0))
 
 
-def _fresh() -> Racer:
+def _fresh(bold: Bool[Array, ""]) -> Racer:
     none, lowest = jnp.int32(0), jnp.array(-jnp.inf)  # in the precision of the search
-    return Racer(none, lowest, lowest, lowest, lowest, none)
+    return Racer(none, lowest, lowest, lowest, lowest, none, bold)

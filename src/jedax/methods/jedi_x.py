@@ -105,7 +105,13 @@ class JediXConfig(WithPool):
     )
     longest: NotNegative = Field(
         default=0.0,
-        description="Largest length of the mean of an ES of a race, in lengths of a random genotype; 0: any length.",
+        description="Largest length of the mean of an ES of a race that is not bold, in lengths of a random genotype; "
+        "0: any length.",
+    )
+    bold_step: NotNegative = Field(
+        default=0.0,
+        description="Initial step size of a bold ES of a race, in the units of `first_step`; its mean may have any "
+        "length, and PPO does not move it; 0: there are none.",
     )
     gradient_steps: int = Field(
         default=0,
@@ -221,7 +227,7 @@ class JEDiX(PoolMethod):
     }
     large_policies = {
         "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 100, "trial": 128, "head_start": 0.0,
-        "exploration": 0.05, "first_step": 0.36, "longest": 1.0, "gradient_steps": 32,
+        "exploration": 0.05, "first_step": 0.36, "longest": 1.0, "bold_step": 0.6, "gradient_steps": 32,
     }  # fmt: skip
     family = "jedi"
     has_branches = True
@@ -245,7 +251,8 @@ class JEDiX(PoolMethod):
     @functools.cached_property
     def race(self) -> Race:
         """The rule by which rivals begin and end where there is a race (`trial`)."""
-        return Race(self.config.trial, self.config.patience, self.config.refinements, self.config.scout_share)
+        config = self.config
+        return Race(config.trial, config.patience, config.refinements, config.scout_share, config.bold_step > 0)
 
     @functools.cached_property
     def ppo(self) -> PPO | None:
@@ -297,7 +304,7 @@ class JEDiX(PoolMethod):
         size = self.config.pool
         spread = spread_of(spread_key, self.problem)
         if self.config.trial:
-            scouts = self.start_rival(scout_key, self.problem.init(place_key), spread)
+            scouts = self.start_rival(scout_key, self.problem.init(place_key), self.race.begin().rival.bold, spread)
         else:
             units = self.units(scout_unit_key, self.config.num_scouts, spread)
             scouts = self.start_scouts(scout_key, repertoire.sample(place_key, self.config.num_scouts), units)
@@ -327,9 +334,12 @@ class JEDiX(PoolMethod):
         """Return scouts that start at some genotypes with some step sizes."""
         return self.scouts.start(key, means, (units, jnp.ones(self.config.num_scouts, jnp.int32)))
 
-    def start_rival(self, key: PRNGKeyArray, mean: Float[Array, " params"], spread: Float[Array, ""]) -> Any:
-        """Return the scout of a race, started at a genotype with the first step."""
-        return self.start_scouts(key, mean[None], self.first_unit(spread)[None])
+    def start_rival(
+        self, key: PRNGKeyArray, mean: Float[Array, " params"], bold: Bool[Array, ""], spread: Float[Array, ""]
+    ) -> Any:
+        """Return the scout of a race, started at a genotype with the first step of its kind."""
+        step = jnp.where(bold, spread * self.config.bold_step, self.first_unit(spread))
+        return self.start_scouts(key, mean[None], step[None])
 
     def start_learner(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> PPOState | None:
         """Return what PPO knows before the first generation of an ES of a race, for genotypes like this."""
@@ -484,36 +494,43 @@ class JEDiX(PoolMethod):
             scouts = self.scouts.restart(restart_key, scouts, stuck, means, places)
             return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
-        def of_race(racer: ESPool, states: Any, learner: PPOState | None) -> tuple[Any, PPOState | None]:
+        def of_race(racer: ESPool, states: Any, learner: PPOState | None, bold: Array) -> tuple[Any, PPOState | None]:
             told = racer.tell(learn_key, states, genotypes, racer.split(scores))
-            if self.ppo is not None and learner is not None:
-                before, pace = racer.means(states), states.unit[0] / self.first_unit(state.spread)
-                steps = steps_of(evaluation, self.name)
-                actor, learner = self.ppo.train(learn_key, learner, before[0], steps, pace)
-                told = racer.move(told, actor - before)
-            # The noise of its steps would make the mean of an ES longer and longer.
-            longest = config.longest * state.spread * math.sqrt(genotypes.shape[1])
-            return racer.shorten(told, longest) if config.longest else told, learner
+
+            def guided() -> tuple[Any, PPOState | None]:
+                moved, learnt = told, learner
+                if self.ppo is not None and learner is not None:
+                    before, pace = racer.means(states), states.unit[0] / self.first_unit(state.spread)
+                    steps = steps_of(evaluation, self.name)
+                    actor, learnt = self.ppo.train(learn_key, learner, before[0], steps, pace)
+                    moved = racer.move(told, actor - before)
+                # The noise of its steps would make the mean of an ES longer and longer.
+                longest = config.longest * state.spread * math.sqrt(genotypes.shape[1])
+                return racer.shorten(moved, longest) if config.longest else moved, learnt
+
+            return jax.lax.cond(bold, lambda: (told, learner), guided)
 
         def update_leader() -> JEDiXState:
             assert state.race is not None
             race, refines = self.race.observe_leader(state.race, evaluation.achieved)
-            pool, leader = of_race(self.pool, state.pool, state.learners[0])
+            pool, leader = of_race(self.pool, state.pool, state.learners[0], race.leader.bold)
             pool = jax.lax.cond(refines, lambda: self.pool.refine(restart_key, pool), lambda: pool)
             return replace(state, pool=pool, race=race, learners=(leader, state.learners[1]))
 
         def update_rival() -> JEDiXState:
             assert state.race is not None
             race, overtakes, ends = self.race.observe_rival(state.race, evaluation.achieved)
-            rival = of_race(self.scouts, state.scouts, state.learners[1])
+            rival = of_race(self.scouts, state.scouts, state.learners[1], state.race.rival.bold)
             pool, leader = jax.lax.cond(overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
 
-            def another() -> tuple[Any, PPOState | None]:
-                at_leader = self.race.starts_at_leader(race, state.num_restarts)
+            def another() -> tuple[tuple[Any, PPOState | None], Array]:
+                bold, at_leader = self.race.choose_rival(unit_key, race.leader)
                 mean = jnp.where(at_leader, self.pool.means(pool)[0], self.problem.init(elite_key))
-                return self.start_rival(restart_key, mean, state.spread), self.start_learner(restart_key, mean)
+                rival = self.start_rival(restart_key, mean, bold, state.spread), self.start_learner(restart_key, mean)
+                return rival, bold
 
-            scouts, learner = jax.lax.cond(ends, another, lambda: rival)
+            (scouts, learner), bold = jax.lax.cond(ends, another, lambda: (rival, race.rival.bold))
+            race = replace(race, rival=replace(race.rival, bold=bold))
             restarts, learners = state.num_restarts + ends, (leader, learner)
             return replace(state, pool=pool, scouts=scouts, race=race, learners=learners, num_restarts=restarts)
 
@@ -533,8 +550,10 @@ class JEDiX(PoolMethod):
         found = {name: getattr(state, name) for name in ("num_restarts", "num_scouted", "num_varied")}
         if state.race is None:
             return found
-        racers = {"leader": state.race.leader, "rival": state.race.rival}
-        return found | {f"{who}_{name}": getattr(racer, name) for who, racer in racers.items() for name in _REPORTED}
+        for who, racer in (("leader", state.race.leader), ("rival", state.race.rival)):
+            found |= {f"{who}_{name}": getattr(racer, name) for name in _REPORTED}
+            found[f"{who}_bold"] = racer.bold.astype(jnp.int32)
+        return found
 
     def glossary(self) -> list[tuple[str, str]]:
         """Return JEDi-X's terms."""
