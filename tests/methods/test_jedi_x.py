@@ -498,8 +498,7 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
 
 
 @pytest.mark.parametrize("refined", [0, 1])
-@pytest.mark.parametrize("leads_bold", [False, True])
-def test_the_next_rival_starts_where_and_as_the_race_says(arm, refined, leads_bold):
+def test_the_next_rival_starts_where_and_as_the_race_says(arm, refined):
     method, state = begun(arm, bold_step=0.7)
     tell = jax.jit(method.tell)
     leader = dataclasses.replace(
@@ -508,7 +507,6 @@ def test_the_next_rival_starts_where_and_as_the_race_says(arm, refined, leads_bo
         level=jnp.float32(100),
         first=jnp.float32(0),
         refined=jnp.int32(refined),
-        bold=jnp.bool_(leads_bold),
     )
     rival = dataclasses.replace(leader, age=jnp.int32(3), level=jnp.float32(5), halfway=jnp.float32(5))
     pool = state.pool._replace(origin=state.pool.origin + 1, unit=state.pool.unit / 2)

@@ -8,7 +8,7 @@ age, must together reach the leader's level. A leader that stagnates goes on wit
 random solutions, and half of them at the mean of the leader once that has halved its step.
 
 An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
-bold and the first rival is; of later rivals three in four are of the leader's kind.
+bold, the first rival is, and so is half of the later ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 _SMOOTHED = 16  # generations over which a level is averaged
 _COUNTED = 4  # the best solutions that count for a level: one in so many
 _LEAST_GAIN = 0.05  # share of what a leader has gained since it started; with less it stagnates
-_OTHER_KIND = 0.25  # share of the rivals that are not of the leader's kind
 
 
 @jax.tree_util.register_dataclass
@@ -92,9 +91,8 @@ class Race:
 
     def choose_rival(self, key: PRNGKeyArray, leader: Racer) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
         """Return whether the next rival is bold, and whether it starts at the leader's mean, both drawn at random."""
-        kind, place = jax.random.uniform(key, (2,))
-        differs = self.has_bold & (kind < _OTHER_KIND)
-        return leader.bold ^ differs, (leader.refined > 0) & (place < 1 / 2)
+        is_bold, at_leader = jax.random.bernoulli(key, shape=(2,))
+        return self.has_bold & is_bold, (leader.refined > 0) & at_leader
 
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]
