@@ -75,6 +75,7 @@ def main() -> None:
         add_rows(path, ({"task": task, "method": method, "seed": seed} for seed, task, method in keys), search)
     if rows := rows_of(path):
         fill_in(HERE / "README.md", "robots", page(pandas.DataFrame(rows)))
+        fill_in(HERE.parent / "docs/explanation/jedi-x.md", "robots", beside_the_best(pandas.DataFrame(rows)))
         write_small(draw(pandas.DataFrame(rows)), FOLDER / "curves.png")
         claims.main()
 
@@ -215,6 +216,31 @@ def table(rows: pandas.DataFrame, column: str) -> str:
         if any(cells):
             lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def beside_the_best(rows: pandas.DataFrame) -> str:
+    """Return a table of JEDi-X and of the other method with the highest median, and the ratio of what the two gain.
+
+    Gains are counted from the first population of JEDi-X, 64 random policies.
+    """
+    columns = {}
+    for task in CONTROL:
+        of_task = rows[rows.task == task]
+        ours = of_task[of_task.method == "jedi-x"]
+        others = of_task[~of_task.method.str.startswith("jedi-x")].groupby("method").best
+        best = others.median().idxmax()
+        median, theirs, first = ours.best.median(), others.get_group(best), ours["first"].median()
+        ratio = (median - first) / (theirs.median() - first)
+        test = mann_whitney(list(ours.best), list(theirs))
+        columns[task] = {
+            "JEDi-X, median (seeds)": f"{median:,.0f} ({len(ours)})",
+            "the best other method": f"{best} {theirs.median():,.0f} ({len(theirs)})",
+            "gain of JEDi-X over random policies, divided by that method's": f"{ratio:.2f}",
+            "p (Mann-Whitney U)": f"{test.p:.2g}" if test else "too few seeds",
+        }
+    lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
+    lines += [f"| {head} | {' | '.join(columns[task][head] for task in CONTROL)} |" for head in columns[CONTROL[0]]]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
