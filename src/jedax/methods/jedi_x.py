@@ -303,8 +303,9 @@ class JEDiX(PoolMethod):
         repertoire = self.begin_repertoire(genotypes, evaluation)
         size = self.config.pool
         spread = spread_of(spread_key, self.problem)
-        if self.config.trial:
-            scouts = self.start_rival(scout_key, self.problem.init(place_key), self.race.begin().rival.bold, spread)
+        race = self.race.begin() if self.config.trial else None
+        if race is not None:
+            scouts = self.start_rival(scout_key, self.problem.init(place_key), race.rival.bold, spread)
         else:
             units = self.units(scout_unit_key, self.config.num_scouts, spread)
             scouts = self.start_scouts(scout_key, repertoire.sample(place_key, self.config.num_scouts), units)
@@ -316,7 +317,7 @@ class JEDiX(PoolMethod):
             best=jnp.full(size, -jnp.inf),
             waited=jnp.zeros(size, jnp.int32),
             restarts=restarts,
-            race=self.race.begin() if self.config.trial else None,
+            race=race,
             learners=(self.start_learner(pool_key, genotypes[0]), self.start_learner(scout_key, genotypes[0])),
             scouts=scouts,
             idle=jnp.zeros(self.config.num_scouts, jnp.int32),
