@@ -50,6 +50,7 @@ from jedax.tasks.base import Task
 from jedax.tasks.control.settings import TARGET
 
 EVALUATIONS, POINTS = 250_000, 50
+SEEDS = 10  # planned, of each method
 NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spread of 0.08
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
@@ -66,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=CONTROL, default=list(CONTROL))
     parser.add_argument("--methods", nargs="+", choices=tuple(ENTRIES), default=list(ENTRIES))
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
     path = FOLDER / "runs.csv"
@@ -197,8 +198,25 @@ def page(rows: pandas.DataFrame) -> str:
         f"From the target to the nearest end of an ant, in metres: {', '.join(each)}.",
         f"Mean fitness of neighbours of an elite, whose parameters have noise of {NOISE} (`steady`):",
         table(rows.dropna(subset="steady"), "steady"),
+        hours(rows),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def hours(rows: pandas.DataFrame) -> str:
+    """Return how long all that is planned takes, by the medians of the seconds of what was run."""
+    known = rows.pivot_table(index="method", columns="task", values="seconds", aggfunc="median")
+    expected = known.reindex(columns=CONTROL).apply(lambda seconds: seconds.fillna(seconds.median()), axis=1)
+    missing = SEEDS - rows.groupby(["method", "task"]).size().unstack(fill_value=0).reindex(columns=CONTROL)
+    rest = (expected * missing.clip(lower=0)).sum().sum() / 3600
+    times = jedax.tasks.make("halfcheetah").default_evaluations / EVALUATIONS
+    full = (
+        f"{name} {known.halfcheetah[name] * times / 3600:.0f}" for name in ("jedi scaled", "jedi-x", "es", "pga-me")
+    )
+    return (
+        f"Hours of one core: {rows.seconds.sum() / 3600:.0f} for all these searches, about {rest:.0f} more until every "
+        f"method has {SEEDS} seeds; for one search on HalfCheetah with the paper's whole budget {', '.join(full)}."
+    )
 
 
 def table(rows: pandas.DataFrame, column: str) -> str:
