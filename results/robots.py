@@ -74,10 +74,11 @@ def main() -> None:
     if not options.report:
         keys = product(range(options.seeds), options.tasks, options.methods)
         add_rows(path, ({"task": task, "method": method, "seed": seed} for seed, task, method in keys), search)
-    if rows := rows_of(path):
-        fill_in(HERE / "README.md", "robots", page(pandas.DataFrame(rows)))
-        fill_in(HERE.parent / "docs/explanation/jedi-x.md", "robots", beside_the_best(pandas.DataFrame(rows)))
-        write_small(draw(pandas.DataFrame(rows)), FOLDER / "curves.png")
+    rows = pandas.DataFrame(rows_of(path))
+    if len(rows):
+        fill_in(HERE / "README.md", "robots", page(rows))
+        fill_in(HERE.parent / "docs/explanation/jedi-x.md", "robots", beside_the_best(rows))
+        write_small(draw(rows), FOLDER / "curves.png")
         claims.main()
 
 

@@ -524,14 +524,14 @@ class JEDiX(PoolMethod):
             rival = of_race(self.scouts, state.scouts, state.learners[1], state.race.rival.bold)
             pool, leader = jax.lax.cond(overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
 
-            def another() -> tuple[tuple[Any, PPOState | None], Array]:
-                bold, at_leader = self.race.choose_rival(unit_key, race.leader)
-                mean = jnp.where(at_leader, self.pool.means(pool)[0], self.problem.init(elite_key))
-                rival = self.start_rival(restart_key, mean, bold, state.spread), self.start_learner(restart_key, mean)
-                return rival, bold
+            bold, at_leader = self.race.choose_rival(unit_key, race.leader)
 
-            (scouts, learner), bold = jax.lax.cond(ends, another, lambda: (rival, race.rival.bold))
-            race = replace(race, rival=replace(race.rival, bold=bold))
+            def another() -> tuple[Any, PPOState | None]:
+                mean = jnp.where(at_leader, self.pool.means(pool)[0], self.problem.init(elite_key))
+                return self.start_rival(restart_key, mean, bold, state.spread), self.start_learner(restart_key, mean)
+
+            scouts, learner = jax.lax.cond(ends, another, lambda: rival)
+            race = replace(race, rival=replace(race.rival, bold=jnp.where(ends, bold, race.rival.bold)))
             restarts, learners = state.num_restarts + ends, (leader, learner)
             return replace(state, pool=pool, scouts=scouts, race=race, learners=learners, num_restarts=restarts)
 
