@@ -64,6 +64,21 @@ def test_a_rival_above_the_leader_takes_its_place():
     assert int(state.rival.age) == 0
 
 
+def test_a_rival_is_compared_with_the_level_of_the_leader_before_that_halved_its_step():
+    before = [*range(31), *[30.0] * 60]
+    _, refined = led(RULE, before)
+    before = before[: refined[0]]
+    full = float(led(RULE, before)[0].leader.level)
+    leader, _ = led(RULE, [*before, *[100.0] * 60])
+    assert float(leader.leader.level) > 95
+    assert float(leader.leader.full) == full
+    assert challenged(RULE, leader, [full - 1] * 40)[1] == {"ends": 20}
+    overtaken, events = challenged(RULE, leader, [full + 1] * 40)
+    assert events["overtakes"] == 16
+    assert float(overtaken.leader.level) == float(overtaken.leader.full) == pytest.approx(full + 1)
+    assert int(overtaken.leader.refined) == 0
+
+
 def test_a_leader_that_gains_too_little_halves_its_step_once_and_goes_on():
     state, refined = led(RULE, [*range(31), *[30.0] * 60])
     assert refined == [70]  # its level is an average that still rises for some generations
@@ -72,8 +87,8 @@ def test_a_leader_that_gains_too_little_halves_its_step_once_and_goes_on():
     assert refined == []
 
 
-def test_rivals_begin_when_the_leader_is_twice_as_old_as_the_first_comparison():
-    for age, share in ((0, 0.0), (39, 0.0), (40, 0.5)):
+def test_rivals_begin_when_the_leader_is_as_old_as_they_are_at_the_first_comparison():
+    for age, share in ((0, 0.0), (19, 0.0), (20, 0.5)):
         assert float(RULE.rival_share(led(RULE, [float(g) for g in range(age)])[0])) == share
 
 
@@ -87,7 +102,7 @@ def test_the_best_quarter_counts_and_failed_solutions_are_left_out():
     assert float(state.leader.level) == 8.0  # the best two of eight: 9 and 7
 
 
-def test_half_of_the_rivals_are_bold_and_half_start_at_the_mean_of_a_leader_with_smaller_steps():
+def test_half_of_the_rivals_start_at_the_mean_of_a_leader_with_smaller_steps_and_half_of_the_others_are_bold():
     rule = Race(20, 10, 2, 0.5, has_bold=True)
     leader = rule.begin().leader
     assert (bool(leader.bold), bool(rule.begin().rival.bold)) == (False, True)
@@ -99,9 +114,11 @@ def test_half_of_the_rivals_are_bold_and_half_start_at_the_mean_of_a_leader_with
     bold, at_leader = chosen(leader)
     assert np.mean(bold) == pytest.approx(0.5, abs=0.04)
     assert not at_leader.any()  # the leader's step is as long as theirs
-    bold, at_leader = chosen(dataclasses.replace(leader, refined=jnp.int32(1)))
     for kind in (False, True):
-        assert np.mean(at_leader[bold == kind]) == pytest.approx(0.5, abs=0.06)
+        bold, at_leader = chosen(dataclasses.replace(leader, refined=jnp.int32(1), bold=jnp.bool_(kind)))
+        assert np.mean(at_leader) == pytest.approx(0.5, abs=0.04)
+        assert np.mean(bold[~at_leader]) == pytest.approx(0.5, abs=0.06)
+        assert (bold[at_leader] == kind).all()
 
 
 def test_without_bold_es_no_rival_is_bold():
@@ -129,6 +146,8 @@ def transcribed(rule, generations):
         mean = float(np.mean(np.sort(scores)[-2:]))
         es["first"] = es.get("first", mean)
         es["level"] = mean if es["age"] == 1 else es["level"] + (mean - es["level"]) / min(es["age"], 16)
+        if not es["refined"]:
+            es["full"] = es["level"]
         events = []
         if place == "leader":
             if es["age"] % rule.patience == 0:
@@ -139,7 +158,7 @@ def transcribed(rule, generations):
                 es["lately"] = es["level"]
         else:
             leader = racers["leader"]
-            overtakes = leader["level"] is not None and es["level"] > leader["level"] and es["age"] >= 16
+            overtakes = leader["level"] is not None and es["level"] > leader["full"] and es["age"] >= 16
             hope = es["level"] + (es["level"] - es["halfway"])
             is_compared = es["age"] in marks and es["age"] >= rule.trial
             if es["age"] % rule.patience == 0:
@@ -148,7 +167,7 @@ def transcribed(rule, generations):
                 racers["leader"] = es
                 es["first"] = min(es["first"], leader["first"])
                 events.append("overtakes")
-            if overtakes or (is_compared and hope < leader["level"]):
+            if overtakes or (is_compared and hope < leader["full"]):
                 racers["rival"] = dict(fresh)
                 events.append("ends")
         if es["age"] in marks:

@@ -2,13 +2,15 @@
 
 What an ES finds depends on where it starts: most robots learn a gait that ends far below the best. An ES is judged by
 its *level*, the mean fitness of the best quarter of its last populations, because the best solution of a population is
-often lucky. A rival above the leader's level takes its place. After `trial` generations, and again after twice as many,
-and so on, a rival must be on the way there, or the next rival begins: its level, and what it has gained since half that
-age, must together reach the leader's level. A leader that stagnates goes on with half the step. Rivals start from
-random solutions, and half of them at the mean of the leader once that has halved its step.
+often lucky. A leader that stagnates goes on with half the step, which raises its level, because the noise of steps
+spoils solutions. Rivals never do that, so they are compared with the level that the leader had before. A rival above
+that level takes the leader's place. After `trial` generations, and again after twice as many, and so on, a rival must
+be on the way there, or the next rival begins: its level, and what it has gained since half that age, must together
+reach that level. Rivals start from random solutions, and half of them at the mean of the leader once that has halved
+its step.
 
 An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
-bold, the first rival is, and so is half of the later ones.
+bold, the first rival is, and so is half of those from random solutions; a rival at the leader's mean is of its kind.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class Racer:
         age: Generations since it started.
         level: Mean fitness of the best quarter of its population, averaged over the last generations; -inf: none yet.
         first: Its level after the first generation, or that of an ES it has overtaken if lower.
+        full: Its level before it first halved its step.
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
         refined: How often it has halved its step.
@@ -43,6 +46,7 @@ class Racer:
     age: Int[Array, ""]
     level: Float[Array, ""]
     first: Float[Array, ""]
+    full: Float[Array, ""]
     halfway: Float[Array, ""]
     lately: Float[Array, ""]
     refined: Int[Array, ""]
@@ -68,7 +72,7 @@ class Race:
     """The rule of a race.
 
     Attributes:
-        trial: Age at which a rival is first compared, in generations. Rivals begin when the leader is twice as old.
+        trial: Age at which a rival is first compared, in generations. Rivals begin when the leader is as old.
         patience: Generations over which a leader must gain, or it stagnates.
         refinements: How often a leader that stagnates goes on with half the step.
         share: Share of the generations that rivals get.
@@ -87,12 +91,13 @@ class Race:
 
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival."""
-        return jnp.where(state.leader.age >= 2 * self.trial, self.share, 0.0)
+        return jnp.where(state.leader.age >= self.trial, self.share, 0.0)
 
     def choose_rival(self, key: PRNGKeyArray, leader: Racer) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
         """Return whether the next rival is bold, and whether it starts at the leader's mean, both drawn at random."""
         is_bold, at_leader = jax.random.bernoulli(key, shape=(2,))
-        return self.has_bold & is_bold, (leader.refined > 0) & at_leader
+        at_leader &= leader.refined > 0
+        return jnp.where(at_leader, leader.bold, self.has_bold & is_bold), at_leader
 
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]
@@ -123,11 +128,11 @@ class Race:
             of the last one until `choose_rival` has chosen its kind.
         """
         leader, rival = state.leader, self._observe(state.rival, scores)
-        overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.level)
+        overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.full)
         # Early levels tell little: on some tasks those that learn fast end low. Gains tell more.
         hope = 2 * rival.level - state.rival.halfway
         is_compared = (rival.age >= self.trial) & self._is_mark(rival.age)
-        ends = overtakes | (is_compared & (hope < leader.level))
+        ends = overtakes | (is_compared & (hope < leader.full))
         lowest = jnp.minimum(leader.first, rival.first)  # a rival may start at the leader's mean
         winner = replace(rival, first=lowest)
         leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), winner, leader)
@@ -147,6 +152,7 @@ class Race:
             age=age,
             level=level,
             first=jnp.where(is_first, level, racer.first),
+            full=jnp.where(racer.refined == 0, level, racer.full),
             halfway=jnp.where(self._is_mark(age), level, racer.halfway),
             lately=jnp.where(age % self.patience == 0, level, racer.lately),
         )
@@ -159,4 +165,4 @@ class Race:
 
 def _fresh(bold: Bool[Array, ""]) -> Racer:
     none, lowest = jnp.int32(0), jnp.array(-jnp.inf)  # in the precision of the search
-    return Racer(none, lowest, lowest, lowest, lowest, none, bold)
+    return Racer(none, lowest, lowest, lowest, lowest, lowest, none, bold)

@@ -563,10 +563,12 @@ class JEDiX(PoolMethod):
             ("scouts", "Small ES that start from random elites, and restart when they find nothing new."),
         ]
         race = [
-            ("leader", "The ES with the highest level so far, the mean fitness of the best quarter of its solutions."),
+            ("level", "The mean fitness of the best quarter of an ES' solutions, over its last generations."),
+            ("leader", "The ES that rivals try to overtake."),
             (
                 "rival",
-                "An ES from a random solution or the leader's mean; it replaces the leader if its level gets higher.",
+                "An ES from a random solution or the leader's mean; it replaces the leader once its level is higher "
+                "than the leader's was with steps as long.",
             ),
         ]
         gradient = "A step of the mean of an ES, learnt from all steps of the episodes of its solutions (PPO)."
