@@ -11,6 +11,7 @@ import pytest
 from jedax.es.race import Race
 
 RULE = Race(trial=20, patience=10, refinements=1, share=0.5)
+KEY = jax.random.key(0)
 observe_leader = jax.jit(Race.observe_leader, static_argnums=0)
 observe_rival = jax.jit(Race.observe_rival, static_argnums=0)
 
@@ -28,7 +29,7 @@ def challenged(rule, state, curve):
     """Return the state after generations of a rival, and the first at which it overtakes and at which it ends."""
     events = {}
     for generation, fitness in enumerate(curve):
-        state, overtakes, ends = observe_rival(rule, state, jnp.full(4, jnp.float32(fitness)))
+        state, overtakes, ends, _ = observe_rival(rule, KEY, state, jnp.full(4, jnp.float32(fitness)))
         for name, happens in (("overtakes", overtakes), ("ends", ends)):
             if happens:
                 events.setdefault(name, generation + 1)
@@ -189,7 +190,7 @@ def test_agrees_with_a_transcription(rule):
             state, refines = observe_leader(rule, state, jnp.asarray(scores))
             found.append(["refines"] * bool(refines))
         else:
-            state, overtakes, ends = observe_rival(rule, state, jnp.asarray(scores))
+            state, overtakes, ends, _ = observe_rival(rule, KEY, state, jnp.asarray(scores))
             found.append(["overtakes"] * bool(overtakes) + ["ends"] * bool(ends))
             if overtakes:
                 middle["leader"], drift["leader"] = middle["rival"], drift["rival"]

@@ -115,17 +115,18 @@ class Race:
         return replace(state, leader=replace(leader, refined=leader.refined + refines)), refines
 
     def observe_rival(
-        self, state: RaceState, scores: Float[Array, " population"]
-    ) -> tuple[RaceState, Bool[Array, ""], Bool[Array, ""]]:
+        self, key: PRNGKeyArray, state: RaceState, scores: Float[Array, " population"]
+    ) -> tuple[RaceState, Bool[Array, ""], Bool[Array, ""], Bool[Array, ""]]:
         """Return the state after a generation of the rival, and what follows from it.
 
         Args:
+            key: Random key, by which the next rival is chosen.
             state: The state before.
             scores: Fitness of the population; values that are not finite are left out.
 
         Returns:
-            The state, whether the rival takes the leader's place, and whether the next rival begins; this has the kind
-            of the last one until `choose_rival` has chosen its kind.
+            The state, whether the rival takes the leader's place, whether the next rival begins, and whether that
+            starts at the leader's mean.
         """
         leader, rival = state.leader, self._observe(state.rival, scores)
         overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.full)
@@ -136,8 +137,9 @@ class Race:
         lowest = jnp.minimum(leader.first, rival.first)  # a rival may start at the leader's mean
         winner = replace(rival, first=lowest)
         leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), winner, leader)
-        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), _fresh(rival.bold), rival)
-        return RaceState(leader, rival), overtakes, ends
+        bold, at_leader = self.choose_rival(key, leader)
+        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), _fresh(bold), rival)
+        return RaceState(leader, rival), overtakes, ends, at_leader
 
     def _observe(self, racer: Racer, scores: Float[Array, " population"]) -> Racer:
         """Return an ES after a generation."""

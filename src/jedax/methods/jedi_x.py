@@ -520,18 +520,16 @@ class JEDiX(PoolMethod):
 
         def update_rival() -> JEDiXState:
             assert state.race is not None
-            race, overtakes, ends = self.race.observe_rival(state.race, evaluation.achieved)
+            race, overtakes, ends, at_leader = self.race.observe_rival(unit_key, state.race, evaluation.achieved)
             rival = of_race(self.scouts, state.scouts, state.learners[1], state.race.rival.bold)
             pool, leader = jax.lax.cond(overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
 
-            bold, at_leader = self.race.choose_rival(unit_key, race.leader)
-
             def another() -> tuple[Any, PPOState | None]:
                 mean = jnp.where(at_leader, self.pool.means(pool)[0], self.problem.init(elite_key))
-                return self.start_rival(restart_key, mean, bold, state.spread), self.start_learner(restart_key, mean)
+                started = self.start_rival(restart_key, mean, race.rival.bold, state.spread)
+                return started, self.start_learner(restart_key, mean)
 
             scouts, learner = jax.lax.cond(ends, another, lambda: rival)
-            race = replace(race, rival=replace(race.rival, bold=jnp.where(ends, bold, race.rival.bold)))
             restarts, learners = state.num_restarts + ends, (leader, learner)
             return replace(state, pool=pool, scouts=scouts, race=race, learners=learners, num_restarts=restarts)
 
