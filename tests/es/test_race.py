@@ -53,8 +53,11 @@ def test_a_rival_that_gains_fast_goes_on_although_it_is_behind():
     state, events = challenged(RULE, leader, curve)
     assert events == {}  # its level is 69 after 20 generations, 37 more than after 10
     assert 80 < float(state.rival.level) < 100
-    _, events = challenged(RULE, leader, [*curve, *[80.0] * 30])
-    assert events == {"ends": 40}  # it gained less since generation 20 than it lacks
+    _, events = challenged(RULE, leader, [*curve, *[70.0] * 30])
+    assert events == {"ends": 40}  # it gained less since generation 20 than half of what it lacks
+    curve = [5.0 * g for g in range(23)]  # 49 after 20 generations, 26 more than after 10
+    assert challenged(RULE, leader, curve)[1] == {}
+    assert challenged(RULE, leader, [0.9 * fitness for fitness in curve])[1] == {"ends": 20}
 
 
 def test_a_rival_above_the_leader_takes_its_place():
@@ -86,6 +89,20 @@ def test_a_leader_that_gains_too_little_halves_its_step_once_and_goes_on():
     assert (int(state.leader.refined), float(RULE.rival_share(state))) == (1, 0.5)
     state, refined = led(RULE, [float(g) for g in range(90)])
     assert refined == []
+
+
+def test_a_leader_that_stagnates_with_its_smallest_step_leaves_all_generations_to_rivals():
+    curve = [*range(31), *[30.0] * 48]
+    state, _ = led(RULE, curve)  # it halved its step after generation 70
+    assert (bool(state.leader.done), float(RULE.rival_share(state))) == (False, 0.5)
+    state, refined = led(RULE, [*curve, 30.0])
+    assert refined == [70]
+    assert (bool(state.leader.done), float(RULE.rival_share(state))) == (True, 1.0)
+    assert not led(RULE, [*curve, 100.0])[0].leader.done
+    overtaken, events = challenged(RULE, state, [200.0] * 40)
+    assert events["overtakes"] == 16
+    assert not overtaken.leader.done
+    assert float(RULE.rival_share(overtaken)) == 0
 
 
 def test_rivals_begin_when_the_leader_is_as_old_as_they_are_at_the_first_comparison():
@@ -156,11 +173,13 @@ def transcribed(rule, generations):
                 if stagnates and es["refined"] < rule.refinements:
                     es["refined"] += 1
                     events.append("refines")
+                elif stagnates:
+                    events.append("done")
                 es["lately"] = es["level"]
         else:
             leader = racers["leader"]
             overtakes = leader["level"] is not None and es["level"] > leader["full"] and es["age"] >= 16
-            hope = es["level"] + (es["level"] - es["halfway"])
+            hope = es["level"] + 2 * (es["level"] - es["halfway"])
             is_compared = es["age"] in marks and es["age"] >= rule.trial
             if es["age"] % rule.patience == 0:
                 es["lately"] = es["level"]
@@ -188,7 +207,7 @@ def test_agrees_with_a_transcription(rule):
         generations.append((place, scores))
         if place == "leader":
             state, refines = observe_leader(rule, state, jnp.asarray(scores))
-            found.append(["refines"] * bool(refines))
+            found.append(["refines"] * bool(refines) + ["done"] * bool(state.leader.done))
         else:
             state, overtakes, ends, _ = observe_rival(rule, KEY, state, jnp.asarray(scores))
             found.append(["overtakes"] * bool(overtakes) + ["ends"] * bool(ends))
@@ -199,5 +218,5 @@ def test_agrees_with_a_transcription(rule):
         middle[place] += drift[place]
         drift[place] *= 0.95
     assert found == transcribed(rule, generations)
-    for event in ("overtakes", "ends", *["refines"] * (rule.refinements > 0)):
+    for event in ("overtakes", "ends", "done", *["refines"] * (rule.refinements > 0)):
         assert sum(event in events for events in found) > 1, event

@@ -5,9 +5,10 @@ its *level*, the mean fitness of the best quarter of its last populations, becau
 often lucky. A leader that stagnates goes on with half the step, which raises its level, because the noise of steps
 spoils solutions. Rivals never do that, so they are compared with the level that the leader had before. A rival above
 that level takes the leader's place. After `trial` generations, and again after twice as many, and so on, a rival must
-be on the way there, or the next rival begins: its level, and what it has gained since half that age, must together
-reach that level. Rivals start from random solutions, and half of them at the mean of the leader once that has halved
-its step.
+be on the way there, or the next rival begins: at the pace of the second half of its life it must reach that level
+before the next comparison. Rivals start from random solutions, and half of them at the mean of the leader once that
+has halved its step. A leader that stagnates although it has halved its step often enough leaves all generations to
+rivals.
 
 An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
 bold, the first rival is, and so is half of those from random solutions; a rival at the leader's mean is of its kind.
@@ -40,6 +41,7 @@ class Racer:
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
         refined: How often it has halved its step.
+        done: Whether it stagnates and may not halve its step again.
         bold: Whether it is bold.
     """
 
@@ -50,6 +52,7 @@ class Racer:
     halfway: Float[Array, ""]
     lately: Float[Array, ""]
     refined: Int[Array, ""]
+    done: Bool[Array, ""]
     bold: Bool[Array, ""]
 
 
@@ -75,7 +78,7 @@ class Race:
         trial: Age at which a rival is first compared, in generations. Rivals begin when the leader is as old.
         patience: Generations over which a leader must gain, or it stagnates.
         refinements: How often a leader that stagnates goes on with half the step.
-        share: Share of the generations that rivals get.
+        share: Share of the generations that rivals get while the leader goes on.
         has_bold: Whether there are bold ES.
     """
 
@@ -91,7 +94,8 @@ class Race:
 
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival."""
-        return jnp.where(state.leader.age >= self.trial, self.share, 0.0)
+        shared = jnp.where(state.leader.age >= self.trial, self.share, 0.0)
+        return jnp.where(state.leader.done, 1.0, shared)
 
     def choose_rival(self, key: PRNGKeyArray, leader: Racer) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
         """Return whether the next rival is bold, and whether it starts at the leader's mean, both drawn at random."""
@@ -112,7 +116,8 @@ class Race:
         gain, all_gain = leader.level - before.lately, leader.level - leader.first
         stagnates = (leader.age % self.patience == 0) & (gain <= _LEAST_GAIN * all_gain)
         refines = stagnates & (leader.refined < self.refinements)
-        return replace(state, leader=replace(leader, refined=leader.refined + refines)), refines
+        leader = replace(leader, refined=leader.refined + refines, done=stagnates & ~refines)
+        return replace(state, leader=leader), refines
 
     def observe_rival(
         self, key: PRNGKeyArray, state: RaceState, scores: Float[Array, " population"]
@@ -130,8 +135,9 @@ class Race:
         """
         leader, rival = state.leader, self._observe(state.rival, scores)
         overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.full)
-        # Early levels tell little: on some tasks those that learn fast end low. Gains tell more.
-        hope = 2 * rival.level - state.rival.halfway
+        # Early levels tell little: on some tasks those that learn fast end low. Gains tell more. Until the next
+        # comparison, at twice its age, it gains at this pace twice what it has gained since half its age.
+        hope = rival.level + 2 * (rival.level - state.rival.halfway)
         is_compared = (rival.age >= self.trial) & self._is_mark(rival.age)
         ends = overtakes | (is_compared & (hope < leader.full))
         lowest = jnp.minimum(leader.first, rival.first)  # a rival may start at the leader's mean
@@ -167,4 +173,4 @@ class Race:
 
 def _fresh(bold: Bool[Array, ""]) -> Racer:
     none, lowest = jnp.int32(0), jnp.array(-jnp.inf)  # in the precision of the search
-    return Racer(none, lowest, lowest, lowest, lowest, lowest, none, bold)
+    return Racer(none, lowest, lowest, lowest, lowest, lowest, none, jnp.bool_(False), bold)
