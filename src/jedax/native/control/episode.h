@@ -43,6 +43,7 @@ struct Group {
   int32_t steps[kLanes];
   alignas(64) float fitness[kLanes];
   unsigned active = 0;
+  bool upwards = false;
 
   static int64_t link_floats() { return sizeof(Link) / sizeof(float); }
   static int64_t floats(const Work& w) {
@@ -253,7 +254,10 @@ inline Real act(Group& g) {
   const Model& m = g.m;
   const Episode& e = g.e;
   const int widest = widest_layer(e);
-  for (int lane = 0; lane < kLanes; ++lane) {
+  // Up and down in turn: the weights of the last policies are still in the cache and come first.
+  g.upwards = !g.upwards;
+  for (int k = 0; k < kLanes; ++k) {
+    const int lane = g.upwards ? k : kLanes - 1 - k;
     if (!(g.active >> lane & 1)) continue;
     __builtin_memcpy(g.decisions, g.seen + lane * g.observation, g.observation * sizeof(float));
     const float* policy = g.policies + lane * g.policy_floats;

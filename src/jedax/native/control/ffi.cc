@@ -1,5 +1,9 @@
 // The functions that XLA calls: they read and check the settings, and share the episodes between threads.
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <string_view>
 
@@ -48,12 +52,23 @@ class Reader {
   const char* wrong_ = nullptr;
 };
 
-// How many policies a thread simulates at once, so that their weights stay in its share of the last cache. Weights beyond
-// it come from memory in every step.
-int fitting(const Episode& episode) {
-  constexpr int64_t kCache = 9 << 20, kFewest = 2;
+// Bytes of a core's second cache; 0: unknown.
+int64_t second_cache() {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  return std::max<int64_t>(0, sysconf(_SC_LEVEL2_CACHE_SIZE));
+#else
+  return 0;
+#endif
+}
+
+// How many policies a thread simulates at once, so that their weights stay in a cache: in the second one, where that
+// leaves a third of the lanes robots, or else in the thread's share of the last one. Weights beyond that come from memory
+// in every step.
+int fitting(const Episode& episode, int lanes) {
+  constexpr int64_t kLastCache = 9 << 20, kFewest = 2, kFewestInSecond = 4;
   const int64_t bytes = int64_t(episode.params) * (episode.half_weights ? 2 : 4);
-  return int(std::min<int64_t>(INT32_MAX, std::max(kFewest, kCache / bytes)));
+  const int64_t second = second_cache() / 8 * 7 / bytes, last = std::max(kFewest, kLastCache / bytes);
+  return int(std::min<int64_t>(lanes, second >= kFewestInSecond && 3 * second >= lanes ? second : last));
 }
 
 // Runs the episodes of a call; `work` has its outputs. Dimensions before the last two come from `jax.vmap`: they are
@@ -83,7 +98,7 @@ ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genot
   work.starts = starts.typed_data();
   work.starts_row = row;
   work.sharing = count / begins;
-  work.group = std::min<int>(lanes, group > 0 ? group : fitting(episode));
+  work.group = group > 0 ? std::min<int>(lanes, group) : fitting(episode, lanes);
   const auto simulate = JEDAX_CHOSEN(control::run_episodes);
   run_on_threads(pool, count, 1, [&](Queue& queue) {
     Work here = work;
