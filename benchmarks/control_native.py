@@ -1,6 +1,7 @@
 """Robots simulated natively: control steps per second beside Brax, beside C++ alone and beside a stated limit.
 
-    python benchmarks/control_native.py [--tasks halfcheetah walker2d ant-maze] [--batches 64 1024] [--growth]
+    python benchmarks/control_native.py [--tasks halfcheetah walker2d ant-maze] [--batches 64 1024]
+        [--growth | --at-a-time 16 8 6 4]
 
 Columns: "Brax", `jax.vmap` of policy and Brax's own step; "native", `evaluate_batch` of the task; "C++", the same code
 without JAX, on threads of its own (`control_alone.cc`); "policy", the decisions alone, 16 members a thread in turn;
@@ -150,6 +151,38 @@ def grow(options: argparse.Namespace) -> None:
         print(f"| {width} | {weights:,} | " + " | ".join(f"{rate:,.0f}" for rate in rates) + " |", flush=True)
 
 
+def at_a_time(task, number: int):
+    """Return a compiled function from genotypes to their steps, with so many policies of a thread at a time."""
+    import jax
+
+    from jedax.native import control
+
+    def evaluate(*arguments):
+        return control.evaluate(*arguments, group=number)
+
+    return jax.jit(lambda genotypes: task._natively(evaluate, None, jax.random.key(0), genotypes).length)
+
+
+def together(options: argparse.Namespace) -> None:
+    from jedax.tasks import make
+
+    print("| task | batch | by itself | " + " | ".join(str(number) for number in options.at_a_time) + " |")
+    print("|---|---:|---:" + "|---:" * len(options.at_a_time) + "|")
+    for name in options.tasks:
+        task = make(name)
+        calls = {number: at_a_time(task, number) for number in (0, *options.at_a_time)}
+        for batch in options.batches:
+            genotypes = draw(task, batch)
+            steps, best = int(calls[0](genotypes).sum()), dict.fromkeys(calls, 0.0)
+            for turn in range(1 + 3 * options.repeats):
+                for number, call in calls.items():
+                    began = time.perf_counter()
+                    call(genotypes).block_until_ready()
+                    if turn:  # after compilation
+                        best[number] = max(best[number], steps / (time.perf_counter() - began))
+            print(f"| {name} | {batch} | " + " | ".join(f"{rate:,.0f}" for rate in best.values()) + " |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", default=["halfcheetah", "walker2d", "ant-maze"])
@@ -157,15 +190,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="processes for each number, in turn")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each process")
     parser.add_argument("--growth", action="store_true", help="how the speed changes with policies and batches")
+    parser.add_argument("--at-a-time", type=int, nargs="+", help="policies that a thread simulates at a time")
     parser.add_argument("--measure", nargs=4, metavar=("WHO", "TASK", "BATCH", "WIDTH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         who, name, batch, width = options.measure
         print(clock(who, name, int(batch), int(width), options.seconds))
         return
-    how = "one process" if options.growth else f"best of {options.repeats} processes"
+    how = "one process" if options.growth or options.at_a_time else f"best of {options.repeats} processes"
     print(f"{len(os.sched_getaffinity(0))} cores; control steps per second, {how}")
-    grow(options) if options.growth else compare(options)
+    (grow if options.growth else together if options.at_a_time else compare)(options)
 
 
 if __name__ == "__main__":
