@@ -55,7 +55,8 @@ class Reader {
 // Bytes of a core's second cache; 0: unknown.
 int64_t second_cache() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
-  return std::max<int64_t>(0, sysconf(_SC_LEVEL2_CACHE_SIZE));
+  static const int64_t bytes = std::max<int64_t>(0, sysconf(_SC_LEVEL2_CACHE_SIZE));
+  return bytes;
 #else
   return 0;
 #endif
