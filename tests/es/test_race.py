@@ -26,14 +26,14 @@ def led(rule, curve):
 
 
 def challenged(rule, state, curve):
-    """Return the state after generations of a rival, and the first at which it overtakes and at which it ends."""
+    """Return the state after generations of a rival, and the first at which it overtakes, halves its step and ends."""
     events = {}
     for generation, fitness in enumerate(curve):
-        state, overtakes, ends, _ = observe_rival(rule, KEY, state, jnp.full(4, jnp.float32(fitness)))
-        for name, happens in (("overtakes", overtakes), ("ends", ends)):
-            if happens:
+        state, fate = observe_rival(rule, KEY, state, jnp.full(4, jnp.float32(fitness)))
+        for name in ("overtakes", "refines", "ends"):
+            if getattr(fate, name):
                 events.setdefault(name, generation + 1)
-        if ends:
+        if fate.ends:
             break
     return state, events
 
@@ -68,19 +68,27 @@ def test_a_rival_above_the_leader_takes_its_place():
     assert int(state.rival.age) == 0
 
 
-def test_a_rival_is_compared_with_the_level_of_the_leader_before_that_halved_its_step():
+def test_a_rival_is_compared_with_what_the_leader_reached_with_steps_as_long():
     before = [*range(31), *[30.0] * 60]
     _, refined = led(RULE, before)
     before = before[: refined[0]]
-    full = float(led(RULE, before)[0].leader.level)
+    goal = float(led(RULE, before)[0].leader.level)
     leader, _ = led(RULE, [*before, *[100.0] * 60])
-    assert float(leader.leader.level) > 95
-    assert float(leader.leader.full) == full
-    assert challenged(RULE, leader, [full - 1] * 40)[1] == {"ends": 20}
-    overtaken, events = challenged(RULE, leader, [full + 1] * 40)
-    assert events["overtakes"] == 16
-    assert float(overtaken.leader.level) == float(overtaken.leader.full) == pytest.approx(full + 1)
-    assert int(overtaken.leader.refined) == 0
+    level = float(leader.leader.level)
+    assert level > 95
+    np.testing.assert_allclose(leader.leader.reached, [goal, level])
+    assert challenged(RULE, leader, [goal - 1] * 60)[1] == {"ends": 20}
+    # It stagnates over generations 11 to 20, and does with half the step what the leader did.
+    waiting, events = challenged(RULE, leader, [goal + 1] * 20)
+    assert events == {"refines": 20}
+    assert (int(waiting.rival.refined), float(waiting.rival.level)) == (1, pytest.approx(goal + 1))
+    _, events = challenged(RULE, waiting, [goal + 1] * 60)
+    assert events == {"ends": 20}  # its generation 40: with half the step the leader had more
+    overtaken, events = challenged(RULE, waiting, [1.2 * level] * 60)
+    assert set(events) == {"overtakes", "ends"}
+    assert float(overtaken.leader.level) > level
+    assert int(overtaken.leader.refined) == 1
+    np.testing.assert_allclose(overtaken.leader.reached, [goal + 1, overtaken.leader.level], rtol=1e-6)
 
 
 def test_a_leader_that_gains_too_little_halves_its_step_once_and_goes_on():
@@ -155,41 +163,44 @@ def test_a_bold_rival_makes_a_bold_leader():
 
 def transcribed(rule, generations):
     """The rule in plain Python; each generation is the place of an ES and the fitness of its population."""
-    fresh = {"age": 0, "level": None, "halfway": -math.inf, "lately": -math.inf, "refined": 0}
-    racers, found = {"leader": dict(fresh), "rival": dict(fresh)}, []
+
+    def fresh():
+        return {"age": 0, "level": -math.inf, "halfway": -math.inf, "lately": -math.inf, "reached": [-math.inf]}
+
+    racers, found = {"leader": fresh(), "rival": fresh()}, []
     marks = [rule.trial // 2, *(rule.trial * 2**n for n in range(20))]
     for place, scores in generations:
-        es = racers[place]
+        es, leader = racers[place], racers["leader"]
         es["age"] += 1
         mean = float(np.mean(np.sort(scores)[-2:]))
         es["first"] = es.get("first", mean)
         es["level"] = mean if es["age"] == 1 else es["level"] + (mean - es["level"]) / min(es["age"], 16)
-        if not es["refined"]:
-            es["full"] = es["level"]
-        events = []
+        es["reached"][-1] = es["level"]
+        stagnates = False
+        if es["age"] % rule.patience == 0:
+            stagnates = es["level"] - es["lately"] <= 0.05 * (es["level"] - es["first"])
+            es["lately"] = es["level"]
+        halvings, events = len(es["reached"]) - 1, []
         if place == "leader":
-            if es["age"] % rule.patience == 0:
-                stagnates = es["level"] - es["lately"] <= 0.05 * (es["level"] - es["first"])
-                if stagnates and es["refined"] < rule.refinements:
-                    es["refined"] += 1
-                    events.append("refines")
-                elif stagnates:
-                    events.append("done")
-                es["lately"] = es["level"]
+            if stagnates and halvings < rule.refinements:
+                es["reached"].append(-math.inf)
+                events.append("refines")
+            elif stagnates:
+                events.append("done")
         else:
-            leader = racers["leader"]
-            overtakes = leader["level"] is not None and es["level"] > leader["full"] and es["age"] >= 16
+            goal = leader["reached"][halvings]
+            overtakes = es["level"] > leader["level"] and es["age"] >= 16
             hope = es["level"] + 2 * (es["level"] - es["halfway"])
-            is_compared = es["age"] in marks and es["age"] >= rule.trial
-            if es["age"] % rule.patience == 0:
-                es["lately"] = es["level"]
             if overtakes:
                 racers["leader"] = es
                 es["first"] = min(es["first"], leader["first"])
                 events.append("overtakes")
-            if overtakes or (is_compared and hope < leader["full"]):
-                racers["rival"] = dict(fresh)
+            if overtakes or (es["age"] in marks and es["age"] >= rule.trial and hope < goal):
+                racers["rival"] = fresh()
                 events.append("ends")
+            elif stagnates and es["level"] >= goal and halvings < len(leader["reached"]) - 1:
+                es["reached"].append(-math.inf)
+                events.append("follows")
         if es["age"] in marks:
             es["halfway"] = es["level"]
         found.append(events)
@@ -201,7 +212,7 @@ def test_agrees_with_a_transcription(rule):
     random = np.random.default_rng(0)
     middle, drift = {"leader": 0.0, "rival": -20.0}, {"leader": 1.0, "rival": 1.0}
     state, found, generations = rule.begin(), [], []
-    for number in range(1200):
+    for number in range(2500):
         place = "rival" if number > 40 and random.random() < 0.6 else "leader"
         scores = (middle[place] + random.normal(size=8)).astype(np.float32)
         generations.append((place, scores))
@@ -209,14 +220,16 @@ def test_agrees_with_a_transcription(rule):
             state, refines = observe_leader(rule, state, jnp.asarray(scores))
             found.append(["refines"] * bool(refines) + ["done"] * bool(state.leader.done))
         else:
-            state, overtakes, ends, _ = observe_rival(rule, KEY, state, jnp.asarray(scores))
-            found.append(["overtakes"] * bool(overtakes) + ["ends"] * bool(ends))
-            if overtakes:
+            state, fate = observe_rival(rule, KEY, state, jnp.asarray(scores))
+            found.append(
+                [name for name in ("overtakes", "ends") if getattr(fate, name)] + ["follows"] * bool(fate.refines)
+            )
+            if fate.overtakes:
                 middle["leader"], drift["leader"] = middle["rival"], drift["rival"]
-            if ends:
+            if fate.ends:
                 middle["rival"], drift["rival"] = middle["leader"] - random.uniform(5, 25), random.uniform(0.3, 2.0)
         middle[place] += drift[place]
         drift[place] *= 0.95
     assert found == transcribed(rule, generations)
-    for event in ("overtakes", "ends", "done", *["refines"] * (rule.refinements > 0)):
+    for event in ("overtakes", "ends", "done", *["refines", "follows"] * (rule.refinements > 0)):
         assert sum(event in events for events in found) > 1, event

@@ -497,6 +497,27 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
     assert "rival" not in dict(JEDiX(SMALL, arm).glossary())
 
 
+def test_a_rival_of_a_race_that_stagnates_at_its_goal_goes_on_from_its_mean_with_half_the_step(arm):
+    method, state = begun(arm)
+    leader = dataclasses.replace(
+        state.race.leader, level=jnp.float32(20), reached=jnp.float32([5, 20]), refined=jnp.int32(1)
+    )
+    rival = dataclasses.replace(state.race.rival, age=jnp.int32(5), level=jnp.float32(6), lately=jnp.float32(6))
+    race = dataclasses.replace(state.race, leader=leader, rival=rival)
+    state = dataclasses.replace(state, race=race, kind=jnp.int32(SCOUTS))
+    genotypes = method.again(jax.random.key(4), state)
+    after, _ = method.tell(jax.random.key(7), state, genotypes, evaluation_of(np.full(6, 6.0)))
+    learnt = method.scouts.strategy.tell(
+        jax.random.key(9), one_of(state.scouts, 0), steps_of(state.scouts, 0, genotypes), jnp.full(6, 6.0)
+    )
+    centre = state.scouts.origin[0] + state.scouts.unit[0] * learnt.mean
+    np.testing.assert_allclose(means(after.scouts)[0], centre, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(after.scouts.unit, state.scouts.unit / 2, rtol=1e-6)
+    assert int(after.race.rival.refined) == 1
+    assert int(after.num_restarts) == 0
+    assert_same_bits(after.pool, state.pool)
+
+
 @pytest.mark.parametrize("refined", [0, 1])
 def test_the_next_rival_starts_where_and_as_the_race_says(arm, refined):
     method, state = begun(arm, bold_step=0.7)
@@ -505,7 +526,7 @@ def test_the_next_rival_starts_where_and_as_the_race_says(arm, refined):
         state.race.leader,
         age=jnp.int32(30),
         level=jnp.float32(120),
-        full=jnp.float32(100),
+        reached=jnp.array([100.0, -jnp.inf]).at[refined].set(120),
         first=jnp.float32(0),
         refined=jnp.int32(refined),
     )
@@ -643,7 +664,7 @@ class TestPolicyGradientsOfARace:
     def test_what_it_knows_of_a_rival_goes_with_the_rival(self, task, with_steps):
         method, _, tell, state = with_steps
         low = jnp.float32(-1e6)
-        racer = dataclasses.replace(state.race.leader, age=jnp.int32(30), level=low, full=low)
+        racer = dataclasses.replace(state.race.leader, age=jnp.int32(30), level=low)
         rival = dataclasses.replace(racer, level=jnp.float32(0.0))
         state = dataclasses.replace(
             state, kind=jnp.int32(SCOUTS), race=dataclasses.replace(state.race, leader=racer, rival=rival)

@@ -520,17 +520,22 @@ class JEDiX(PoolMethod):
 
         def update_rival() -> JEDiXState:
             assert state.race is not None
-            race, overtakes, ends, at_leader = self.race.observe_rival(unit_key, state.race, evaluation.achieved)
+            race, fate = self.race.observe_rival(unit_key, state.race, evaluation.achieved)
             rival = of_race(self.scouts, state.scouts, state.learners[1], state.race.rival.bold)
-            pool, leader = jax.lax.cond(overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
+            pool, leader = jax.lax.cond(fate.overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
 
             def another() -> tuple[Any, PPOState | None]:
-                mean = jnp.where(at_leader, self.pool.means(pool)[0], self.problem.init(elite_key))
+                mean = jnp.where(fate.at_leader, self.pool.means(pool)[0], self.problem.init(elite_key))
                 started = self.start_rival(restart_key, mean, race.rival.bold, state.spread)
                 return started, self.start_learner(restart_key, mean)
 
-            scouts, learner = jax.lax.cond(ends, another, lambda: rival)
-            restarts, learners = state.num_restarts + ends, (leader, learner)
+            def goes_on() -> tuple[Any, PPOState | None]:
+                states, learnt = rival
+                refined = jax.lax.cond(fate.refines, lambda: self.scouts.refine(restart_key, states), lambda: states)
+                return refined, learnt
+
+            scouts, learner = jax.lax.cond(fate.ends, another, goes_on)
+            restarts, learners = state.num_restarts + fate.ends, (leader, learner)
             return replace(state, pool=pool, scouts=scouts, race=race, learners=learners, num_restarts=restarts)
 
         updates = (update_pool, update_scouts) if state.race is None else (update_leader, update_rival)
@@ -565,8 +570,7 @@ class JEDiX(PoolMethod):
             ("leader", "The ES that rivals try to overtake."),
             (
                 "rival",
-                "An ES from a random solution or the leader's mean; it replaces the leader once its level is higher "
-                "than the leader's was with steps as long.",
+                "An ES from a random solution or the leader's mean; it replaces the leader once its level is higher.",
             ),
         ]
         gradient = "A step of the mean of an ES, learnt from all steps of the episodes of its solutions (PPO)."
