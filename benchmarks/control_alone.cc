@@ -14,6 +14,7 @@
 
 #include "pool.h"
 
+#include "control/fitting.h"
 #include "control/settings.h"
 #include "control/vectors.cc"
 
@@ -81,7 +82,7 @@ int main(int, char** arguments) {
   work.model = &model, work.episode = &episode;
   work.genotypes = reinterpret_cast<const float*>(genotypes.data());
   work.starts = reinterpret_cast<const float*>(starts.data());
-  work.starts_row = 0, work.sharing = 1, work.group = kLanes;
+  work.starts_row = 0, work.sharing = 1, work.group = fitting(episode, kLanes);
   work.fitness = fitness.data(), work.descriptor = descriptor.data(), work.length = length.data();
   const int64_t threads = std::stoi(arguments[4]);
   Pool& pool = *new Pool(threads);

@@ -8,7 +8,7 @@ without JAX, on threads of its own (`control_alone.cc`); "policy", the decisions
 "physics", whole episodes with a policy of 8 neurons; "limit", the speed at which policy and physics would run one after
 the other. Every policy has weights of its own. The columns take turns, one process for each number, `--repeats` times;
 the best of each counts, since other work on the machine can only lower it. Steps after the end of an episode do not
-count.
+count. `--at-a-time` compares numbers of policies that a thread simulates at a time; "by itself": as many as it chooses.
 """
 
 from __future__ import annotations
@@ -63,16 +63,13 @@ def in_jax(who: str, task, batch: int, seconds: float) -> float:
     """Return the control steps per second of Brax, or of native code called from JAX."""
     import jax
 
-    from jedax.native import control
-
     genotypes = draw(task, batch)
     if who == "brax":
         evaluate, steps = bare(task), batch * task.config.steps
     else:
         compiled = jax.jit(task.evaluate_batch)
         evaluate = lambda genotypes: compiled(jax.random.key(0), genotypes)  # noqa: E731
-        lengths = jax.jit(lambda genotypes: task._natively(control.evaluate, None, jax.random.key(0), genotypes).length)
-        steps = int(lengths(genotypes).sum())
+        steps = int(at_a_time(task, 0)(genotypes).sum())
     jax.block_until_ready(evaluate(genotypes))
     best, until = 0.0, time.perf_counter() + seconds
     while best == 0 or time.perf_counter() < until:
@@ -152,7 +149,7 @@ def grow(options: argparse.Namespace) -> None:
 
 
 def at_a_time(task, number: int):
-    """Return a compiled function from genotypes to their steps, with so many policies of a thread at a time."""
+    """Return a compiled function from genotypes to their steps, so many policies at a time; 0: its own choice."""
     import jax
 
     from jedax.native import control

@@ -1,12 +1,9 @@
 // The functions that XLA calls: they read and check the settings, and share the episodes between threads.
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <unistd.h>
-#endif
-
 #include <algorithm>
 #include <string_view>
 
+#include "control/fitting.h"
 #include "control/settings.h"
 #include "core/ffi.h"
 #include "core/threads.h"
@@ -51,26 +48,6 @@ class Reader {
   Attributes attributes_;
   const char* wrong_ = nullptr;
 };
-
-// Bytes of a core's second cache; 0: unknown.
-int64_t second_cache() {
-#ifdef _SC_LEVEL2_CACHE_SIZE
-  static const int64_t bytes = std::max<int64_t>(0, sysconf(_SC_LEVEL2_CACHE_SIZE));
-  return bytes;
-#else
-  return 0;
-#endif
-}
-
-// How many policies a thread simulates at once, so that their weights stay in a cache: in the second one, where that
-// leaves a third of the lanes robots, or else in the thread's share of the last one. Weights beyond that come from memory
-// in every step.
-int fitting(const Episode& episode, int lanes) {
-  constexpr int64_t kLastCache = 9 << 20, kFewest = 2, kFewestInSecond = 4;
-  const int64_t bytes = int64_t(episode.params) * (episode.half_weights ? 2 : 4);
-  const int64_t second = second_cache() / 8 * 7 / bytes, last = std::max(kFewest, kLastCache / bytes);
-  return int(std::min<int64_t>(lanes, second >= kFewestInSecond && 3 * second >= lanes ? second : last));
-}
 
 // Runs the episodes of a call; `work` has its outputs. Dimensions before the last two come from `jax.vmap`: they are
 // groups of episodes.
