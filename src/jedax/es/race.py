@@ -8,12 +8,11 @@ A leader that stagnates goes on with half the step, which raises its level, beca
 So a rival is compared with the level that the leader reached *with steps as long as its own*, its goal. After `trial`
 generations, and again after twice as many, and so on, it must be on the way there, or the next rival begins: at the
 pace of the second half of its life it must reach its goal before the next comparison. A rival that stagnates halves its
-step, too, if it has reached its goal and the leader's step is shorter. Rivals start from random solutions, and half of
-them at the mean of the leader once that has halved its step. A leader that stagnates although it has halved its step
-often enough leaves all generations to rivals.
+step, too, if it has reached its goal and the leader's step is shorter; otherwise it ends. Rivals start from random
+solutions. A leader that stagnates although it has halved its step often enough leaves all generations to them.
 
 An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
-bold, the first rival is, and so is half of those from random solutions; a rival at the leader's mean is of its kind.
+bold, the first rival is, and so is half of the later ones.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Racer:
     Attributes:
         age: Generations since it started.
         level: Mean fitness of the best quarter of its population, averaged over the last generations; -inf: none yet.
-        first: Its level after the first generation, or that of an ES it has overtaken if lower.
+        first: Its level after the first generation.
         reached: Its last level with each length of its step, the first step first; -inf: none yet.
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
@@ -80,13 +79,11 @@ class RivalFate(NamedTuple):
         overtakes: Whether it takes the leader's place.
         refines: Whether it goes on with half the step.
         ends: Whether the next rival begins.
-        at_leader: Whether that starts at the leader's mean.
     """
 
     overtakes: Bool[Array, ""]
     refines: Bool[Array, ""]
     ends: Bool[Array, ""]
-    at_leader: Bool[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -116,12 +113,6 @@ class Race:
         shared = jnp.where(state.leader.age >= self.trial, self.share, 0.0)
         return jnp.where(state.leader.done, 1.0, shared)
 
-    def choose_rival(self, key: PRNGKeyArray, leader: Racer) -> tuple[Bool[Array, ""], Bool[Array, ""]]:
-        """Return whether the next rival is bold, and whether it starts at the leader's mean, both drawn at random."""
-        is_bold, at_leader = jax.random.bernoulli(key, shape=(2,))
-        at_leader &= leader.refined > 0
-        return jnp.where(at_leader, leader.bold, self.has_bold & is_bold), at_leader
-
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]
     ) -> tuple[RaceState, Bool[Array, ""]]:
@@ -142,7 +133,7 @@ class Race:
         """Return the state after a generation of the rival, and what follows from it.
 
         Args:
-            key: Random key, by which the next rival is chosen.
+            key: Random key, by which the kind of the next rival is drawn.
             state: The state before.
             scores: Fitness of the population; values that are not finite are left out.
         """
@@ -154,15 +145,14 @@ class Race:
         # comparison, at twice its age, it gains at this pace twice what it has gained since half its age.
         hope = rival.level + 2 * (rival.level - state.rival.halfway)
         is_compared = (rival.age >= self.trial) & self._is_mark(rival.age)
-        ends = overtakes | (is_compared & (hope < goal))
-        refines = ~ends & stagnates & (rival.level >= goal) & (rival.refined < leader.refined)
+        may_refine = (rival.level >= goal) & (rival.refined < leader.refined)
+        ends = overtakes | (is_compared & (hope < goal)) | (stagnates & ~may_refine)
+        refines = ~ends & stagnates
         rival = replace(rival, refined=rival.refined + refines)
-        lowest = jnp.minimum(leader.first, rival.first)  # a rival may start at the leader's mean
-        winner = replace(rival, first=lowest)
-        leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), winner, leader)
-        bold, at_leader = self.choose_rival(key, leader)
-        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), self._fresh(bold), rival)
-        return RaceState(leader, rival), RivalFate(overtakes, refines, ends, at_leader)
+        leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), rival, leader)
+        fresh = self._fresh(self.has_bold & jax.random.bernoulli(key))
+        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), fresh, rival)
+        return RaceState(leader, rival), RivalFate(overtakes, refines, ends)
 
     def _observe(self, racer: Racer, scores: Float[Array, " population"]) -> tuple[Racer, Bool[Array, ""]]:
         """Return an ES after a generation, and whether it stagnates."""

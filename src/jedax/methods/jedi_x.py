@@ -525,7 +525,7 @@ class JEDiX(PoolMethod):
             pool, leader = jax.lax.cond(fate.overtakes, lambda: rival, lambda: (state.pool, state.learners[0]))
 
             def another() -> tuple[Any, PPOState | None]:
-                mean = jnp.where(fate.at_leader, self.pool.means(pool)[0], self.problem.init(elite_key))
+                mean = self.problem.init(elite_key)
                 started = self.start_rival(restart_key, mean, race.rival.bold, state.spread)
                 return started, self.start_learner(restart_key, mean)
 
@@ -570,7 +570,7 @@ class JEDiX(PoolMethod):
             ("leader", "The ES that rivals try to overtake."),
             (
                 "rival",
-                "An ES from a random solution or the leader's mean; it replaces the leader once its level is higher.",
+                "An ES from a random solution; it replaces the leader once its level is higher.",
             ),
         ]
         gradient = "A step of the mean of an ES, learnt from all steps of the episodes of its solutions (PPO)."
