@@ -82,7 +82,8 @@ def test_a_rival_is_compared_with_what_the_leader_reached_with_steps_as_long():
     assert events == {"refines": 20}
     assert (int(waiting.rival.refined), float(waiting.rival.level)) == (1, pytest.approx(goal + 1))
     slow = [goal + 1 + 0.5 * g for g in range(60)]
-    assert challenged(RULE, waiting, slow)[1] == {"ends": 20}  # its generation 40: with half the step the leader had more
+    # In its generation 40 it is compared with what the leader reached with half the step.
+    assert challenged(RULE, waiting, slow)[1] == {"ends": 20}
     overtaken, events = challenged(RULE, waiting, [1.2 * level] * 60)
     assert set(events) == {"overtakes", "ends"}
     assert float(overtaken.leader.level) > level
