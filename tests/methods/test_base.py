@@ -70,15 +70,20 @@ def test_again_is_of_the_same_kind_in_jedi_x(arm, kind, shares):
     genotypes = jax.vmap(arm.init)(keys)
     method = JEDiX(settings, arm)
     state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(keys[0], genotypes))
-    waited = jnp.ones_like(state.waited)
-    _, asked = method.ask(jax.random.key(2), dataclasses.replace(state, waited=waited))
+
+    def after(state, generations):
+        """Return the state with a pool that has waited for a number of generations."""
+        waited = jnp.full_like(state.es.waited, generations)
+        return dataclasses.replace(state, es=dataclasses.replace(state.es, waited=waited))
+
+    _, asked = method.ask(jax.random.key(2), after(state, 1))
     assert int(asked.kind) == kind
-    others = np.asarray(method.again(jax.random.key(3), dataclasses.replace(asked, waited=0 * waited)))
+    others = np.asarray(method.again(jax.random.key(3), after(asked, 0)))
     if kind == VARIATION:
         expected = method.vary(jax.random.key(3), asked)
     else:
-        expected, _ = (method.pool if kind == POOL else method.scouts).ask(
-            jax.random.key(3), asked.pool if kind == POOL else asked.scouts
+        expected, _ = (method.es.pool if kind == POOL else method.es.scouts).ask(
+            jax.random.key(3), asked.es.pool if kind == POOL else asked.es.scouts
         )
     np.testing.assert_allclose(others, expected, rtol=1e-5)
 

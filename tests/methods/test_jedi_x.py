@@ -46,7 +46,13 @@ def of_kind(method, kind):
 
 def all_waited(state):
     """Return the state in which the pool has spent all of its patience."""
-    return dataclasses.replace(state, waited=jnp.full_like(state.waited, SMALL.patience))
+    return changed(state, waited=jnp.full_like(state.es.waited, SMALL.patience))
+
+
+def changed(state, **changes):
+    """Return a state with other values, some of them of its ES."""
+    of_es = {name: changes.pop(name) for name in list(changes) if hasattr(state.es, name)}
+    return dataclasses.replace(state, es=dataclasses.replace(state.es, **of_es), **changes)
 
 
 def with_settings(method, **changes):
@@ -89,10 +95,10 @@ def test_begins_at_elites(search):
     _, state = search
     repertoire = state.repertoire
     fittest = int(np.argmax(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf)))
-    np.testing.assert_array_equal(means(state.pool)[0], repertoire.genotypes[fittest])
-    for start in np.vstack([means(state.pool), means(state.scouts)]):
+    np.testing.assert_array_equal(means(state.es.pool)[0], repertoire.genotypes[fittest])
+    for start in np.vstack([means(state.es.pool), means(state.es.scouts)]):
         assert (elites(state) == start).all(axis=1).any()
-    for states, number in ((state.pool, 3), (state.scouts, 2)):
+    for states, number in ((state.es.pool, 3), (state.es.scouts, 2)):
         assert all(is_fresh(states, which, state.spread) for which in range(number))
         assert len(set(states.unit.tolist())) == number
 
@@ -113,8 +119,8 @@ def test_a_generation_of_the_pool(search):
     method, state = search
     genotypes, after = method.ask(jax.random.key(5), state)
     assert int(after.kind) == POOL
-    assert_sampled(genotypes, state.pool, 3)
-    assert_same_bits(after.scouts, state.scouts)
+    assert_sampled(genotypes, state.es.pool, 3)
+    assert_same_bits(after.es.scouts, state.es.scouts)
     assert int(after.generation) == int(state.generation)
 
 
@@ -122,8 +128,8 @@ def test_a_generation_of_scouts(search):
     method, state = of_kind(search[0], SCOUTS), all_waited(search[1])
     genotypes, after = method.ask(jax.random.key(5), state)
     assert int(after.kind) == SCOUTS
-    assert_sampled(genotypes, state.scouts, 2)
-    assert_same_bits(after.pool, state.pool)
+    assert_sampled(genotypes, state.es.scouts, 2)
+    assert_same_bits(after.es.pool, state.es.pool)
 
 
 def test_variation_in_all_directions(search):
@@ -199,9 +205,9 @@ def test_varied_elites_are_added_and_teach_the_es_nothing(search):
     method, state = of_kind(search[0], VARIATION), search[1]
     genotypes, state = method.ask(jax.random.key(5), state)
     after, _ = method.tell(jax.random.key(6), state, genotypes, evaluation_of(np.full(BATCH, 100.0)))
-    assert_same_bits((after.pool, after.scouts), (state.pool, state.scouts))
-    assert (after.waited.tolist(), after.idle.tolist()) == ([0, 0, 0], [0, 0])
-    assert after.best.tolist() == [-np.inf] * 3
+    assert_same_bits((after.es.pool, after.es.scouts), (state.es.pool, state.es.scouts))
+    assert (after.es.waited.tolist(), after.es.idle.tolist()) == ([0, 0, 0], [0, 0])
+    assert after.es.best.tolist() == [-np.inf] * 3
     assert (int(after.num_varied), int(after.num_scouted), int(after.generation)) == (1, 0, 1)
     assert float(after.repertoire.best_fitness) == 100
     assert int(after.repertoire.counts.sum()) == 2 * BATCH
@@ -220,7 +226,7 @@ def test_varied_elites_are_added_and_teach_the_es_nothing(search):
 def test_the_longer_the_es_wait_the_likelier_exploration_is(search, waited, varied, expected):
     """Of a patience of 2 each; 4,000 draws tell a share to about 1 %."""
     method = with_settings(search[0], variation_share=varied, scout_share=0.4)
-    state = dataclasses.replace(search[1], waited=jnp.array(waited))
+    state = changed(search[1], waited=jnp.array(waited))
     np.testing.assert_allclose(method.shares(state), expected, atol=1e-6)
     keys = jax.random.split(jax.random.key(0), 4000)
     kinds = np.asarray(jax.vmap(method.choose_kind, (0, None))(keys, state))
@@ -237,7 +243,7 @@ def test_the_longer_the_es_wait_the_likelier_exploration_is(search, waited, vari
 )
 def test_variation_has_a_head_start(search, generation, waited, expected):
     method = with_settings(search[0], head_start=10, exploration=0.5, scout_share=0.4)
-    state = dataclasses.replace(search[1], waited=jnp.array(waited), generation=jnp.int32(generation))
+    state = changed(search[1], waited=jnp.array(waited), generation=jnp.int32(generation))
     np.testing.assert_allclose(method.shares(state), expected, atol=1e-6)
 
 
@@ -248,14 +254,14 @@ def test_every_es_learns_its_own_fitness(search):
     after, _ = method.tell(jax.random.key(6), state, genotypes, evaluation_of(fitness))
     for number in range(3):
         mine = slice(6 * number, 6 * number + 6)
-        steps, scores = steps_of(state.pool, number, genotypes[mine]), jnp.float32(fitness[mine])
-        own = method.pool.strategy.tell(jax.random.key(9), one_of(state.pool, number), steps, scores)
-        np.testing.assert_allclose(after.pool.inner.mean[number], own.mean, rtol=1e-5, atol=1e-6)
+        steps, scores = steps_of(state.es.pool, number, genotypes[mine]), jnp.float32(fitness[mine])
+        own = method.es.pool.strategy.tell(jax.random.key(9), one_of(state.es.pool, number), steps, scores)
+        np.testing.assert_allclose(after.es.pool.inner.mean[number], own.mean, rtol=1e-5, atol=1e-6)
         known = float(state.repertoire.best_fitness) if number == 0 else -np.inf
-        assert float(after.best[number]) == pytest.approx(max(fitness[mine].max(), known))
-    assert int(after.num_restarts) == 0
+        assert float(after.es.best[number]) == pytest.approx(max(fitness[mine].max(), known))
+    assert int(after.es.num_restarts) == 0
     assert int(after.repertoire.counts.sum()) == 2 * BATCH
-    assert_same_bits(after.scouts, state.scouts)
+    assert_same_bits(after.es.scouts, state.es.scouts)
 
 
 @pytest.mark.parametrize(("level", "waits"), [(100.0, [0, 0, 0]), (-100.0, [1, 0, 1])])
@@ -271,20 +277,20 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
         fitness = np.full(BATCH, level)
         fitness[:6] += generation
         before, (state, _) = state, method.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
-        waited.append(state.waited.tolist())
+        waited.append(state.es.waited.tolist())
     assert [first for first, *_ in waited] == waits
     assert [rest for _, *rest in waited] == [[0, 0], [1, 1], [0, 0]]
     leads = waits == [0, 0, 0]
-    assert int(state.num_restarts) == (2 if leads else 3)
-    assert state.best[1:].tolist() == [-np.inf, -np.inf]
-    assert float(state.best[0]) == pytest.approx(102 if leads else float(state.repertoire.best_fitness))
+    assert int(state.es.num_restarts) == (2 if leads else 3)
+    assert state.es.best[1:].tolist() == [-np.inf, -np.inf]
+    assert float(state.es.best[0]) == pytest.approx(102 if leads else float(state.repertoire.best_fitness))
     fittest = np.argsort(-np.asarray(jnp.where(state.repertoire.filled, state.repertoire.fitness, -jnp.inf)))[:4]
     starts = np.asarray(state.repertoire.genotypes)[fittest]
     for number in (1, 2):
-        assert any(np.array_equal(means(state.pool)[number], start) for start in starts)
-        assert is_fresh(state.pool, number, state.spread)
-    assert not any(np.array_equal(means(state.pool)[0], start) for start in starts)
-    assert not is_fresh(before.pool, 1, state.spread)
+        assert any(np.array_equal(means(state.es.pool)[number], start) for start in starts)
+        assert is_fresh(state.es.pool, number, state.spread)
+    assert not any(np.array_equal(means(state.es.pool)[0], start) for start in starts)
+    assert not is_fresh(before.es.pool, 1, state.spread)
 
 
 def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(search):
@@ -296,18 +302,18 @@ def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(s
         fitness = np.random.default_rng(generation).normal(size=BATCH) - 1000
         fitness[:9] = np.arange(9) + 10 * generation + 10
         asked, (state, _) = state, method.tell(jax.random.key(7), state, genotypes, evaluation_of(fitness))
-        idle.append(state.idle.tolist())
+        idle.append(state.es.idle.tolist())
         if generation == 0:
             for number in range(2):
                 mine = slice(9 * number, 9 * number + 9)
-                steps, scores = steps_of(asked.scouts, number, genotypes[mine]), jnp.float32(fitness[mine])
-                own = method.scouts.strategy.tell(jax.random.key(9), one_of(asked.scouts, number), steps, scores)
-                np.testing.assert_allclose(state.scouts.inner.mean[number], own.mean, rtol=1e-5, atol=1e-6)
+                steps, scores = steps_of(asked.es.scouts, number, genotypes[mine]), jnp.float32(fitness[mine])
+                own = method.es.scouts.strategy.tell(jax.random.key(9), one_of(asked.es.scouts, number), steps, scores)
+                np.testing.assert_allclose(state.es.scouts.inner.mean[number], own.mean, rtol=1e-5, atol=1e-6)
     assert idle == [[0, 1], [0, 0]]
-    assert (elites(state) == means(state.scouts)[1]).all(axis=1).any()
-    assert is_fresh(state.scouts, 1, state.spread)
-    assert not is_fresh(state.scouts, 0, state.spread)
-    assert_same_bits(state.pool, before.pool)
+    assert (elites(state) == means(state.es.scouts)[1]).all(axis=1).any()
+    assert is_fresh(state.es.scouts, 1, state.spread)
+    assert not is_fresh(state.es.scouts, 0, state.spread)
+    assert_same_bits(state.es.pool, before.es.pool)
     assert (int(state.num_scouted), int(state.num_varied)) == (2, 0)
 
 
@@ -317,7 +323,7 @@ def test_elites_to_start_at(search):
     fittest = np.argsort(-np.asarray(jnp.where(repertoire.filled, repertoire.fitness, -jnp.inf)))[:4]
     seen = set()
     for number in range(30):
-        chosen = np.asarray(method.choose_elites(jax.random.key(number), repertoire))
+        chosen = np.asarray(method.es.choose_elites(jax.random.key(number), repertoire))
         places = [next(p for p, c in enumerate(fittest) if np.array_equal(repertoire.genotypes[c], g)) for g in chosen]
         assert places[0] == 0
         seen |= set(places[1:])
@@ -328,10 +334,10 @@ def test_fewer_cells_filled_than_elites(search):
     method, state = search
     genotypes = state.repertoire.genotypes[:BATCH]
     one = method.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.arange(BATCH)))
-    np.testing.assert_array_equal(means(one.pool), np.tile(np.asarray(genotypes[-1] + 0.5), (3, 1)))
+    np.testing.assert_array_equal(means(one.es.pool), np.tile(np.asarray(genotypes[-1] + 0.5), (3, 1)))
     none = method.init(jax.random.key(1), genotypes + 0.5, evaluation_of(np.full(BATCH, np.nan)))
-    np.testing.assert_array_equal(means(none.pool), np.tile(np.asarray(genotypes[0] + 0.5), (3, 1)))
-    np.testing.assert_array_equal(means(none.scouts), np.tile(np.asarray(genotypes[0] + 0.5), (2, 1)))
+    np.testing.assert_array_equal(means(none.es.pool), np.tile(np.asarray(genotypes[0] + 0.5), (3, 1)))
+    np.testing.assert_array_equal(means(none.es.scouts), np.tile(np.asarray(genotypes[0] + 0.5), (2, 1)))
 
 
 class Wide(Task):
@@ -362,10 +368,10 @@ def test_the_unit_of_variation_is_the_spread_of_random_genotypes(task, expected)
 def test_step_sizes_are_log_uniform_in_units_of_the_spread(search):
     """Kolmogorov and Smirnov, of 2,000 step sizes; `step_size` sets all of them instead."""
     method = search[0]
-    units = np.asarray(method.units(jax.random.key(0), 2000, jnp.float32(7.0)))
+    units = np.asarray(method.config.units(jax.random.key(0), 2000, jnp.float32(7.0)))
     low, high = np.log(SMALL.steps)
     assert stats.kstest(np.log(units / 7), stats.uniform(low, high - low).cdf).pvalue > 1e-4
-    fixed = with_settings(method, step_size=0.05).units(jax.random.key(0), 5, jnp.float32(7.0))
+    fixed = with_settings(method, step_size=0.05).config.units(jax.random.key(0), 5, jnp.float32(7.0))
     np.testing.assert_allclose(fixed, 0.05)
 
 
@@ -386,7 +392,7 @@ def test_a_share_that_is_none(wrong):
 def test_scouts_share_a_generation_equally(search, population, scouts, number):
     method = JEDiX(SMALL.replace(population=population, scouts=scouts), search[0].problem)
     assert method.config.num_scouts == number
-    assert number * method.scouts.strategy.population == 3 * population
+    assert number * method.es.scouts.strategy.population == 3 * population
 
 
 def test_goes_on_with_the_same_bits(arm, tmp_path, without_figures):
@@ -433,7 +439,7 @@ def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
     genotypes = jax.vmap(arm.init)(jax.random.split(jax.random.key(0), BATCH))
     state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(jax.random.key(2), genotypes))
     keys = jax.random.split(jax.random.key(3))
-    starts, units = method.choose_starts(*keys, jnp.array([True, False, True]), state.repertoire, state.spread)
+    starts, units = method.es.choose_starts(*keys, jnp.array([True, False, True]), state.repertoire, state.spread)
     is_elite = [bool((elites(state) == start).all(axis=1).any()) for start in np.asarray(starts)]
     assert is_elite == [False, True, False]
     assert not np.array_equal(starts[0], starts[2])
@@ -457,40 +463,40 @@ def test_a_leader_of_a_race_halves_its_step_and_goes_on_from_its_mean(arm):
         genotypes, asked = method.ask(jax.random.key(generation), state)
         before, (state, _) = state, method.tell(jax.random.key(7), asked, genotypes, evaluation_of(np.ones(6)))
         assert int(asked.kind) == POOL
-    steps = steps_of(asked.pool, 0, genotypes)
-    learnt = method.pool.strategy.tell(jax.random.key(9), one_of(asked.pool, 0), steps, jnp.ones(6))
-    centre = asked.pool.origin[0] + asked.pool.unit[0] * learnt.mean
-    np.testing.assert_allclose(means(state.pool)[0], centre, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(state.pool.unit, before.pool.unit / 2, rtol=1e-6)
-    assert float(one_of(state.pool, 0).sigma) == 1
-    assert int(state.race.leader.refined) == 1
-    assert int(state.num_restarts) == 0
+    steps = steps_of(asked.es.pool, 0, genotypes)
+    learnt = method.es.pool.strategy.tell(jax.random.key(9), one_of(asked.es.pool, 0), steps, jnp.ones(6))
+    centre = asked.es.pool.origin[0] + asked.es.pool.unit[0] * learnt.mean
+    np.testing.assert_allclose(means(state.es.pool)[0], centre, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(state.es.pool.unit, before.es.pool.unit / 2, rtol=1e-6)
+    assert float(one_of(state.es.pool, 0).sigma) == 1
+    assert int(state.es.race.leader.refined) == 1
+    assert int(state.es.num_restarts) == 0
 
 
 def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
     method, state = begun(arm)
     ask, tell = jax.jit(method.ask), jax.jit(method.tell)  # else each generation compiles its branches anew
     first = float(method.config.first_step * state.spread)
-    assert float(state.scouts.unit[0]) == pytest.approx(first)
-    assert not (elites(state) == means(state.scouts)[0]).all(axis=1).any()  # it starts from a random genotype
+    assert float(state.es.scouts.unit[0]) == pytest.approx(first)
+    assert not (elites(state) == means(state.es.scouts)[0]).all(axis=1).any()  # it starts from a random genotype
     kinds, overtaken = [], False
     for generation in range(80):
         genotypes, asked = ask(jax.random.key(generation), state)
         kinds.append(int(asked.kind))
         fitness = 0.01 * generation if kinds[-1] == POOL else 9.0 + generation  # neither stagnates
         before, (state, _) = state, tell(jax.random.key(7), asked, genotypes, evaluation_of(np.full(6, fitness)))
-        if int(state.num_restarts):
+        if int(state.es.num_restarts):
             overtaken = True
             break
     assert overtaken
     assert set(kinds[:4]) == {POOL}
     assert 0.2 < np.mean(np.array(kinds[4:]) == SCOUTS) < 0.8
     assert kinds.count(SCOUTS) == 16  # generations over which a level is averaged
-    steps = steps_of(asked.scouts, 0, genotypes)
-    learnt = method.scouts.strategy.tell(jax.random.key(9), one_of(asked.scouts, 0), steps, jnp.ones(6))
-    np.testing.assert_allclose(one_of(state.pool, 0).mean, learnt.mean, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(state.pool.origin, before.scouts.origin)
-    assert not np.array_equal(state.scouts.origin, before.scouts.origin)
+    steps = steps_of(asked.es.scouts, 0, genotypes)
+    learnt = method.es.scouts.strategy.tell(jax.random.key(9), one_of(asked.es.scouts, 0), steps, jnp.ones(6))
+    np.testing.assert_allclose(one_of(state.es.pool, 0).mean, learnt.mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(state.es.pool.origin, before.es.scouts.origin)
+    assert not np.array_equal(state.es.scouts.origin, before.es.scouts.origin)
     assert {"leader_level", "rival_age"} <= set(method.metrics(state))
     assert "leader_level" not in JEDiX(SMALL, arm).metrics(begun(arm, trial=0)[1])
     assert "rival" in dict(method.glossary())
@@ -500,54 +506,53 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
 def test_a_rival_of_a_race_that_stagnates_at_its_goal_goes_on_from_its_mean_with_half_the_step(arm):
     method, state = begun(arm)
     leader = dataclasses.replace(
-        state.race.leader, level=jnp.float32(20), reached=jnp.float32([5, 20]), refined=jnp.int32(1)
+        state.es.race.leader, level=jnp.float32(20), reached=jnp.float32([5, 20]), refined=jnp.int32(1)
     )
-    rival = dataclasses.replace(state.race.rival, age=jnp.int32(5), level=jnp.float32(6), lately=jnp.float32(6))
-    race = dataclasses.replace(state.race, leader=leader, rival=rival)
-    state = dataclasses.replace(state, race=race, kind=jnp.int32(SCOUTS))
+    rival = dataclasses.replace(state.es.race.rival, age=jnp.int32(5), level=jnp.float32(6), lately=jnp.float32(6))
+    race = dataclasses.replace(state.es.race, leader=leader, rival=rival)
+    state = changed(state, race=race, kind=jnp.int32(SCOUTS))
     genotypes = method.again(jax.random.key(4), state)
     after, _ = method.tell(jax.random.key(7), state, genotypes, evaluation_of(np.full(6, 6.0)))
-    learnt = method.scouts.strategy.tell(
-        jax.random.key(9), one_of(state.scouts, 0), steps_of(state.scouts, 0, genotypes), jnp.full(6, 6.0)
+    learnt = method.es.scouts.strategy.tell(
+        jax.random.key(9), one_of(state.es.scouts, 0), steps_of(state.es.scouts, 0, genotypes), jnp.full(6, 6.0)
     )
-    centre = state.scouts.origin[0] + state.scouts.unit[0] * learnt.mean
-    np.testing.assert_allclose(means(after.scouts)[0], centre, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(after.scouts.unit, state.scouts.unit / 2, rtol=1e-6)
-    assert int(after.race.rival.refined) == 1
-    assert int(after.num_restarts) == 0
-    assert_same_bits(after.pool, state.pool)
+    centre = state.es.scouts.origin[0] + state.es.scouts.unit[0] * learnt.mean
+    np.testing.assert_allclose(means(after.es.scouts)[0], centre, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(after.es.scouts.unit, state.es.scouts.unit / 2, rtol=1e-6)
+    assert int(after.es.race.rival.refined) == 1
+    assert int(after.es.num_restarts) == 0
+    assert_same_bits(after.es.pool, state.es.pool)
 
 
 def test_the_next_rival_starts_at_a_random_solution_with_the_step_of_its_kind(arm):
     method, state = begun(arm, bold_step=0.7)
     tell = jax.jit(method.tell)
     leader = dataclasses.replace(
-        state.race.leader, age=jnp.int32(30), level=jnp.float32(120), reached=jnp.array([120.0, -jnp.inf])
+        state.es.race.leader, age=jnp.int32(30), level=jnp.float32(120), reached=jnp.array([120.0, -jnp.inf])
     )
     rival = dataclasses.replace(leader, age=jnp.int32(3), level=jnp.float32(5), halfway=jnp.float32(5))
-    state = dataclasses.replace(
-        state, race=dataclasses.replace(state.race, leader=leader, rival=rival), kind=jnp.int32(SCOUTS)
-    )
+    state = changed(state, race=dataclasses.replace(state.es.race, leader=leader, rival=rival), kind=jnp.int32(SCOUTS))
     genotypes = method.again(jax.random.key(4), state)
     found, starts = set(), []
     for seed in range(12):
         after, _ = tell(jax.random.key(seed), state, genotypes, evaluation_of(np.full(6, 5.0)))
-        assert int(after.num_restarts) == 1
-        bold = bool(after.race.rival.bold)
+        assert int(after.es.num_restarts) == 1
+        bold = bool(after.es.race.rival.bold)
         step = 0.7 if bold else method.config.first_step
-        assert float(after.scouts.unit[0]) == pytest.approx(float(step * state.spread))
+        assert float(after.es.scouts.unit[0]) == pytest.approx(float(step * state.spread))
         found.add(bold)
-        starts.append(np.asarray(means(after.scouts)))
+        starts.append(np.asarray(means(after.es.scouts)))
     assert found == {False, True}
     assert len(np.unique(starts, axis=0)) == 12
-    assert not any(np.allclose(start, mean) for start in starts for mean in (means(state.pool), means(state.scouts)))
+    known = means(state.es.pool), means(state.es.scouts)
+    assert not any(np.allclose(start, mean) for start in starts for mean in known)
 
 
 def test_the_first_rival_of_a_race_is_bold(arm):
     method, state = begun(arm, bold_step=0.7)
-    assert float(state.scouts.unit[0]) == pytest.approx(float(0.7 * state.spread))
-    assert float(state.pool.unit[0]) == pytest.approx(float(method.config.first_step * state.spread))
-    assert (bool(state.race.leader.bold), bool(state.race.rival.bold)) == (False, True)
+    assert float(state.es.scouts.unit[0]) == pytest.approx(float(0.7 * state.spread))
+    assert float(state.es.pool.unit[0]) == pytest.approx(float(method.config.first_step * state.spread))
+    assert (bool(state.es.race.leader.bold), bool(state.es.race.rival.bold)) == (False, True)
     assert (int(method.metrics(state)["leader_bold"]), int(method.metrics(state)["rival_bold"])) == (0, 1)
 
 
@@ -564,11 +569,11 @@ def test_the_means_of_a_race_become_no_longer_than_allowed(arm):
         state, _ = tell(jax.random.key(7), asked, genotypes, evaluation)
         without, _ = tell_free(jax.random.key(7), asked, genotypes, evaluation)
         place = places[int(asked.kind)]
-        (mean,), (expected,) = means(getattr(state, place)), means(getattr(without, place))
+        (mean,), (expected,) = means(getattr(state.es, place)), means(getattr(without.es, place))
         length = np.linalg.norm(expected)
         told, scaled = told | {place}, scaled + bool(length > longest)
         np.testing.assert_allclose(mean, expected * min(1, longest / length), rtol=1e-4, atol=1e-6)
-        assert one_of(getattr(state, place), 0).sigma == one_of(getattr(without, place), 0).sigma
+        assert one_of(getattr(state.es, place), 0).sigma == one_of(getattr(without.es, place), 0).sigma
     assert told == {"pool", "scouts"}
     assert scaled > 0
 
@@ -620,24 +625,22 @@ class TestPolicyGradientsOfARace:
             place, number = {POOL: ("pool", 0), SCOUTS: ("scouts", 1)}[int(asked.kind)]
             evaluation = task.evaluate_with_transitions(jax.random.key(3), genotypes)
             after, _ = tell(jax.random.key(7), asked, genotypes, evaluation)
-            if int(after.num_restarts) or int(after.race.leader.refined):
+            if int(after.es.num_restarts) or int(after.es.race.leader.refined):
                 break
-            by_es, _ = alone(
-                jax.random.key(7), dataclasses.replace(asked, learners=(None, None)), genotypes, evaluation
-            )
-            key, before = jax.random.split(jax.random.key(7), 5)[0], means(getattr(asked, place))[0]
-            actor, learnt = method.ppo.train(key, asked.learners[number], before, evaluation.transitions)
-            expected = means(getattr(by_es, place))[0] + actor - before
-            np.testing.assert_allclose(means(getattr(after, place))[0], expected, atol=1e-3)
+            by_es, _ = alone(jax.random.key(7), changed(asked, learners=(None, None)), genotypes, evaluation)
+            key, before = jax.random.split(jax.random.key(7), 5)[0], means(getattr(asked.es, place))[0]
+            actor, learnt = method.es.ppo.train(key, asked.es.learners[number], before, evaluation.transitions)
+            expected = means(getattr(by_es.es, place))[0] + actor - before
+            np.testing.assert_allclose(means(getattr(after.es, place))[0], expected, atol=1e-3)
             assert np.abs(actor - before).max() > 0.01
-            np.testing.assert_allclose(after.learners[number].critic, learnt.critic, atol=1e-3)
-            jax.tree.map(np.testing.assert_array_equal, after.learners[1 - number], asked.learners[1 - number])
+            np.testing.assert_allclose(after.es.learners[number].critic, learnt.critic, atol=1e-3)
+            jax.tree.map(np.testing.assert_array_equal, after.es.learners[1 - number], asked.es.learners[1 - number])
             state, moved = after, moved | {place}
         assert moved == {"pool", "scouts"}
 
     def test_its_rate_falls_with_the_step(self, task, with_steps):
         method, _, tell, state = with_steps
-        before = means(state.pool)[0]
+        before = means(state.es.pool)[0]
         state = dataclasses.replace(state, kind=jnp.int32(POOL))
         genotypes = method.again(jax.random.key(4), state)
         evaluation = task.evaluate_with_transitions(jax.random.key(3), genotypes)
@@ -645,12 +648,12 @@ class TestPolicyGradientsOfARace:
         key = jax.random.split(jax.random.key(7), 5)[0]
         lengths = []
         for share in (1.0, 0.25):
-            pool = state.pool._replace(unit=share * state.pool.unit)
-            now = dataclasses.replace(state, pool=pool)
+            pool = state.es.pool._replace(unit=share * state.es.pool.unit)
+            now = changed(state, pool=pool)
             after, _ = tell(jax.random.key(7), now, genotypes, evaluation)
-            by_es, _ = alone(jax.random.key(7), dataclasses.replace(now, learners=(None, None)), genotypes, evaluation)
-            actor, _ = method.ppo.train(key, state.learners[0], before, evaluation.transitions, share)
-            moved = means(after.pool)[0] - means(by_es.pool)[0]
+            by_es, _ = alone(jax.random.key(7), changed(now, learners=(None, None)), genotypes, evaluation)
+            actor, _ = method.es.ppo.train(key, state.es.learners[0], before, evaluation.transitions, share)
+            moved = means(after.es.pool)[0] - means(by_es.es.pool)[0]
             np.testing.assert_allclose(moved, actor - before, atol=1e-3)
             lengths.append(np.linalg.norm(moved))
         assert lengths[1] == pytest.approx(lengths[0] / 4, rel=0.2)
@@ -658,18 +661,18 @@ class TestPolicyGradientsOfARace:
     def test_what_it_knows_of_a_rival_goes_with_the_rival(self, task, with_steps):
         method, _, tell, state = with_steps
         low = jnp.float32(-1e6)
-        racer = dataclasses.replace(state.race.leader, age=jnp.int32(30), level=low)
+        racer = dataclasses.replace(state.es.race.leader, age=jnp.int32(30), level=low)
         rival = dataclasses.replace(racer, level=jnp.float32(0.0))
-        state = dataclasses.replace(
-            state, kind=jnp.int32(SCOUTS), race=dataclasses.replace(state.race, leader=racer, rival=rival)
+        state = changed(
+            state, kind=jnp.int32(SCOUTS), race=dataclasses.replace(state.es.race, leader=racer, rival=rival)
         )
         genotypes = method.again(jax.random.key(4), state)
         after, _ = tell(
             jax.random.key(7), state, genotypes, task.evaluate_with_transitions(jax.random.key(3), genotypes)
         )
-        assert int(after.num_restarts) == 1
-        leader, fresh = after.learners
-        for known in state.learners:
+        assert int(after.es.num_restarts) == 1
+        leader, fresh = after.es.learners
+        for known in state.es.learners:
             assert not np.array_equal(leader.critic, known.critic)
             assert not np.array_equal(fresh.critic, known.critic)
         assert float(leader.scale) > 0
@@ -678,22 +681,22 @@ class TestPolicyGradientsOfARace:
     def test_a_bold_es_moves_alone_and_its_mean_may_have_any_length(self, task, with_steps):
         method, _, _, state = with_steps
         config, bold = method.config.replace(longest=0.1, bold_step=1.0), jnp.bool_(True)
-        race = dataclasses.replace(state.race, leader=dataclasses.replace(state.race.leader, bold=bold))
+        race = dataclasses.replace(state.es.race, leader=dataclasses.replace(state.es.race.leader, bold=bold))
         state = dataclasses.replace(state, kind=jnp.int32(POOL))
         genotypes = method.again(jax.random.key(4), state)
         evaluation = task.evaluate_with_transitions(jax.random.key(3), genotypes)
-        alone = dataclasses.replace(state, learners=(None, None))
+        alone = changed(state, learners=(None, None))
         by_es, _ = JEDiX(SMALL.replace(**RACE), task).tell(jax.random.key(7), alone, genotypes, evaluation)
         tell = jax.jit(JEDiX(config, task).tell)
-        after, _ = tell(jax.random.key(7), dataclasses.replace(state, race=race), genotypes, evaluation)
-        np.testing.assert_allclose(means(after.pool), means(by_es.pool), rtol=1e-5, atol=1e-6)
-        jax.tree.map(np.testing.assert_array_equal, after.learners, state.learners)
+        after, _ = tell(jax.random.key(7), changed(state, race=race), genotypes, evaluation)
+        np.testing.assert_allclose(means(after.es.pool), means(by_es.es.pool), rtol=1e-5, atol=1e-6)
+        jax.tree.map(np.testing.assert_array_equal, after.es.learners, state.es.learners)
         guided, _ = tell(jax.random.key(7), state, genotypes, evaluation)
-        assert np.linalg.norm(means(guided.pool)) < 0.5 * np.linalg.norm(means(by_es.pool))
+        assert np.linalg.norm(means(guided.es.pool)) < 0.5 * np.linalg.norm(means(by_es.es.pool))
 
     def test_without_steps_the_es_moves_alone(self, arm, task, with_steps):
-        assert JEDiX(SMALL.replace(**RACE, gradient_steps=2), arm).ppo is None  # genotypes are no policies
-        assert JEDiX(SMALL.replace(gradient_steps=2), task).ppo is None  # there is no race
+        assert JEDiX(SMALL.replace(**RACE, gradient_steps=2), arm).es.ppo is None  # genotypes are no policies
+        assert not JEDiX(SMALL.replace(gradient_steps=2), task).needs_transitions  # there is no race
         method, _, _, state = with_steps
         genotypes = method.again(jax.random.key(4), state)
         with pytest.raises(JedaxError, match="evaluation: expected transitions"):

@@ -336,7 +336,7 @@ class TestAdd:
         assert optimizer.evaluations == 5
         assert optimizer.best.fitness == 0
         assert int(optimizer.repertoire.counts.sum()) == 8
-        np.testing.assert_array_equal(optimizer._state.pool.origin[0, 0], [0.5] * 6)  # where the first ES starts
+        np.testing.assert_array_equal(optimizer._state.es.pool.origin[0, 0], [0.5] * 6)  # where the first ES starts
 
     def test_a_whole_batch_and_more(self):
         optimizer = make(MAPS)

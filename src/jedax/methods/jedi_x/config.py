@@ -1,0 +1,152 @@
+"""The settings of JEDi-X."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import jax.numpy as jnp
+from pydantic import Field, model_validator
+
+from jedax.errors import fail
+from jedax.methods.base import WithPool
+from jedax.settings import MOST, Count, NotNegative, Positive, Range, Share
+from jedax.types import Array, Float, PRNGKeyArray
+from jedax.variation import log_uniform
+
+
+class JediXConfig(WithPool):
+    """Settings of JEDi-X."""
+
+    step_size: Positive | None = Field(
+        default=None, description="Initial step size of every ES; default: first_step and steps."
+    )
+    first_step: Positive = Field(
+        default=0.15,
+        description="Initial step size of the first ES and of restarts from random genotypes, in units of the spread "
+        "of random genotypes.",
+    )
+    steps: Range = Field(
+        default=(0.01, 1.0),
+        description="Range of the initial step size of other ES, drawn log-uniformly at each start, in the same units.",
+    )
+    growth: Count = Field(
+        default=1,
+        description="Restarts have populations up to this many times larger, in turn with small ones; 1: none grows.",
+    )
+    optimum_radius: NotNegative = Field(
+        default=0.01,
+        description="Where populations grow, an ES restarts within this distance of an optimum that is known, in units "
+        "of the spread of random genotypes.",
+    )
+    rediscovery: Share = Field(
+        default=0.9, description="Each restart at a known optimum multiplies the share of the pool by this."
+    )
+    exploration: Share = Field(
+        default=1.0,
+        description="Largest share of generations that a pool which waits gives to exploration; in a race its share.",
+    )
+    head_start: NotNegative = Field(
+        default=100.0,
+        description="The share of variation begins at its largest and falls by the factor e in this many generations; "
+        "0: it begins at 0.",
+    )
+    population: int = Field(default=64, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
+    pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
+    patience: Count = Field(
+        default=60,
+        description="An ES restarts after this many of its generations without a better solution; in a race it goes on "
+        "with half the step after so many without a gain.",
+    )
+    trial: int = Field(
+        default=0,
+        ge=0,
+        le=MOST,
+        description="Age, in generations, at which a rival of the ES is first compared with it (see `jedax.es.race`); "
+        "0: no such race.",
+    )
+    refinements: int = Field(
+        default=2,
+        ge=0,
+        le=MOST,
+        description="How often the ES of a race goes on with half the step.",
+    )
+    longest: NotNegative = Field(
+        default=0.0,
+        description="Largest length of the mean of an ES of a race that is not bold, in lengths of a random genotype; "
+        "0: any length.",
+    )
+    bold_step: NotNegative = Field(
+        default=0.0,
+        description="Initial step size of a bold ES of a race, in the units of `first_step`; its mean may have any "
+        "length, and PPO does not move it; 0: there are none.",
+    )
+    gradient_steps: int = Field(
+        default=0,
+        ge=0,
+        le=MOST,
+        description="Updates of PPO that also move the mean of an ES of a race after each of its generations, where "
+        "genotypes are policies whose steps the task returns (see `jedax.rl.ppo`); 0: none.",
+    )
+    gradient_rate: Positive = Field(
+        default=2e-4, description="Learning rate of these updates; it is halved with the step."
+    )
+    elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
+    variation_share: Literal["waiting"] | Share = Field(
+        default="waiting",
+        description="Share of generations that vary elites; waiting: the mean share of patience the pool has used up.",
+    )
+    scout_share: Share = Field(
+        default=0.5, description="Share of the other generations given to scouts, times the share of patience used up."
+    )
+    scouts: Count = Field(
+        default=4,
+        description="Number of small ES (scouts), started from random elites, that share one generation; fewer where "
+        "it cannot be divided by that.",
+    )
+    scout_patience: Count = Field(
+        default=3, description="A scout restarts after this many of its generations that add nothing to the repertoire."
+    )
+    line_share: Share = Field(
+        default=0.75, description="Share of varied elites that are recombined with another elite."
+    )
+    intermediate_share: Share = Field(
+        default=0.5,
+        description="Share of recombined elites with a separate step per parameter; the rest step along the line.",
+    )
+    line: tuple[Positive, Positive] = Field(
+        default=(0.01, 0.5),
+        description="Standard deviations of recombination: of the isotropic noise, in units of the spread of random "
+        "genotypes, and of the step, in lengths of the line.",
+    )
+    variation: Range = Field(
+        default=(0.1, 3.0),
+        description="Range of the standard deviation of all other variation, drawn log-uniformly, in units of the "
+        "spread of random genotypes.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.trial and (self.pool, self.scouts, self.growth) != (1, 1, 1):
+            raise fail(
+                "trial",
+                expected="0 unless pool, scouts and growth are 1",
+                received=self.trial,
+                remedy="set it to 0, or them to 1, since one rival races against one ES",
+            )
+        return self
+
+    @property
+    def num_scouts(self) -> int:
+        """The most scouts, up to `scouts`, that can share a generation equally, with at least two solutions each."""
+        most = min(self.scouts, self.batch // 2)
+        return next(number for number in range(most, 0, -1) if self.batch % number == 0)
+
+    def first_unit(self, spread: Float[Array, ""]) -> Float[Array, ""]:
+        """Return the initial step size of ES that start from random genotypes, for their spread."""
+        return spread * self.first_step if self.step_size is None else jnp.float32(self.step_size)
+
+    def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
+        """Return initial step sizes of a number of other ES."""
+        if self.step_size is not None:
+            return jnp.full(number, self.step_size)
+        return spread * log_uniform(key, jnp.zeros(number), self.steps)
