@@ -188,6 +188,7 @@ def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name,
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "beyond/README.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "../docs/explanation/jedi-x.md"),
         ("parts", "table", "parts", "parts/rows.csv", "../docs/explanation/jedi-x.md"),
+        ("parts", "race_table", "race-parts", "parts/robots.csv", "../docs/explanation/jedi-x.md"),
     ],
 )
 def test_tables_of_the_pages_are_those_of_the_stored_rows(module, table, name, rows, page):
@@ -235,6 +236,24 @@ def test_parts_are_compared_with_the_whole_method():
     assert lines[parts.WHOLE] == f"| nothing | -99.5 |  |  |  | 3 problems |  |  | {lander}"
     assert lines["no variation"] == f"| no variation | -259.5 (0 of 10) < |  |  |  | 1 below, 0 above |  |  | {lander}"
     assert lines["no scouts"] == f"| no scouts | -99.5 |  |  |  | 0 below, 1 above |  |  | {lander}"
+
+
+def test_parts_of_the_race_are_compared_by_the_level_of_the_leader():
+    parts = script("parts")
+    rows = pandas.DataFrame(
+        {"part": part, "task": task, "seed": seed, "best": 9.0 + seed, "level": level + seed / 10}
+        for part, task, level in (
+            (parts.WHOLE, "walker2d", 5.0), ("no bold ES", "walker2d", 2.0), ("no variation", "walker2d", 5.03),
+            (parts.WHOLE, "ant-maze", -7.0), ("no bold ES", "ant-maze", -4.0),
+        )
+        for seed in range(10)
+    )  # fmt: skip
+    head, _, whole, *others = parts.race_table(rows).splitlines()
+    assert head == "| without | walker2d | ant-maze |"
+    assert whole == "| nothing | 5, 14 (10) | -7, 14 (10) |"
+    assert "| no bold ES | 2, 14 (10) < | -4, 14 (10) > |" in others
+    assert "| no variation | 5, 14 (10) |  |" in others
+    assert "| means of any length |  |  |" in others
 
 
 def test_settings_that_are_tried_are_the_same_every_time_and_accepted():
