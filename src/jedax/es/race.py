@@ -9,8 +9,7 @@ So a rival is compared with the level that the leader reached *with steps as lon
 generations, and again after twice as many, and so on, it must be on the way there, or the next rival begins: at the
 pace of the second half of its life it must reach its goal before the next comparison. A rival that stagnates halves its
 step, too, if it has reached its goal and the leader's step is shorter; otherwise it ends. Rivals start from random
-solutions. A leader that stagnates although it has halved its step often enough gets half as many generations as before,
-until it gains again: on some tasks it still does, slowly, on others only rivals find anything better.
+solutions. A leader that stagnates although it has halved its step often enough leaves all generations to them.
 
 An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
 bold, the first rival is, and so is half of the later ones.
@@ -44,7 +43,7 @@ class Racer:
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
         refined: How often it has halved its step.
-        slow: Whether it stagnated when it was last looked at, and may not halve its step again.
+        done: Whether it stagnates and may not halve its step again.
         bold: Whether it is bold.
     """
 
@@ -55,7 +54,7 @@ class Racer:
     halfway: Float[Array, ""]
     lately: Float[Array, ""]
     refined: Int[Array, ""]
-    slow: Bool[Array, ""]
+    done: Bool[Array, ""]
     bold: Bool[Array, ""]
 
 
@@ -112,7 +111,7 @@ class Race:
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival."""
         shared = jnp.where(state.leader.age >= self.trial, self.share, 0.0)
-        return jnp.where(state.leader.slow, (1 + self.share) / 2, shared)
+        return jnp.where(state.leader.done, 1.0, shared)
 
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]
@@ -125,8 +124,7 @@ class Race:
         """
         leader, stagnates = self._observe(state.leader, scores)
         refines = stagnates & (leader.refined < self.refinements)
-        slow = jnp.where(self._is_looked_at(leader.age), stagnates & ~refines, leader.slow)
-        leader = replace(leader, refined=leader.refined + refines, slow=slow)
+        leader = replace(leader, refined=leader.refined + refines, done=stagnates & ~refines)
         return replace(state, leader=leader), refines
 
     def observe_rival(
@@ -164,7 +162,7 @@ class Race:
         mean = jnp.where(known.any(), jnp.mean(best, where=known), racer.level)
         age, is_first = racer.age + 1, jnp.isneginf(racer.level)
         level = jnp.where(is_first, mean, racer.level + (mean - racer.level) / jnp.minimum(age, _SMOOTHED))
-        first, is_looked_at = jnp.where(is_first, level, racer.first), self._is_looked_at(age)
+        first, is_looked_at = jnp.where(is_first, level, racer.first), age % self.patience == 0
         stagnates = is_looked_at & (level - racer.lately <= _LEAST_GAIN * (level - first))
         return replace(
             racer,
@@ -175,10 +173,6 @@ class Race:
             halfway=jnp.where(self._is_mark(age), level, racer.halfway),
             lately=jnp.where(is_looked_at, level, racer.lately),
         ), stagnates
-
-    def _is_looked_at(self, age: Int[Array, ""]) -> Bool[Array, ""]:
-        """Return whether this is an age at which gains are looked at."""
-        return age % self.patience == 0
 
     def _is_mark(self, age: Int[Array, ""]) -> Bool[Array, ""]:
         """Return whether an age is half of `trial`, `trial`, or `trial` times a power of two."""
