@@ -191,7 +191,8 @@ def main() -> None:
         add_rows(ROBOTS, [{"part": part, "task": task, "seed": seed} for seed, task, part in every], race)
     page = HERE.parent / "docs" / "explanation" / "jedi-x.md"
     fill_in(page, "parts", table(pandas.DataFrame(rows_of(PATH))))
-    fill_in(page, "race-parts", race_table(pandas.DataFrame(rows_of(ROBOTS))))
+    if robots := rows_of(ROBOTS):
+        fill_in(page, "race-parts", race_table(pandas.DataFrame(robots)))
 
 
 if __name__ == "__main__":

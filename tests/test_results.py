@@ -188,7 +188,6 @@ def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name,
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "beyond/README.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "../docs/explanation/jedi-x.md"),
         ("parts", "table", "parts", "parts/rows.csv", "../docs/explanation/jedi-x.md"),
-        ("parts", "race_table", "race-parts", "parts/robots.csv", "../docs/explanation/jedi-x.md"),
     ],
 )
 def test_tables_of_the_pages_are_those_of_the_stored_rows(module, table, name, rows, page):
