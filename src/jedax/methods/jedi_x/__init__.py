@@ -15,7 +15,8 @@ JEDi-X has no targets: scouts and variation explore, the pool exploits. results/
 alternatives that were tried.
 """
 
-from jedax.methods.jedi_x.config import JediXConfig
-from jedax.methods.jedi_x.method import POOL, SCOUTS, VARIATION, JEDiX, JEDiXState
-
-__all__ = ["POOL", "SCOUTS", "VARIATION", "JEDiX", "JEDiXState", "JediXConfig"]
+from jedax.methods.jedi_x.config import JediXConfig as JediXConfig
+from jedax.methods.jedi_x.method import POOL as POOL
+from jedax.methods.jedi_x.method import SCOUTS as SCOUTS
+from jedax.methods.jedi_x.method import VARIATION as VARIATION
+from jedax.methods.jedi_x.method import JEDiX as JEDiX
