@@ -190,9 +190,9 @@ def main() -> None:
         every = itertools.product(range(options.seeds), robots, RACE_PARTS)
         add_rows(ROBOTS, [{"part": part, "task": task, "seed": seed} for seed, task, part in every], race)
     page = HERE.parent / "docs" / "explanation" / "jedi-x.md"
-    fill_in(page, "parts", table(pandas.DataFrame(rows_of(PATH))))
-    if robots := rows_of(ROBOTS):
-        fill_in(page, "race-parts", race_table(pandas.DataFrame(robots)))
+    for path, name, written in ((PATH, "parts", table), (ROBOTS, "race-parts", race_table)):
+        if rows := rows_of(path):
+            fill_in(page, name, written(pandas.DataFrame(rows)))
 
 
 if __name__ == "__main__":

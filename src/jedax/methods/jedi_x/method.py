@@ -101,11 +101,11 @@ class JEDiX(Method):
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
         """Return the state after the evaluated initial batch, with all ES started."""
-        keys = jax.random.split(key, 7)
-        repertoire, spread = self.begin_repertoire(genotypes, evaluation), spread_of(keys[4], self.problem)
+        *keys, spread_key, unit_key, scout_unit_key = jax.random.split(key, 7)
+        repertoire, spread = self.begin_repertoire(genotypes, evaluation), spread_of(spread_key, self.problem)
         return JEDiXState(
             repertoire=repertoire,
-            es=self.es.begin(keys, repertoire, spread),
+            es=self.es.begin((*keys, unit_key, scout_unit_key), repertoire, spread),
             kind=jnp.int32(POOL),
             spread=spread,
             generation=jnp.int32(0),

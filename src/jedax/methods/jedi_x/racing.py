@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,9 +94,12 @@ class Racing:
         """Whether evaluations must bring transitions."""
         return self.ppo is not None
 
-    def begin(self, keys: PRNGKeyArray, repertoire: Repertoire, spread: Float[Array, ""]) -> RacingState:
-        """Return the state before the first generation: the leader at the best solution, its rival at a random one."""
-        pool_key, _, scout_key, place_key, _, _, _ = keys
+    def begin(self, keys: Sequence[PRNGKeyArray], repertoire: Repertoire, spread: Float[Array, ""]) -> RacingState:
+        """Return the state before the first generation: the leader at the best solution, its rival at a random one.
+
+        `keys` are those of `Restarting.begin`.
+        """
+        pool_key, _, scout_key, place_key, _, _ = keys
         race, best, place = self.rule.begin(), repertoire.best_genotype, self.problem.init(place_key)
         return RacingState(
             pool=self.start(pool_key, best, race.leader.bold, spread),
@@ -119,8 +123,8 @@ class Racing:
     def shares(self, state: RacingState, generation: Int[Array, ""]) -> Float[Array, "3"]:
         """Return the probabilities of the next generation's kinds: leader, rival, variation.
 
-        Variation has probability `exploration`, and the rival `scout_share` of the rest, but for the leader's first and
-        last time.
+        Variation has probability `exploration`. The rival has `scout_share` of the rest, but nothing before the leader
+        is `trial` generations old, and all of it once the leader is done.
         """
         exploration = self.config.exploration
         rival = (1 - exploration) * self.rule.rival_share(state.race)

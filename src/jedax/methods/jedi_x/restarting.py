@@ -6,6 +6,7 @@ The ES of the pool start from the fittest elites and maximise fitness. Scouts ar
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,9 +79,12 @@ class Restarting:
         """Whether evaluations must bring transitions."""
         return False
 
-    def begin(self, keys: PRNGKeyArray, repertoire: Repertoire, spread: Float[Array, ""]) -> RestartingState:
-        """Return the state before the first generation, with all ES started from elites."""
-        pool_key, elite_key, scout_key, place_key, _, unit_key, scout_unit_key = keys
+    def begin(self, keys: Sequence[PRNGKeyArray], repertoire: Repertoire, spread: Float[Array, ""]) -> RestartingState:
+        """Return the state before the first generation, with all ES started from elites.
+
+        `keys` are six, to start the pool, draw its elites, start the scouts, draw theirs, and draw the units of both.
+        """
+        pool_key, elite_key, scout_key, place_key, unit_key, scout_unit_key = keys
         config, number = self.config, self.config.num_scouts
         restarts = self.rule.begin(repertoire.genotypes.shape[1])
         units = config.units(unit_key, config.pool, spread).at[0].set(config.first_unit(spread))
