@@ -5,11 +5,11 @@ its *level*, the mean fitness of the best quarter of its last populations, becau
 often lucky. A rival whose level is higher takes the leader's place.
 
 A leader that stagnates goes on with half the step, which raises its level, because the noise of steps spoils solutions.
-So a rival is compared with the level that the leader reached *with steps as long as its own*, its goal. After `trial`
+So a rival is compared with the level that the leader had when it had halved its step as often, its goal. After `trial`
 generations, and again after twice as many, and so on, it must be on the way there, or the next rival begins: at the
 pace of the second half of its life it must reach its goal before the next comparison. A rival that stagnates halves its
-step, too, if it has reached its goal and the leader's step is shorter; otherwise it ends. Rivals start from random
-solutions. A leader that stagnates although it has halved its step often enough leaves all generations to them.
+step, too, if it has reached its goal and the leader has halved its own more often; otherwise it ends. Rivals start from
+random solutions. A leader that stagnates although it has halved its step often enough leaves all generations to them.
 
 An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
 bold, the first rival is, and so is half of the later ones.
@@ -39,7 +39,7 @@ class Racer:
         age: Generations since it started.
         level: Mean fitness of the best quarter of its population, averaged over the last generations; -inf: none yet.
         first: Its level after the first generation.
-        reached: Its last level with each length of its step, the first step first; -inf: none yet.
+        reached: Its last level after each number of halvings of its step, from none on; -inf: none yet.
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
         refined: How often it has halved its step.
