@@ -312,7 +312,7 @@ BAD = [
     (["run", "--resume", "nothing-here"], "run directory: expected a directory with a config.yaml"),
     (
         ["run", "arm", "--resume", "nothing-here"],
-        "resume: expected only --devices, --engine, --max-seconds, --track and --trust",
+        "resume: expected only --devices, --engine, --address, --max-seconds, --track and --trust",
     ),
     (["run", "--config", "nowhere.yml", "--seed", "1"], "config: expected a readable file"),
     (["tasks", "maze-a"], "tasks: expected no more words after it, got 'maze-a'"),

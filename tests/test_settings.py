@@ -47,19 +47,19 @@ def test_frozen():
         ),
         (
             {"count": 0},
-            "count: expected greater than or equal to 1, got 0; leave it out to get the default, 3.",
+            "count: expected greater than or equal to 1, got 0; change it, or leave it out to get the default.",
         ),
         (
             {"mode": "fsat"},
-            "mode: expected 'fast' or 'exact', got 'fsat'; leave it out to get the default, fast.",
+            "mode: expected 'fast' or 'exact', got 'fsat'; change it, or leave it out to get the default.",
         ),
         (
             {"weight": 2},
-            "weight: expected 'auto' or less than or equal to 1, got 2; leave it out to get the default, auto.",
+            "weight: expected 'auto' or less than or equal to 1, got 2; change it, or leave it out to get the default.",
         ),
         (
             {"points": [[1, 2], [3, None]]},
-            "points[1][1]: expected a valid number, got None; leave it out to get the default, ().",
+            "points[1][1]: expected a valid number, got None; change it, or leave it out to get the default.",
         ),
         ({"points": [[1]]}, "points[0]: expected 2 values, got 1; give all of them."),
         ({"place": "nowhere"}, "place: expected a place, got nowhere; name one."),

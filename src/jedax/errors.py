@@ -50,7 +50,7 @@ def memory_in_words() -> Iterator[None]:
             "memory",
             expected="enough for these settings",
             received=said.rstrip(".") or "a failed allocation",
-            remedy="lower the sizes in the settings or free some memory, then jedax run --resume a run that has begun",
+            remedy="lower the sizes in the settings or free some memory; continue a run with: jedax run --resume DIR",
         ) from None
 
 

@@ -89,7 +89,7 @@ class Sampler(BaseSampler):
             remedy = 'write ["speed"]'
             raise fail("descriptors", expected="a list of names", received=repr(descriptors), remedy=remedy)
         if not (seed is None or (isinstance(seed, int | np.integer) and 0 <= seed < 2**32)):
-            raise fail("seed", expected="a whole number of at least 0", received=repr(seed), remedy="change it")
+            raise fail("seed", expected="a whole number from 0 to 2^32 - 1", received=repr(seed), remedy="change it")
         config = method if isinstance(method, MethodConfig) else method_defaults(method_named(method).name)
         for name in settings:
             check_choice("settings", name, type(config).model_fields)

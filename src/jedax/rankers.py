@@ -63,7 +63,7 @@ def two_stage_improvement(outcome: Outcome) -> Float[Array, " population"]:
     rest, by how little they fell short.
 
     Returns:
-        The position from the end, 0 for the worst of the population.
+        `(population,)`, the position from the end, 0 for the worst of the population; -inf for members that failed.
     """
     insertion = outcome.insertion
     order = jnp.lexsort((insertion.improvement, insertion.status))

@@ -90,7 +90,7 @@ def _in_words(model: type[BaseModel], error: ValidationError, where: str) -> Jed
     field = model.model_fields.get(str(complaint["loc"][0])) if complaint["loc"] else None
     remedy = "change it"
     if field is not None and not field.is_required():
-        remedy = f"leave it out to get the default, {field.get_default(call_default_factory=True)}"
+        remedy = "change it, or leave it out to get the default"
     return fail(f"{prefix}{path}", expected=expected, received=repr(complaint["input"]), remedy=remedy)
 
 

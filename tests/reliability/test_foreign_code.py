@@ -203,7 +203,12 @@ def test_what_needs_the_code_asks(kind, foreign, mark, capsys):
             call_it(run)
         with pytest.raises(JedaxError, match=ways):
             call_it("run")
-    for words in (["replay", "run"], ["reevaluate", "run"], ["run", "--resume", "run"]):
+    for words in (
+        ["replay", "run"],
+        ["reevaluate", "run"],
+        ["export", "run", "--numpy", "p.py"],
+        ["run", "--resume", "run"],
+    ):
         code, _, err = call(capsys, *words)
         assert code == 2
         assert "evil.py; if you trust it, add --trust" in err
@@ -246,6 +251,12 @@ def test_a_run_of_ones_own_goes_on_without(kind, made, mark, monkeypatch):
     assert again.missing == ()
     assert again.best().fitness == before.best().fitness
     assert mark.exists() or kind == "acceptance"  # which a run that has ended does not need
+
+
+def test_the_policy_of_ones_own_run_is_exported(made, mark, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(made("environment"))
+    assert call(capsys, "export", "run", "--numpy", tmp_path / "policy.py")[::2] == (0, "")
+    assert (tmp_path / "policy.py").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,6 +1,7 @@
 """Replays: which solution is shown, and what the files hold."""
 
 import sys
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,6 +11,7 @@ from PIL import Image
 import jedax
 from jedax import cli
 from jedax.errors import JedaxError
+from jedax.repertoire.cells import make_cells
 from jedax.report import plots
 from jedax.report.replay import in_cell, replay
 from jedax.tasks import Maze
@@ -83,6 +85,17 @@ class TestChoice:
             replay(run, cell=(0.5,))
         with pytest.raises(JedaxError, match=r"^seed: expected one of this run's, 4 to 5, got 6; change it"):
             replay(run, seed=6)
+
+    def test_the_nearest_is_the_nearest_in_the_unit_box(self):
+        cells = make_cells(((0, 0), (1, 100)), 64)
+        descriptors, fitness = np.zeros((1, 64, 2)), np.full((1, 64), -np.inf)
+        for place in ((0.5, 40.0), (1.0, 1.0)):
+            cell = int(cells.assign(np.array([place], np.float32))[0])
+            descriptors[0, cell], fitness[0, cell] = place, 0.0
+        stored = SimpleNamespace(fitness=fitness, descriptors=descriptors)
+        run = SimpleNamespace(task=SimpleNamespace(num_descriptors=2), cells=cells, repertoire=stored)
+        with pytest.raises(JedaxError, match=r"the nearest solution is at 0\.5 40"):
+            in_cell(run, 0, (0.5, 0.0))
 
     def test_tasks_that_are_a_picture_or_nothing(self, tmp_path):
         arm, sphere = (

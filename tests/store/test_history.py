@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,17 @@ pytestmark = pytest.mark.usefixtures("without_figures")
 
 BATCH = 8
 CELLS = make_cells(((-1, -1), (1, 1)), 64)
+TALL = np.array([1.0, 100.0])
+
+
+class TallArm(jedax.tasks.PlanarArm):
+    """An arm whose second descriptor has another unit."""
+
+    descriptor_bounds = ((-1.0, -100.0), (1.0, 100.0))
+
+    def evaluate(self, key, genotype):
+        found = super().evaluate(key, genotype)
+        return replace(found, descriptor=found.descriptor * TALL)
 
 
 @pytest.fixture(scope="module")
@@ -60,21 +72,22 @@ def test_targets_are_centroids_and_the_last_ones_the_runs(found, path):
     np.testing.assert_allclose(found.loops[-1].targets, run.targets, atol=1.01e-4)
 
 
-def test_starts_are_the_stored_solutions_nearest_to_the_targets(guided, arm, tmp_path):
-    seen = []
+def test_starts_are_the_stored_solutions_nearest_to_the_targets(guided, tmp_path):
+    """In the unit box, as where the ES start: the descriptors of this arm have ranges of different widths."""
+    arm, seen = TallArm(joints=4), []
     jedax.run(guided, arm, evaluations=BATCH * 12, seed=5, report_every=1, out=tmp_path / "run",
               callbacks=[lambda report: seen.append((report.evaluations, np.array(report.state.repertoire.descriptors),
                                                      np.array(report.state.repertoire.fitness)))])  # fmt: skip
-    found = jedax.load(tmp_path / "run").history
+    found = jedax.load(tmp_path / "run", task=arm).history
     known = {evaluations: rest for evaluations, *rest in seen}
     for loop in found.loops:
         descriptors, fitness = known[loop.evaluations]
         for es in range(2):
-            stored = descriptors[0][np.isfinite(fitness[0])]
-            distances = np.linalg.norm(stored - loop.targets[0, es], axis=1)
-            start = np.linalg.norm(loop.starts[0, es] - loop.targets[0, es])
+            stored = descriptors[0][np.isfinite(fitness[0])] / TALL
+            distances = np.linalg.norm(stored - loop.targets[0, es] / TALL, axis=1)
+            start = np.linalg.norm((loop.starts[0, es] - loop.targets[0, es]) / TALL)
             assert start == pytest.approx(distances.min(), abs=4e-4)
-            nearest = np.linalg.norm(descriptors[0] - loop.starts[0, es], axis=1).argmin()
+            nearest = np.linalg.norm((descriptors[0] - loop.starts[0, es]) / TALL, axis=1).argmin()
             assert loop.start_fitness[0, es] == pytest.approx(fitness[0][nearest], rel=1e-4)
 
 

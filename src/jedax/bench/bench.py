@@ -99,8 +99,8 @@ def runs_text(number: int) -> str:
 class BenchProgress:
     """The progress of a bench on a stream (None: nothing is shown): one bar, or a line now and then, for all its runs.
 
-    The time left is that of the evaluations, at the speed of the work so far, and for each run that has not begun the
-    time that a run spent otherwise so far, such as on compilation. It is shown once the speed of a run is known.
+    The time left has two parts: the evaluations that remain, at the speed so far, and for each run that has not begun
+    the mean time that runs have spent on other work, such as compilation. It is shown once the speed of a run is known.
     """
 
     def __init__(self, stream: TextIO | None):

@@ -27,7 +27,9 @@ _BENCH = {
     ),
     **ENGINE,
     "cpus_per_trial": Option("With --engine ray: cores of a trial, one method on one task; default: 1.", float | None),
-    "gpus_per_trial": Option("With --engine ray: GPUs of a trial; default: 1 if the cluster has GPUs.", float | None),
+    "gpus_per_trial": Option(
+        "With --engine ray: GPUs of a trial; default: 1 if the cluster has GPUs and the task runs in JAX.", float | None
+    ),
     "trials": Option("Run only these trials, each as its folder in --out, such as maze-a/jedi.", tuple[str, ...], ()),
     "print_trials": Option("Run nothing; print a command for each unfinished trial, for a job array.", bool, False),
     "collect": Option(

@@ -1,4 +1,4 @@
-"""The commands that read finished runs: `jedax compare`, `replay`, `reevaluate`, `report` and `view`."""
+"""The commands that read runs: `jedax compare`, `replay`, `reevaluate`, `report`, `export` and `view`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _REPLAY = {
     **TRUST,
 }
 _REEVALUATE = {
-    "samples": Option("New evaluations of each solution; 2 for a deterministic task.", int, 128),
+    "samples": Option(
+        "New evaluations of each solution, at least 4; without noise of task or parameters always 2.", int, 128
+    ),
     "seed": Option("Random seed; the random numbers differ from those of every search.", int, 0),
     "cells": Option("Evaluate all elites, or only the best solution of each seed.", Literal["all", "best"], "all"),
     "parameter_noise": Option(
@@ -139,8 +141,8 @@ def export(arguments: list[str]) -> None:
         raise fail("jedax export", expected="--onnx FILE, --numpy FILE or both", received="neither", remedy=remedy)
     with nothing_to_save():
         from jedax.report.export import export as write
-        from jedax.store.run import load
-    run = load(directory, trust=values.pop("trust"))
+        from jedax.store.run import load_with
+    run = load_with("any" if values.pop("trust") else "ask", directory)
     for file in write(run, **values):
         say(f"the policy is in {file}")
 

@@ -18,7 +18,7 @@ _COMMAND = {
     "overwrite": Option("Replace an earlier run in --out.", bool, False),
     "resume": Option(
         "Continue the run in this directory; other options allowed: --devices, --max-seconds, --track, --engine, "
-        "--trust.",
+        "--address, --trust.",
         str | None,
     ),
     "trust": Option(f"With --resume: {TRUST['trust'].help[0].lower()}{TRUST['trust'].help[1:]}", bool, False),
@@ -52,9 +52,8 @@ def run(arguments: list[str], began: float) -> None:
     if "resume" in values:
         others = sorted(set(values) - {"resume", "devices", "max_seconds", "track", "trust"})
         if others or task or file:
-            expected = (
-                "only --devices, --engine, --max-seconds, --track and --trust, because the settings of the run stay"
-            )
+            allowed = "--devices, --engine, --address, --max-seconds, --track and --trust"
+            expected = f"only {allowed}, because the settings of the run stay"
             received = ", ".join(["TASK"] * bool(task) + others)
             raise fail("resume", expected=expected, received=received, remedy="leave them out")
         _carry_out(where, began, values.pop("resume"), **values)

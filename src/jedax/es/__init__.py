@@ -47,7 +47,11 @@ def _own() -> dict[str, type]:
 
 
 def strategy_names() -> tuple[str, ...]:
-    """Return every registered name: jedax's own, those of installed packages, and `evosax:NAME`; imports evosax."""
+    """Return every registered name: jedax's own, those of installed packages, and `evosax:NAME`; imports evosax.
+
+    Raises:
+        JedaxError: evosax is not installed.
+    """
     from jedax.es.evosax_adapter import evosax_names
 
     return (*_own(), *entry_points(_GROUP), *(_EVOSAX + name for name in evosax_names()))

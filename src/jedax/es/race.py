@@ -2,7 +2,7 @@
 
 What an ES finds depends on where it starts: most robots learn a gait that ends far below the best. An ES is judged by
 its *level*, the mean fitness of the best quarter of its last populations, because the best solution of a population is
-often lucky. A rival whose level is higher takes the leader's place.
+often lucky. A rival whose level is higher takes the leader's place, from its 16th generation on.
 
 A leader that stagnates goes on with half the step, which raises its level, because the noise of steps spoils solutions.
 So a rival is compared with the level that the leader had when it had halved its step as often, its goal. After `trial`
@@ -12,7 +12,7 @@ step, too, if it has reached its goal and the leader has halved its own more oft
 random solutions. A leader that stagnates although it has halved its step often enough leaves all generations to them.
 
 An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
-bold, the first rival is, and so is half of the later ones.
+bold; the first rival is bold, and so are half of the later rivals, unless there are no bold ES (`Race.has_bold`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Racer:
         age: Generations since it started.
         level: Mean fitness of the best quarter of its population, averaged over the last generations; -inf: none yet.
         first: Its level after the first generation.
-        reached: Its last level after each number of halvings of its step, from none on; -inf: none yet.
+        reached: `(refinements + 1,)`, the last level that it had after 0, 1, ... halvings of its step; -inf: none yet.
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
         refined: How often it has halved its step.

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 _REMEMBERED = 16  # optima
-_FLAT = 10  # generations without differences after which an ES has converged
-_SAME_FITNESS = 1e-11  # difference of fitness that is none, as in pycma, and in widths of a fitness below 1
-_SAME_PLACE = {"float64": 1e-9, "float32": 1e-6}  # extent of a population that is none, in units of the spread
+_FLAT = 10  # generations in a row with one fitness or in one place, after which an ES has converged
+_SAME_FITNESS = 1e-11  # up to this a difference of fitness is none, as in pycma; in units of `width` where that is < 1
+_SAME_PLACE = {"float64": 1e-9, "float32": 1e-6}  # a population of at most this extent, in spreads, is in one place
 
 
 @jax.tree_util.register_dataclass
@@ -33,7 +33,7 @@ class RestartState:
         largest: The largest growth of each ES so far.
         is_large: Whether the present population of each ES is of the kind that doubles.
         spent: Generations that each ES has used on large and on small populations; the first one counts as small.
-        flat: Generations of each ES in which its population differed neither in fitness nor in place.
+        flat: Generations in a row in which the population of each ES had one fitness or lay in one place.
         width: The largest difference of fitness within a population so far.
         optima: Where ES have converged; inf: not yet.
         num_optima: Number of optima that were found.

@@ -31,7 +31,7 @@ from jedax.es.base import (
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
 VARIANCE_LIMITS = (1e-12, 1e12)
-"""Bounds of an adapted variance, whose geometric mean `tell` keeps near 1: bounds of the ratio of variances."""
+"""Bounds of each variance. `tell` keeps the geometric mean of all near 1, so these bounds limit the ratio of two."""
 
 
 @dataclass(frozen=True)

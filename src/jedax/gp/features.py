@@ -1,8 +1,8 @@
 """The process for many rows: the kernel as a sum of products of features, to a stated error.
 
-On the unit box the kernel is `s^2 F(x)'F(x')` with products of one-dimensional features: those of the interval are the
-eigenvectors of the kernel on a fixed set of points, extended to all of it (Nystroem). The longer the length scale, the
-fewer features are needed. With `r` features, `n` rows cost `n r^2 + r^3` and not `n^3`:
+On the unit box the kernel is `s^2 F(x)'F(x')`. Each feature in `F` is a product of one-dimensional ones: eigenvectors
+of the kernel on a fixed set of points of the interval, extended to the whole interval (Nystroem). The longer the length
+scale, the fewer features are needed. With `r` features, `n` rows cost `n r^2 + r^3` and not `n^3`:
 
     A = s^2 F'F + N,   B = I + s^2 F N^-1 F',   log|A| = log|B| + log|N|,   y'A^-1 y = y'N^-1 y - |L_B^-1 s F N^-1 y|^2
 
@@ -41,7 +41,7 @@ class Basis(NamedTuple):
     """The features at one length scale, in the order of their eigenvalues.
 
     Attributes:
-        per_point: `(points, j)`, what the kernel to the points is multiplied by for each one-dimensional feature.
+        per_point: `(points, j)`; the kernel to the points, times this matrix, gives the `j` one-dimensional features.
         log_length_scale: Log of `l`.
         which: `(tiles, tile, d)`, the one-dimensional features of each product.
         mask: `(tiles, tile)`, which products are real.

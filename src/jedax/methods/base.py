@@ -47,7 +47,8 @@ class MethodConfig(Config):
     cvt_iterations: int = Field(default=20, ge=0, le=1_000, description="Iterations of the k-means of the CVT.")
     repertoire_dtype: Literal["float32", "bfloat16"] = Field(
         default="float32",
-        description="Type of stored genotypes: float32 (outside JAX float64), or bfloat16, which rounds them.",
+        description="Type of stored genotypes: float32 (float64 where evaluations are done outside JAX), or bfloat16, "
+        "which rounds them.",
     )
     acceptance: Reference = Field(
         default=None, description="Rule by which a cell accepts solutions, as module:object; default: the method's."
@@ -181,7 +182,7 @@ class Method(abc.ABC):
         presets: Named settings; the first is the default.
         variants: The same method under other names with other defaults.
         large_policies: Settings that differ on tasks with large policies (column "Brax" of the paper's tables).
-        by_task: Settings that differ on single tasks.
+        by_task: Settings that differ on single tasks; they apply to tasks with large policies only.
         family: "jedi" makes the method a reference, against which comparisons test other methods.
         needs_transitions: Whether evaluations must bring `Evaluation.transitions`.
         has_model: Whether the method has a model of fitness over descriptors, see `fit_model`.

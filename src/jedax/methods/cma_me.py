@@ -74,9 +74,9 @@ class CMAME(PoolMethod):
     """A pool of emitters, each of which samples a population in every generation.
 
     An emitter restarts from a random elite with a fresh ES when none of its population entered the repertoire, or the
-    fitness range of the population is below `restart_tolerance`. The better half of a population are parents, whether
-    they entered the repertoire or not (`selection_rule="mu"` of pyribs, whose default is "filter"). CMA-MAE is CMA-ME
-    with the ranker "imp" and a soft repertoire.
+    fitness range of the population is below `restart_tolerance`. The best of a population are parents (the share
+    `elite_ratio`), whether they entered the repertoire or not (`selection_rule="mu"` of pyribs, whose default is
+    "filter"). CMA-MAE is CMA-ME with the ranker "imp" and a soft repertoire.
     """
 
     config: CMAMEConfig

@@ -39,7 +39,7 @@ class WithCritic(MethodConfig):
     )
     target_noise_clip: NotNegative = Field(default=0.5, description="Largest absolute value of that noise.")
     policy_delay: int = Field(
-        default=2, ge=1, le=100, description="Updates of the critic for one of the greedy actor and the targets."
+        default=2, ge=1, le=100, description="Updates of the critic per update of the greedy actor and target networks."
     )
     buffer: Count = Field(default=1_000_000, description="Latest steps that are kept to learn from.")
 
@@ -89,7 +89,7 @@ def steps_of(evaluation: Evaluation, method: str) -> Transitions:
             "evaluation",
             expected="transitions, as of Task.evaluate_with_transitions",
             received="none",
-            remedy=f"{method} learns from every step: evaluate with that method",
+            remedy=f"call task.evaluate_with_transitions, because {method} learns from every step",
         )
     return replace(steps, valid=steps.valid & evaluation.valid[:, None])
 

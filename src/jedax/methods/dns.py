@@ -1,4 +1,4 @@
-"""Dominated novelty search: the solutions survive that are farthest from their nearest fitter ones.
+"""Dominated novelty search: solutions survive if they are farthest from their nearest fitter solutions.
 
 The repertoire is passive: it stores what the population finds, so that coverage can be compared.
 
@@ -53,8 +53,8 @@ class DNSState:
 class DNS(Method):
     """Dominated novelty search: MAP-Elites with a population instead of cells.
 
-    Parents are drawn uniformly from the population and varied. Of population and offspring together those with the
-    largest dominated novelty survive.
+    Parents are drawn uniformly from the population and varied. Population and offspring compete: those with the largest
+    dominated novelty survive.
     """
 
     config: DNSConfig

@@ -27,7 +27,7 @@ class ESConfig(WithES):
 
     population: int = Field(default=64, ge=2, le=MOST, description="Solutions per generation (lambda).")
     restart_tolerance: NotNegative | None = Field(
-        default=None, description="Restart when the fitness range of a generation is below this; default: never."
+        default=None, description="Restart when the fitness range of a generation is below this; without it: never."
     )
 
     @property

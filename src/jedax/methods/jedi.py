@@ -52,7 +52,7 @@ _CHOICES = {
     "uniform": "any of the map's cells with equal chance",
     "pareto": "cells that are promising or little known according to a Gaussian process (its Pareto front)",
     "gp-ucb": "the cells with the highest upper confidence bound of a Gaussian process",
-    "gp-bucb": "the cells with the highest upper confidence bound of a Gaussian process, chosen as a batch",
+    "gp-bucb": "the cells with the highest upper confidence bound of a Gaussian process, chosen one after the other",
 }
 
 
@@ -69,15 +69,16 @@ class JediConfig(GPSettings, WithPool):
     targets: Literal["pareto", "uniform", "gp-ucb", "gp-bucb"] = Field(
         default="pareto",
         description="How targets are chosen: pareto (Pareto front of the GP's mean and variance), uniform (over all "
-        "cells), gp-ucb or gp-bucb (upper confidence bound, one by one or as a batch).",
+        "cells), gp-ucb (the highest upper confidence bounds) or gp-bucb (the same, one after the other: each choice "
+        "lowers the variance as an evaluation would).",
     )
     ucb_beta: NotNegative = Field(
         default=2.0, description="Number of standard deviations in the upper confidence bound."
     )
     gp_refit: Share = Field(
         default=0.05,
-        description="s, l and s_n are refitted once this share of the filled cells holds a solution newer than the "
-        "last fit; 0: at every choice of targets after which something changed.",
+        description="s, l and s_n are refitted when more than this share of the filled cells has a solution newer than "
+        "the last fit; 0: at every choice of targets, if any cell has changed since the last fit.",
     )
 
     @model_validator(mode="after")

@@ -28,9 +28,12 @@ class MapElitesConfig(MethodConfig):
     """Settings of MAP-Elites."""
 
     offspring: Count = Field(default=64, description="Solutions per generation.")
-    iso_sigma: NotNegative = Field(default=0.2, description="Standard deviation of the variation's isotropic part.")
+    iso_sigma: NotNegative = Field(
+        default=0.2, description="Standard deviation of the isotropic noise, in the units of a genotype."
+    )
     line_sigma: NotNegative = Field(
-        default=0.0, description="Standard deviation of the step along the line to a second parent, in its length."
+        default=0.0,
+        description="Standard deviation of the step along the line to a second parent, in lengths of that line.",
     )
 
     @property

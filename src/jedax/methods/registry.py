@@ -78,7 +78,8 @@ def method_named(method: str | MethodConfig | type[Method], *, where: str = "") 
 
     Args:
         method: A registered name, `module:Class`, a class derived from `Method`, or settings. Of a method with several
-            names, settings give the one whose defaults are nearest: settings of the same type count half.
+            names, settings give the one whose defaults are nearest: a value that differs counts 1, or 1/2 if it has the
+            type of the default.
         where: Put in front of the argument's name in errors, such as a file's name.
 
     Raises:

@@ -66,7 +66,7 @@ class TD3Search(CriticMethod):
     name = "td3"
     summary = "TD3 alone: one policy that follows the gradient of a learnt critic."
     presets = {
-        "default": Preset("TD3's own rates; for large policies networks and about as many updates as PGA-ME"),
+        "default": Preset("TD3's own rates; for large policies PGA-ME's networks and about its updates per solution"),
         "cpu": cpu_preset(population=64),
     }
     large_policies = {"population": 128, "critic_steps": 40, "critic_hidden": (256, 256), "critic_batch": 100}

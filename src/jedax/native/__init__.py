@@ -1,9 +1,9 @@
 """Native code for the CPU: kernels in C++ that XLA calls, each several times as fast as the same in JAX.
 
-Kernels return the bits that JAX would, except the maze simulator, which rounds in its own way. One shared library holds
-all of them. It is built when jedax is installed, for several instruction sets, of which the best one is used. Each
-kernel is available or not on its own (`status`); where it is not, and on accelerators, JAX does the work. Environment
-variables:
+The kernels `random` and `repertoire` return the bits that JAX would. The others, `control`, `es` and `maze`, agree with
+JAX up to rounding. One shared library holds all of them. It is built when jedax is installed, for several instruction
+sets, of which the best one is used. Each kernel is available or not on its own (`status`); where it is not, and on
+accelerators, JAX does the work. Environment variables:
 
 - `JEDAX_ISA`: the instruction set, "avx512", "avx2" or "baseline"; by default the best one of the processor.
 - `JEDAX_NATIVE_OFF`: kernels to leave out, such as "maze,random", or "all".

@@ -73,8 +73,8 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
 def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "best fitness") -> None:
     """Draw a column of the metrics against evaluations: a thin line per replica, a thick one for their median.
 
-    The median is drawn from three replicas on. A dotted line marks the goal of the task. The axis leaves out a few
-    values far below all others, but for coverage.
+    The median is drawn from three replicas on. A dotted line marks the goal of the task. Except for coverage, the axis
+    leaves out a few values that are far below all others.
     """
     evaluations, row_of = np.unique([row["evaluations"] for row in run.rows], return_inverse=True)
     lines = np.full((len(evaluations), run.config.run.replicas), np.nan)
@@ -332,6 +332,8 @@ def _flat(descriptor: np.ndarray) -> tuple[float, float]:
 
 def distances(ax: Axes, run: Run, replica: int | None = None) -> None:
     """Draw how far from their targets the ES started and ended, loop by loop: means over the pool.
+
+    Distances are Euclidean, in the units of the descriptors, not in the unit box as in the score of JEDi.
 
     Raises:
         JedaxError: No history, or no loops.

@@ -90,7 +90,7 @@ def in_cell(run: Run, replica: int, descriptor: tuple[float, ...]) -> Solution:
     index = int(run.cells.assign(jnp.asarray(descriptor, jnp.float32)[None])[0])
     fitness, descriptors = np.asarray(stored.fitness[replica]), np.asarray(stored.descriptors[replica])
     if not np.isfinite(fitness[index]):
-        distance = np.linalg.norm(descriptors - np.asarray(descriptor), axis=1)
+        distance = np.linalg.norm((descriptors - np.asarray(descriptor)) / run.cells.widths, axis=1)
         nearest = descriptors[np.argmin(np.where(np.isfinite(fitness), distance, np.inf))]
         received = f"an empty one at {given}"
         remedy = f"the nearest solution is at {' '.join(f'{number:.4g}' for number in nearest)}"

@@ -69,8 +69,8 @@ def run(
     Args:
         method: A name, settings such as `jedax.JediConfig(alpha=0.3)`, or a class derived from `jedax.Method`.
         task: A name, the path of a maze file, `module:name`, or a task object.
-        evaluations: Budget of each replica; default: the task's.
-        seed: Random seed; replica r uses seed + r.
+        evaluations: Budget of each replica, rounded down to whole generations; default: the preset's, else the task's.
+        seed: Random seed, 0 to 2^32 - 1; replica r uses seed + r.
         replicas: Number of independent searches, run side by side.
         out: Directory for the results; None: nothing is written.
         overwrite: Replace an earlier run in `out`.
@@ -80,7 +80,7 @@ def run(
         preset: A preset of the method, such as "tuned" for the paper's alpha; default: its first.
         track: Trackers: "tensorboard", "wandb", "mlflow", or objects of your own; see `jedax.search.tracking`.
         engine: Where a task outside JAX is evaluated: "local", "ray", or an engine; it does not change the results.
-        draw: Draws the figures of the run; None: no figures.
+        draw: Draws the figures of the run into a folder; None: no figures. `jedax.run` draws its own by default.
         **settings: Settings of the method, such as `alpha=0.3`, and of the run (`jedax.store.config.RunConfig`), such
             as `stop_fitness` or `max_seconds`.
 

@@ -6,9 +6,9 @@ violated, and
 
     p_j(g) = a_j g + b_j g^2 / 2  if a_j + b_j g > 0,  else -a_j^2 / (2 b_j),
 
-with multipliers a_j and penalty factors b_j that adapt to the search [2, 3]. Other than there, the mean of the parents
-stands for the mean of the distribution, factors that suit a generation by far too badly are set anew, and multipliers
-follow faster (d_gamma is 2, there 5).
+with multipliers a_j and penalty factors b_j that adapt to the search [2, 3]. Three things differ from these papers: the
+mean of the parents replaces the mean of the distribution, factors that are far too small or too large for a generation
+are set anew, and multipliers adapt faster (d_gamma is 2 instead of 5).
 
 References:
     [1] K. Deb. An Efficient Constraint Handling Method for Genetic Algorithms. Computer Methods in Applied Mechanics

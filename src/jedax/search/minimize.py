@@ -68,7 +68,8 @@ def minimize(
         bounds: `(lows, highs)`, numbers or one per parameter; or, as in scipy, a list of tuples `(low, high)` or
             `scipy.optimize.Bounds`. No solution leaves the bounds.
         space: The parameters by name, see `jedax.Space`.
-        sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter.
+        sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter; default: 0.3 of
+            the distance between the bounds, 1 for a parameter without two bounds.
         constraints: A function that returns numbers, above 0 where violated, below 0 by as much as there is to spare;
             scipy's `NonlinearConstraint` or `LinearConstraint`; or a list of them. Equalities hold within 1e-4.
         descriptors: A function that returns the numbers that describe how a solution behaves.
@@ -78,7 +79,7 @@ def minimize(
         workers: Number of processes, -1 for all cores; or a function like `map`, such as `pool.map`, which gets a
             generation at a time. Processes need functions that can be imported, from a module or a script with
             `if __name__ == "__main__":`. They evaluate asynchronously, so results depend on the timing.
-        seed: Random seed.
+        seed: Random seed, 0 to 2^32 - 1.
         method: As for `jedax.Optimizer`.
         callback: Called after every generation with the result so far, as in scipy; the search stops if it returns True
             or raises `StopIteration`.
@@ -87,14 +88,16 @@ def minimize(
         **settings: Further arguments of `jedax.Optimizer`, and changes to the method's settings.
 
     Returns:
-        `x` and `fun` of the best solution, `nfev` (calls of `fun`), `nit` (generations), `success`, `status` (0: the
-        budget is spent; 1: the same, but no solution is feasible; 2: stopped by Ctrl-C; 99: by the callback),
+        `x` and `fun` of the best solution, `nfev` (evaluated solutions, failed ones included), `nit` (generations),
+        `success`, `status` (0: the budget is spent; 1: the same, but no solution is feasible; 2: stopped by Ctrl-C; 99:
+        by the callback),
         `message`, `violation` (sum of the violated constraints; 0: feasible), `parameters` (by name; None without
         `space`), `descriptors`, and `optimizer`, with its `repertoire`.
 
     Raises:
         JedaxError: An argument does not fit, a function returns something else than numbers, worker processes do not
-            start, or all of the first 100 evaluations failed.
+            start or die ten times without a result in between, or no evaluation succeeded (the search gives up after
+            100).
     """
     for name, given in (("fun", fun), ("descriptors", descriptors), ("callback", callback)):
         if not (callable(given) or (given is None and name != "fun")):

@@ -75,11 +75,12 @@ class Optimizer:
         space: The parameters by name, see `jedax.Space`.
         bounds: `(lows, highs)` of the parameters: numbers, or one per parameter. No solution leaves them.
         x0: A solution to start from, the first that is evaluated; a dict where `space` names the parameters.
-        sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter.
+        sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter; default: 0.3 of
+            the distance between the bounds, 1 for a parameter without two bounds.
         method: A name, settings such as a `JediConfig`, or a class derived from `jedax.Method`; default: JEDi-X.
         initial: `(given, parameters)`, the first members of the initial batch; random ones fill it up.
         initial_std: Standard deviation of random solutions around zero, where nothing else describes them.
-        seed: Random seed.
+        seed: Random seed, 0 to 2^32 - 1.
         minimise: Whether to minimise: `tell` then expects, and `best` gives, what is minimised.
         noisy: Whether `tell` takes other results for a solution that was told before, as further evaluations.
         out: A file to save the search in after every `tell`; `Optimizer.load` continues it.
@@ -188,7 +189,7 @@ class Optimizer:
 
     @property
     def evaluations(self) -> int:
-        """Evaluations told so far; failed ones and added solutions do not count."""
+        """Evaluations told so far, without added solutions and failed ones; a third failure in one place counts."""
         return self._evaluations
 
     @property
@@ -343,8 +344,9 @@ class Optimizer:
     ) -> None:
         """Take results, in any order and number, of solutions from `ask` or of others.
 
-        A failed evaluation does not count towards the budget; another solution takes its place, up to three times. It
-        is one whose fitness or descriptor is not finite, or one marked as failed.
+        An evaluation has failed if its fitness or descriptor is not finite, or if it is marked as failed. It does not
+        count towards the budget, and another solution takes its place. After three failures the place itself counts as
+        failed and as evaluated.
 
         Args:
             genotypes: `(n, parameters)` or a list of dicts: solutions as `ask` returned them.

@@ -39,8 +39,8 @@ class RunConfig(Config):
         default=1_000_000,
         ge=1,
         le=_MOST_EVALUATIONS,
-        description="Budget of each replica, default: the task's; rounded down to whole generations; all samples "
-        "count.",
+        description="Budget of each replica, rounded down to whole generations; all samples count. Default: the "
+        "preset's, else the task's.",
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Random seed; replica r uses seed + r.")
     replicas: int = Field(

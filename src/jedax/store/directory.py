@@ -23,6 +23,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import shutil
@@ -173,11 +174,11 @@ class RunDirectory:
             yield
         except OSError as error:
             self._check_in_place()
-            received, remedy = (
-                f"{self.path} ({error.strerror or error})",
-                f"free some, then jedax run --resume {self.path}",
-            )
-            raise fail("out", expected="room to write results", received=received, remedy=remedy) from None
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            expected = "room to write results" if is_full else "a directory that can be written"
+            received = f"{self.path} ({error.strerror or error})"
+            remedy = f"{'free some' if is_full else 'mend that'}, then jedax run --resume {self.path}"
+            raise fail("out", expected=expected, received=received, remedy=remedy) from None
 
     def _check_in_place(self) -> None:
         if self._lock is not None and not self._lock.is_in_place():

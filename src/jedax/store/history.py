@@ -120,7 +120,7 @@ class Recorder:
         repertoire = state.repertoire
         fitness, descriptors = np.asarray(repertoire.fitness), np.asarray(repertoire.descriptors)
         targets, replica = record.pop("targets"), np.arange(len(fitness))[:, None]
-        squared = ((descriptors[:, None] - targets[:, :, None]) ** 2).sum(axis=-1)
+        squared = (((descriptors[:, None] - targets[:, :, None]) / self._method.cells.widths) ** 2).sum(axis=-1)
         nearest = np.where(fitness[:, None] > -np.inf, squared, np.inf).argmin(axis=-1)
         row = {
             "at": "start",

@@ -163,7 +163,17 @@ class Run:
         return Solution(genotype, float(fitness), np.asarray(descriptor), parameters=parameters)
 
     def policy(self, replica: int | None = None) -> Callable[[Sequence[float]], np.ndarray]:
-        """Return the best solution as a function from observation to action, if the task's solutions are policies."""
+        """Return the best solution as a function from one observation to the action, if solutions are policies.
+
+        The function takes `(observation,)` and returns an array: the action `(action,)`, each number in [-1, 1], or for
+        an environment of gymnasium the action in the form that the environment takes.
+
+        Args:
+            replica: Which one; None: the one that found the best solution.
+
+        Raises:
+            JedaxError: The task's solutions are not policies, or its code was not imported.
+        """
         if isinstance(self.task, StoredTask):
             raise self.task.no_code()
         act = getattr(self.task, "act", None)

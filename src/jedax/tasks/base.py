@@ -86,11 +86,11 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        """Draw one random genotype."""
+        """Draw one random genotype, `(num_params,)`."""
 
     @abc.abstractmethod
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
-        """Evaluate ONE genotype; `key` is for noise."""
+        """Evaluate ONE genotype `(num_params,)`: return `fitness ()` and `descriptor (d,)`; `key` is for noise."""
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch, each member with its own key: `key` is one key, or `(batch,)` keys; see `member_keys`.

@@ -75,7 +75,7 @@ def facts_of(task: Task) -> dict[str, Any]:
 
 
 def stored_task(*sources: Any) -> StoredTask | None:
-    """Return a task from what several sources tell, the first one first; None if they tell too little."""
+    """Return a task from what several sources tell, of which earlier ones win; None if they tell too little."""
     found: dict[str, Any] = {}
     for source in sources:
         if isinstance(source, dict):

@@ -18,7 +18,9 @@ class JediXConfig(WithPool):
     """Settings of JEDi-X."""
 
     step_size: Positive | None = Field(
-        default=None, description="Initial step size of every ES; default: first_step and steps."
+        default=None,
+        description="Initial step size of every ES but the bold ones of a race, in the units of the parameters; "
+        "default: first_step and steps.",
     )
     first_step: Positive = Field(
         default=0.15,
@@ -39,16 +41,19 @@ class JediXConfig(WithPool):
         "of the spread of random genotypes.",
     )
     rediscovery: Share = Field(
-        default=0.9, description="Each restart at a known optimum multiplies the share of the pool by this."
+        default=0.9,
+        description="Each restart at a known optimum multiplies by this the share of generations that variation leaves "
+        "to pool and scouts, until the best solution improves.",
     )
     exploration: Share = Field(
         default=1.0,
-        description="Largest share of generations that a pool which waits gives to exploration; in a race its share.",
+        description="Largest share of generations that vary elites while the pool waits, unless known optima raise it "
+        "(rediscovery); scouts get a part of the rest. In a race: the share that varies elites.",
     )
     head_start: NotNegative = Field(
         default=100.0,
-        description="The share of variation begins at its largest and falls by the factor e in this many generations; "
-        "0: it begins at 0.",
+        description="The least share of variation begins at `exploration` and falls by the factor e in this many "
+        "generations; 0: there is none. Not used in a race.",
     )
     population: int = Field(default=64, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")
@@ -72,8 +77,8 @@ class JediXConfig(WithPool):
     )
     longest: NotNegative = Field(
         default=0.0,
-        description="Largest length of the mean of an ES of a race that is not bold, in lengths of a random genotype; "
-        "0: any length.",
+        description="In a race, the largest length of the mean of an ES that is not bold, in lengths of a random "
+        "genotype; 0: any length.",
     )
     bold_step: NotNegative = Field(
         default=0.0,
@@ -96,12 +101,14 @@ class JediXConfig(WithPool):
         description="Share of generations that vary elites; waiting: the mean share of patience the pool has used up.",
     )
     scout_share: Share = Field(
-        default=0.5, description="Share of the other generations given to scouts, times the share of patience used up."
+        default=0.5,
+        description="Share of the other generations given to scouts, times the share of patience used up; in a race "
+        "the share of them that the rival gets.",
     )
     scouts: Count = Field(
         default=4,
         description="Number of small ES (scouts), started from random elites, that share one generation; fewer where "
-        "it cannot be divided by that.",
+        "its solutions cannot be shared equally among so many.",
     )
     scout_patience: Count = Field(
         default=3, description="A scout restarts after this many of its generations that add nothing to the repertoire."
@@ -131,7 +138,7 @@ class JediXConfig(WithPool):
                 "trial",
                 expected="0 unless pool, scouts and growth are 1",
                 received=self.trial,
-                remedy="set it to 0, or them to 1, since one rival races against one ES",
+                remedy="set trial to 0, or pool, scouts and growth to 1: in a race one rival faces one ES",
             )
         return self
 

@@ -83,7 +83,7 @@ class JEDiX(Method):
 
     @classmethod
     def few_evaluations(cls, num_params: int, batch: int | None) -> dict[str, Any]:
-        """Return one ES with the population of CMA-ES, and its full covariance up to some hundreds of parameters."""
+        """Return settings of one ES with about CMA-ES's population, and a full covariance up to 300 parameters."""
         default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
         population = max(8, default, 4 * math.ceil((batch or 1) / 4))  # at least two for each scout
         es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "sep-cma-es"

@@ -37,7 +37,7 @@ class RacingState:
         scouts: Its rival.
         race: Ages and levels of both.
         learners: What PPO knows of both; None where it moves neither.
-        num_restarts: Rivals that have ended.
+        num_restarts: Rivals that have ended or have taken the lead.
     """
 
     pool: Any

@@ -49,6 +49,9 @@ class RayEngine(Engine):
         num_workers: Workers of a search that does not say how many; None: one for each core of the cluster.
         may_share: Whether nodes that see the files of this machine write to them directly.
         settings: More arguments of `ray.init`, for a cluster that is started here.
+
+    Raises:
+        JedaxError: A number of cores or GPUs, or the address, does not fit; when it is first used: no cluster answers.
     """
 
     def __init__(

@@ -40,9 +40,9 @@ class Maze(PolicyTask):
     """A robot in a maze (paper, section 5.1).
 
     Fitness: -1 for each step up to the one after which the robot's centre is nearer to the target than the target's
-    radius; a robot that does not arrive has minus the number of steps minus 100 times the distance left. Descriptor: x
-    and y before the last step that counts. Genotype: weights of a multilayer perceptron from lasers and bumpers to the
-    two wheels, layer by layer.
+    radius; a robot that does not arrive has minus the number of steps minus `distance_weight` (100) times the distance
+    left. Descriptor: x and y before the last step that counts. Genotype: weights of a multilayer perceptron from lasers
+    and bumpers to the two wheels, layer by layer.
 
     Give the maze as a `MazeConfig`, or its parameters by name, as in `Maze(walls=[(0, 0.5, 0.7, 0.5)])`.
     """
@@ -103,9 +103,10 @@ class Maze(PolicyTask):
     def evaluate_with_transitions(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Return fitness and descriptors as `evaluate_batch` does, and every step as well.
 
-        The reward of each step is -1; the last step of a robot that does not arrive adds minus 100 times the distance
-        left. These are the rewards of Kheperax (`FinalDistKheperaxTask`), and their sum is the fitness. Arriving is
-        terminal, the time limit is not. A controller with weights that are not finite has no valid steps.
+        The reward of each step is -1; the last step of a robot that does not arrive adds minus `distance_weight` (100)
+        times the distance left. These are the rewards of Kheperax (`FinalDistKheperaxTask`), and their sum is the
+        fitness. Arriving is terminal, the time limit is not. A controller with weights that are not finite has no valid
+        steps.
         """
         evaluation = self.evaluate_batch(key, genotypes)
         limit = self.config.steps

@@ -18,7 +18,8 @@ class PythonFunction(HostTask):
     """A function of the user's, named `module:function`, that worker processes call.
 
     It takes genotypes `(n, params)`, a NumPy array of float64 with at most `chunk` rows, and returns fitness `(n,)`,
-    maximised, and descriptors `(n, d)`. Results that are not finite count as failed. If the results depend on the
+    maximised, and descriptors `(n, d)`. With a `space` it takes the parameters' values `(n, parameters)` instead, or a
+    list of dicts if the space names them. Results that are not finite count as failed. If the results depend on the
     genotypes alone, the same seed gives the same bits whatever the number of workers.
 
     Example:
@@ -52,7 +53,7 @@ class PythonFunction(HostTask):
         return Work("jedax.tasks.python.calls:make", settings, self.config.chunk)
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
-        """Draw a genotype, as the space says or of normal numbers around zero."""
+        """Draw a genotype from the space; without one, normal numbers around zero with deviation `initial_std`."""
         if self.space is not None:
             return self.space.draw(key)
         return self.config.initial_std * jax.random.normal(key, (self.num_params,))
