@@ -15,12 +15,16 @@ from jedax.tasks.settings import Activation
 SIZES = (5, 7, 3, 2)
 
 
+def together(genotype, observations, sizes, activation):
+    return policy.forward(policy.layers(genotype, sizes), observations, activation)
+
+
 def one_by_one(genotype, observations, sizes, activation):
     single = jax.vmap(lambda row: jnp.stack(policy.apply(genotype, list(row), sizes, activation)))
     return single(observations)
 
 
-class TestApplyBatch:
+class TestForward:
     @pytest.mark.parametrize("activation", policy.ACTIVATIONS)
     @pytest.mark.parametrize("sizes", [(5, 8, 2), (3, 2), (4, 7, 6, 3)])
     def test_like_apply(self, sizes, activation):
@@ -29,7 +33,7 @@ class TestApplyBatch:
         )
         observations = jax.random.normal(jax.random.key(2), (30, sizes[0]))
         expected = one_by_one(genotype, observations, sizes, activation)
-        got = policy.apply_batch(genotype, observations, sizes, activation)
+        got = together(genotype, observations, sizes, activation)
         assert got.shape == (30, sizes[-1])
         np.testing.assert_allclose(got, expected, atol=1e-6)
 
@@ -38,7 +42,7 @@ class TestApplyBatch:
         genotype, observations = policy.init(jax.random.key(0), sizes), jax.random.normal(jax.random.key(2), (30, 5))
         slopes = [
             jax.grad(lambda g, network=network: network(g, observations, sizes, "tanh")[:, 0].sum())(genotype)
-            for network in (policy.apply_batch, one_by_one)
+            for network in (together, one_by_one)
         ]
         np.testing.assert_allclose(*slopes, atol=1e-5)
 
@@ -52,7 +56,7 @@ class TestApplyBatch:
         x = observations = rng.normal(size=(10, 18))
         for kernel, bias in zip(kernels, biases, strict=True):
             x = np.tanh(x @ kernel + bias)
-        got = policy.apply_batch(jnp.asarray(genotype, jnp.float32), jnp.asarray(observations), sizes, "tanh")
+        got = together(jnp.asarray(genotype, jnp.float32), jnp.asarray(observations), sizes, "tanh")
         np.testing.assert_allclose(got, x, atol=2e-5)
 
 
@@ -68,7 +72,7 @@ class TestPolicies:
     @pytest.mark.parametrize("activation", policy.ACTIVATIONS)
     def test_same_outputs_as_in_jax(self, activation):
         genotypes, observations = drawn(6)
-        expected = jax.vmap(lambda genotype, seen: policy.apply_batch(genotype, seen[None], SIZES, activation)[0])(
+        expected = jax.vmap(lambda genotype, seen: together(genotype, seen[None], SIZES, activation)[0])(
             genotypes, observations
         )
         got = policy.Policies(genotypes, SIZES, activation)(observations)

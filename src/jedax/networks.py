@@ -62,25 +62,16 @@ def init(key: PRNGKeyArray, sizes: Sequence[int]) -> Float[Array, " params"]:
     return jax.numpy.concatenate(parts)
 
 
-def apply_batch(
-    genotype: Float[Array, " params"],
-    observations: Float[Array, "batch observation"],
-    sizes: Sequence[int],
-    activation: str,
-) -> Float[Array, "batch action"]:
-    """Return the outputs, each in [-1, 1], of ONE policy for many observations, as matrix products.
-
-    Equal to `apply` up to rounding; for networks of any size, and cheap to differentiate.
-    """
-    return forward(layers(genotype, sizes), observations, activation)
-
-
 def forward(
     layers: Sequence[tuple[Float[Array, "inputs outputs"], Float[Array, " outputs"]]],
     observations: Float[Array, "batch observation"],
     activation: str,
 ) -> Float[Array, "batch action"]:
-    """Return what `apply_batch` returns, for the `layers` of a genotype."""
+    """Return the outputs, each in [-1, 1], of ONE policy for many observations, as matrix products.
+
+    `layers` are those of a genotype (`layers`). Equal to `apply` up to rounding; for networks of any size, and cheap to
+    differentiate.
+    """
     import jax
 
     multiply = partial(jax.numpy.dot, precision=jax.lax.Precision.HIGHEST)

@@ -43,7 +43,7 @@ class PointMass(Task):
         return policy.init(key, self.sizes)
 
     def actions(self, genotype, observations):
-        return policy.apply_batch(genotype, observations, self.sizes, "tanh")
+        return policy.forward(policy.layers(genotype, self.sizes), observations, "tanh")
 
     def evaluate(self, key, genotype):
         evaluation = self._roll(genotype)

@@ -24,7 +24,7 @@ class Net:
     sizes: tuple = (3, 6, 2)
 
     def actions(self, genotype, observations):
-        return policy.apply_batch(genotype, observations, self.sizes, "relu")
+        return policy.forward(policy.layers(genotype, self.sizes), observations, "relu")
 
 
 def learner(hidden=(16,), sizes=(3, 6, 2), **settings):
