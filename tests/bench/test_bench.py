@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jedax
+from jedax import cli
 from jedax.bench.bench import bench
 from jedax.bench.comparison import compare
 from jedax.bench.grids import Entry, Grid, slug
@@ -54,6 +55,14 @@ def test_every_trial_is_an_ordinary_run(done):
 def test_a_seed_is_that_of_a_run_of_its_own(done):
     alone = jedax.run("map-elites", "arm", evaluations=80, seed=1, cells=16, offspring=8)
     together = jedax.load(done[0] / "arm/map-elites/seeds-0-1")
+    np.testing.assert_allclose(together.repertoire.fitness[1], alone.repertoire.fitness[0], rtol=1e-5)
+
+
+def test_the_first_seed_is_chosen(tmp_path):
+    size = ["--evaluations", "80", "--seeds", "2", "--first-seed", "5"]
+    cli.main(["bench", "arm", "--methods", "map-elites,cells=16,offspring=8", *size, "--out", str(tmp_path)])
+    together = jedax.load(tmp_path / "arm/map-elites-cells=16-offspring=8/seeds-5-6")
+    alone = jedax.run("map-elites", "arm", evaluations=80, seed=6, cells=16, offspring=8)
     np.testing.assert_allclose(together.repertoire.fitness[1], alone.repertoire.fitness[0], rtol=1e-5)
 
 

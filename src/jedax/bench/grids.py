@@ -58,8 +58,9 @@ class Grid:
     summary: str  # what it is for
     tasks: tuple[str | Task, ...]  # names of tasks, maze files, or task objects
     entries: tuple[Entry, ...]
-    seeds: int = 10  # number of seeds, from 0
+    seeds: int = 10  # number of seeds
     evaluations: int | None = None  # budget of each seed; None: the task's own
+    first_seed: int = 0
 
 
 PAPER_ENTRIES = (

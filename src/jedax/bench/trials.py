@@ -89,10 +89,11 @@ def trials_of(grid: Grid, folder: Path, engine: Engine, only: Sequence[str] = ()
                 method=method.name,
                 method_config=entry.config(name, settings),
                 label=entry.label,
-                run=RunConfig.build({"evaluations": budget, "replicas": grid.seeds}),
+                run=RunConfig.build({"evaluations": budget}),
             )
-            path = folder / slug(title_of(name)) / slug(entry.label) / f"seeds-0-{grid.seeds - 1}"
-            trial = TrialRun(config, path, objects | ({"method": method.method} if is_custom(method.name) else {}))
+            own = objects | ({"method": method.method} if is_custom(method.name) else {})
+            place = folder / slug(title_of(name)) / slug(entry.label) / "run"
+            trial = TrialRun(config, place, own).of_seeds(grid.first_seed, grid.seeds)
             if trials.setdefault(trial.trial, trial) is not trial:
                 expected, received = "a name of its own for every trial", f"{entry.label!r} on {name} twice"
                 raise fail("methods", expected=expected, received=received, remedy="leave one out")

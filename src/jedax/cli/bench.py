@@ -18,7 +18,8 @@ _BENCH = {
         tuple[str, ...],
         (),
     ),
-    "seeds": Option("Number of seeds of every trial, from seed 0; default: 10, or the preset's own.", int | None),
+    "seeds": Option("Number of seeds of every trial; default: 10, or the preset's own.", int | None),
+    "first_seed": Option("The first of these seeds.", int, 0),
     "evaluations": Option("Budget of each seed; default: the task's or the preset's own.", int | None),
     "out": Option("Directory of all runs; give it again to continue, or to add seeds, methods or tasks.", str | None),
     "figures": Option("Whether each run draws its own figures.", bool, False),
@@ -170,7 +171,9 @@ def _grid(tasks: list[str], values: dict[str, Any]) -> Any:
         remedy = "try: jedax bench maze-a --methods jedi-x map-elites"
         received = " ".join(tasks) or "neither"
         raise fail("jedax bench", expected="tasks and --methods, or --preset", received=received, remedy=remedy)
-    changes: dict[str, Any] = {name: values[name] for name in ("seeds", "evaluations") if values[name] is not None}
+    changes: dict[str, Any] = {
+        name: values[name] for name in ("seeds", "first_seed", "evaluations") if values[name] is not None
+    }
     if tasks:
         changes["tasks"] = tuple(tasks)
     if methods:
