@@ -56,6 +56,7 @@ ROBOTS = HERE / "parts" / "robots.csv"
 ROBOT_EVALUATIONS = 60_000
 RACE_PARTS: dict[str, dict[str, Any]] = {
     WHOLE: {},
+    "no heats": {"starts": 1},
     "no policy gradients": {"gradient_steps": 0},
     "no bold ES": {"bold_step": 0.0},
     "no rivals while the leader goes on": {"scout_share": 0.0},

@@ -55,7 +55,8 @@ NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spre
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
 SCALED = Entry("jedi scaled", "jedi", "decay")
-BEFORE_GRADIENTS = {"gradient_steps": 0, "first_step": 0.24, "bold_step": 0.0, "trial": 256, "patience": 200}
+BEFORE_GRADIENTS = {"gradient_steps": 0, "first_step": 0.24, "bold_step": 0.0, "trial": 256, "patience": 200,
+                    "starts": 1, "scout_share": 0.5}  # fmt: skip
 WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, BEFORE_GRADIENTS)
 METHODS = (Entry("jedi-x", "jedi-x"), WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}

@@ -167,13 +167,35 @@ def test_a_bold_rival_makes_a_bold_leader():
     assert not led(rule, [1.0] * 50)[0].leader.bold
 
 
+def test_of_the_heats_the_best_prospect_leads():
+    rule = Race(trial=20, patience=10, refinements=1, share=0.25, has_bold=True, starts=3)
+    state, _ = led(rule, [30.0 + 0.5 * g for g in range(19)])
+    assert float(rule.rival_share(state)) == 0
+    state, _ = led(rule, [30.0 + 0.5 * g for g in range(20)])
+    assert float(rule.rival_share(state)) == 1
+    # It has the higher level throughout, and stagnates after 10 generations: it neither ends before 20 nor wins.
+    state, events = challenged(rule, state, [38.0] * 30)
+    assert events == {"ends": 20}
+    assert (float(rule.rival_share(state)), int(state.leader.age)) == (1, 20)
+    # The last one has little more than half of the leader's level, but gains fast.
+    curve = [*[0.0] * 10, *[7.0 * g for g in range(10)]]
+    lower, events = challenged(rule, state, curve)
+    assert events == {"overtakes": 20, "ends": 20}
+    assert float(lower.leader.level) < 0.75 * float(state.leader.level)
+    assert float(rule.rival_share(lower)) == 0.25
+    state, events = challenged(rule, state, [0.6 * fitness for fitness in curve])
+    assert events == {"ends": 20}
+    # Then a higher level overtakes at once.
+    assert challenged(rule, state, [200.0] * 30)[1] == {"overtakes": 16, "ends": 16}
+
+
 def transcribed(rule, generations):
     """The rule in plain Python; each generation is the place of an ES and the fitness of its population."""
 
     def fresh():
         return {"age": 0, "level": -math.inf, "halfway": -math.inf, "lately": -math.inf, "reached": [-math.inf]}
 
-    racers, found = {"leader": fresh(), "rival": fresh()}, []
+    racers, found, heats = {"leader": fresh(), "rival": fresh()}, [], rule.starts - 1
     marks = [rule.trial // 2, *(rule.trial * 2**n for n in range(20))]
     for place, scores in generations:
         es, leader = racers[place], racers["leader"]
@@ -187,21 +209,30 @@ def transcribed(rule, generations):
             stagnates = es["level"] - es["lately"] <= 0.05 * (es["level"] - es["first"])
             es["lately"] = es["level"]
         halvings, events = len(es["reached"]) - 1, []
+        if es["age"] in marks and es["age"] >= rule.trial:
+            es["hope"] = es["level"] + 2 * (es["level"] - es["halfway"])
         if place == "leader":
             if stagnates and halvings < rule.refinements:
                 es["reached"].append(-math.inf)
                 events.append("refines")
             elif stagnates:
                 events.append("done")
+        elif heats:
+            if es["age"] == rule.trial:
+                heats -= 1
+                racers["rival"] = fresh()
+                events.append("ends")
+                if es["hope"] > leader.get("hope", -math.inf):
+                    racers["leader"] = es
+                    events.insert(0, "overtakes")
         else:
             goal = leader["reached"][halvings]
             overtakes = es["level"] > leader["level"] and es["age"] >= 16
-            hope = es["level"] + 2 * (es["level"] - es["halfway"])
             may_halve = es["level"] >= goal and halvings < len(leader["reached"]) - 1
             if overtakes:
                 racers["leader"] = es
                 events.append("overtakes")
-            is_behind = es["age"] in marks and es["age"] >= rule.trial and hope < goal
+            is_behind = es["age"] in marks and es["age"] >= rule.trial and es["hope"] < goal
             if overtakes or is_behind or (stagnates and not may_halve):
                 racers["rival"] = fresh()
                 events.append("ends")
@@ -214,7 +245,9 @@ def transcribed(rule, generations):
     return found
 
 
-@pytest.mark.parametrize("rule", [Race(4, 6, 1, 0.5), Race(20, 15, 2, 0.5), Race(9, 5, 0, 0.5)])
+@pytest.mark.parametrize(
+    "rule", [Race(4, 6, 1, 0.5), Race(20, 15, 2, 0.5), Race(9, 5, 0, 0.5), Race(12, 8, 1, 0.5, starts=12)]
+)
 def test_agrees_with_a_transcription(rule):
     random = np.random.default_rng(0)
     middle, drift = {"leader": 0.0, "rival": -20.0}, {"leader": 1.0, "rival": 1.0}

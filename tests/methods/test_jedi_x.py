@@ -470,7 +470,7 @@ def test_a_leader_of_a_race_halves_its_step_and_goes_on_from_its_mean(arm):
     np.testing.assert_allclose(state.es.pool.unit, before.es.pool.unit / 2, rtol=1e-6)
     assert float(one_of(state.es.pool, 0).sigma) == 1
     assert int(state.es.race.leader.refined) == 1
-    assert int(state.es.num_restarts) == 0
+    assert int(state.es.race.num_rivals) == 0
 
 
 def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
@@ -485,7 +485,7 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
         kinds.append(int(asked.kind))
         fitness = 0.01 * generation if kinds[-1] == POOL else 9.0 + generation  # neither stagnates
         before, (state, _) = state, tell(jax.random.key(7), asked, genotypes, evaluation_of(np.full(6, fitness)))
-        if int(state.es.num_restarts):
+        if int(state.es.race.num_rivals):
             overtaken = True
             break
     assert overtaken
@@ -520,7 +520,7 @@ def test_a_rival_of_a_race_that_stagnates_at_its_goal_goes_on_from_its_mean_with
     np.testing.assert_allclose(means(after.es.scouts)[0], centre, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(after.es.scouts.unit, state.es.scouts.unit / 2, rtol=1e-6)
     assert int(after.es.race.rival.refined) == 1
-    assert int(after.es.num_restarts) == 0
+    assert int(after.es.race.num_rivals) == 0
     assert_same_bits(after.es.pool, state.es.pool)
 
 
@@ -536,7 +536,7 @@ def test_the_next_rival_starts_at_a_random_solution_with_the_step_of_its_kind(ar
     found, starts = set(), []
     for seed in range(12):
         after, _ = tell(jax.random.key(seed), state, genotypes, evaluation_of(np.full(6, 5.0)))
-        assert int(after.es.num_restarts) == 1
+        assert int(after.es.race.num_rivals) == 1
         bold = bool(after.es.race.rival.bold)
         step = 0.7 if bold else method.config.first_step
         assert float(after.es.scouts.unit[0]) == pytest.approx(float(step * state.spread))
@@ -625,7 +625,7 @@ class TestPolicyGradientsOfARace:
             place, number = {POOL: ("pool", 0), SCOUTS: ("scouts", 1)}[int(asked.kind)]
             evaluation = task.evaluate_with_transitions(jax.random.key(3), genotypes)
             after, _ = tell(jax.random.key(7), asked, genotypes, evaluation)
-            if int(after.es.num_restarts) or int(after.es.race.leader.refined):
+            if int(after.es.race.num_rivals) or int(after.es.race.leader.refined):
                 break
             by_es, _ = alone(jax.random.key(7), changed(asked, learners=(None, None)), genotypes, evaluation)
             key, before = jax.random.split(jax.random.key(7), 5)[0], means(getattr(asked.es, place))[0]
@@ -670,7 +670,7 @@ class TestPolicyGradientsOfARace:
         after, _ = tell(
             jax.random.key(7), state, genotypes, task.evaluate_with_transitions(jax.random.key(3), genotypes)
         )
-        assert int(after.es.num_restarts) == 1
+        assert int(after.es.race.num_rivals) == 1
         leader, fresh = after.es.learners
         for known in state.es.learners:
             assert not np.array_equal(leader.critic, known.critic)

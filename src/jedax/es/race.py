@@ -2,14 +2,19 @@
 
 What an ES finds depends on where it starts: most robots learn a gait that ends far below the best. An ES is judged by
 its *level*, the mean fitness of the best quarter of its last populations, because the best solution of a population is
-often lucky. A rival whose level is higher takes the leader's place, from its 16th generation on.
+often lucky.
+
+The race begins with *heats*: several ES from random solutions make `trial` generations each, one after the other, and
+the one with the best *prospect* leads. The prospect is what an ES would reach with twice as many generations at the
+pace of the second half of its life. Then the leader goes on, and rivals follow one another. A rival whose level is
+higher takes the leader's place, from its 16th generation on.
 
 A leader that stagnates goes on with half the step, which raises its level, because the noise of steps spoils solutions.
 So a rival is compared with the level that the leader had when it had halved its step as often, its goal. After `trial`
-generations, and again after twice as many, and so on, it must be on the way there, or the next rival begins: at the
-pace of the second half of its life it must reach its goal before the next comparison. A rival that stagnates halves its
-step, too, if it has reached its goal and the leader has halved its own more often; otherwise it ends. Rivals start from
-random solutions. A leader that stagnates although it has halved its step often enough leaves all generations to them.
+generations, and again after twice as many, and so on, its prospect must be at least its goal, or the next rival begins.
+A rival that stagnates halves its step, too, if it has reached its goal and the leader has halved its own more often;
+otherwise it ends. Rivals start from random solutions. A leader that stagnates although it has halved its step often
+enough leaves all generations to them.
 
 An ES is of one of two kinds, since no step size suits all tasks: a *bold* ES has longer steps. The first leader is not
 bold; the first rival is bold, and so are half of the later rivals, unless there are no bold ES (`Race.has_bold`).
@@ -42,6 +47,7 @@ class Racer:
         reached: `(refinements + 1,)`, the last level that it had after 0, 1, ... halvings of its step; -inf: none yet.
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
+        prospect: What it would reach at twice the last of the ages `trial`, 2 `trial`, and so on; -inf: none yet.
         refined: How often it has halved its step.
         done: Whether it stagnates and may not halve its step again.
         bold: Whether it is bold.
@@ -53,6 +59,7 @@ class Racer:
     reached: Float[Array, " lengths"]
     halfway: Float[Array, ""]
     lately: Float[Array, ""]
+    prospect: Float[Array, ""]
     refined: Int[Array, ""]
     done: Bool[Array, ""]
     bold: Bool[Array, ""]
@@ -66,10 +73,12 @@ class RaceState:
     Attributes:
         leader: The ES that has not been overtaken.
         rival: The ES that tries to overtake it.
+        num_rivals: Rivals that have ended or have overtaken.
     """
 
     leader: Racer
     rival: Racer
+    num_rivals: Int[Array, ""]
 
 
 class RivalFate(NamedTuple):
@@ -96,6 +105,7 @@ class Race:
         refinements: How often an ES that stagnates goes on with half the step, at most.
         share: Share of the generations that rivals get while the leader goes on.
         has_bold: Whether there are bold ES.
+        starts: Number of ES in the heats, the first leader included; 1: there are no heats.
     """
 
     trial: int
@@ -103,15 +113,16 @@ class Race:
     refinements: int
     share: float
     has_bold: bool = False
+    starts: int = 1
 
     def begin(self) -> RaceState:
         """Return the state before the first generation."""
-        return RaceState(self._fresh(jnp.bool_(False)), self._fresh(jnp.bool_(self.has_bold)))
+        return RaceState(self._fresh(jnp.bool_(False)), self._fresh(jnp.bool_(self.has_bold)), jnp.int32(0))
 
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival."""
-        shared = jnp.where(state.leader.age >= self.trial, self.share, 0.0)
-        return jnp.where(state.leader.done, 1.0, shared)
+        share = jnp.where(self._is_heat(state), 1.0, self.share)
+        return jnp.where(state.leader.done, 1.0, jnp.where(state.leader.age >= self.trial, share, 0.0))
 
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]
@@ -139,20 +150,19 @@ class Race:
         """
         leader = state.leader
         rival, stagnates = self._observe(state.rival, scores)
-        goal = leader.reached[rival.refined]
+        goal, is_compared = leader.reached[rival.refined], self._is_compared(rival.age)
         overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.level)
-        # Early levels tell little: on some tasks those that learn fast end low. Gains tell more. Until the next
-        # comparison, at twice its age, it gains at this pace twice what it has gained since half its age.
-        hope = rival.level + 2 * (rival.level - state.rival.halfway)
-        is_compared = (rival.age >= self.trial) & self._is_mark(rival.age)
         may_refine = (rival.level >= goal) & (rival.refined < leader.refined)
-        ends = overtakes | (is_compared & (hope < goal)) | (stagnates & ~may_refine)
-        refines = ~ends & stagnates
+        ends = overtakes | (is_compared & (rival.prospect < goal)) | (stagnates & ~may_refine)
+        is_heat = self._is_heat(state)
+        overtakes = jnp.where(is_heat, is_compared & (rival.prospect > leader.prospect), overtakes)
+        ends = jnp.where(is_heat, is_compared, ends)
+        refines = ~is_heat & ~ends & stagnates
         rival = replace(rival, refined=rival.refined + refines)
         leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), rival, leader)
         fresh = self._fresh(self.has_bold & jax.random.bernoulli(key))
         rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), fresh, rival)
-        return RaceState(leader, rival), RivalFate(overtakes, refines, ends)
+        return RaceState(leader, rival, state.num_rivals + ends), RivalFate(overtakes, refines, ends)
 
     def _observe(self, racer: Racer, scores: Float[Array, " population"]) -> tuple[Racer, Bool[Array, ""]]:
         """Return an ES after a generation, and whether it stagnates."""
@@ -164,6 +174,9 @@ class Race:
         level = jnp.where(is_first, mean, racer.level + (mean - racer.level) / jnp.minimum(age, _SMOOTHED))
         first, is_looked_at = jnp.where(is_first, level, racer.first), age % self.patience == 0
         stagnates = is_looked_at & (level - racer.lately <= _LEAST_GAIN * (level - first))
+        # Early levels tell little: on some tasks those that learn fast end low. Gains tell more. At the pace of the
+        # second half of its life an ES gains in as many generations as it has made twice what it gained in that half.
+        prospect = level + 2 * (level - racer.halfway)
         return replace(
             racer,
             age=age,
@@ -172,7 +185,16 @@ class Race:
             reached=racer.reached.at[racer.refined].set(level),
             halfway=jnp.where(self._is_mark(age), level, racer.halfway),
             lately=jnp.where(is_looked_at, level, racer.lately),
+            prospect=jnp.where(self._is_compared(age), prospect, racer.prospect),
         ), stagnates
+
+    def _is_heat(self, state: RaceState) -> Bool[Array, ""]:
+        """Return whether not all ES of the heats have made their generations."""
+        return state.num_rivals < self.starts - 1
+
+    def _is_compared(self, age: Int[Array, ""]) -> Bool[Array, ""]:
+        """Return whether a rival of an age is compared."""
+        return (age >= self.trial) & self._is_mark(age)
 
     def _is_mark(self, age: Int[Array, ""]) -> Bool[Array, ""]:
         """Return whether an age is half of `trial`, `trial`, or `trial` times a power of two."""
@@ -183,4 +205,4 @@ class Race:
         """Return an ES before its first generation."""
         none, lowest = jnp.int32(0), jnp.array(-jnp.inf)  # in the precision of the search
         reached = jnp.full(1 + self.refinements, lowest)
-        return Racer(none, lowest, lowest, reached, lowest, lowest, none, jnp.bool_(False), bold)
+        return Racer(none, lowest, lowest, reached, lowest, lowest, lowest, none, jnp.bool_(False), bold)

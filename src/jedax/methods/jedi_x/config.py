@@ -69,6 +69,11 @@ class JediXConfig(WithPool):
         description="Age, in generations, at which a rival of the ES is first compared with it (see `jedax.es.race`); "
         "0: no such race.",
     )
+    starts: Count = Field(
+        default=1,
+        description="Number of ES from random genotypes that make `trial` generations each before a race begins; the "
+        "one with the best prospect leads.",
+    )
     refinements: int = Field(
         default=2,
         ge=0,

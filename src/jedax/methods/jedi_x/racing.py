@@ -37,14 +37,12 @@ class RacingState:
         scouts: Its rival.
         race: Ages and levels of both.
         learners: What PPO knows of both; None where it moves neither.
-        num_restarts: Rivals that have ended or have taken the lead.
     """
 
     pool: Any
     scouts: Any
     race: RaceState
     learners: tuple[PPOState | None, PPOState | None]
-    num_restarts: Int[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ class Racing:
     def rule(self) -> Race:
         """The rule by which rivals begin and end."""
         config = self.config
-        return Race(config.trial, config.patience, config.refinements, config.scout_share, config.bold_step > 0)
+        has_bold = config.bold_step > 0
+        return Race(config.trial, config.patience, config.refinements, config.scout_share, has_bold, config.starts)
 
     @functools.cached_property
     def ppo(self) -> PPO | None:
@@ -106,7 +105,6 @@ class Racing:
             scouts=self.start(scout_key, place, race.rival.bold, spread),
             race=race,
             learners=(self.start_learner(pool_key, best), self.start_learner(scout_key, place)),
-            num_restarts=jnp.int32(0),
         )
 
     def start(
@@ -124,7 +122,7 @@ class Racing:
         """Return the probabilities of the next generation's kinds: leader, rival, variation.
 
         Variation has probability `exploration`. The rival has `scout_share` of the rest, but nothing before the leader
-        is `trial` generations old, and all of it once the leader is done.
+        is `trial` generations old, and all of it in the heats and once the leader is done.
         """
         exploration = self.config.exploration
         rival = (1 - exploration) * self.rule.rival_share(state.race)
@@ -155,8 +153,7 @@ class Racing:
             return jax.lax.cond(fate.refines, lambda: self.pool.refine(restart_key, states), lambda: states), learnt
 
         scouts, learner = jax.lax.cond(fate.ends, another, goes_on)
-        restarts, learners = state.num_restarts + fate.ends, (leader, learner)
-        return replace(state, pool=pool, scouts=scouts, race=race, learners=learners, num_restarts=restarts)
+        return replace(state, pool=pool, scouts=scouts, race=race, learners=(leader, learner))
 
     def _learn(
         self, es: Any, learner: PPOState | None, bold: Bool[Array, ""], told: Generation
@@ -180,7 +177,7 @@ class Racing:
 
     def metrics(self, state: RacingState) -> dict[str, Array]:
         """Return columns of metrics.csv."""
-        found = {"num_restarts": state.num_restarts}
+        found = {"num_restarts": state.race.num_rivals}
         for who, racer in (("leader", state.race.leader), ("rival", state.race.rival)):
             found |= {f"{who}_{name}": getattr(racer, name) for name in _REPORTED}
             found[f"{who}_bold"] = racer.bold.astype(jnp.int32)
