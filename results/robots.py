@@ -58,7 +58,8 @@ SCALED = Entry("jedi scaled", "jedi", "decay")
 BEFORE_GRADIENTS = {"gradient_steps": 0, "first_step": 0.24, "bold_step": 0.0, "trial": 256, "patience": 200,
                     "starts": 1, "scout_share": 0.5}  # fmt: skip
 WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, BEFORE_GRADIENTS)
-METHODS = (Entry("jedi-x", "jedi-x"), WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
+NO_HEATS = Entry("jedi-x no heats", "jedi-x", None, {"starts": 1, "scout_share": 0.5})
+METHODS = (Entry("jedi-x", "jedi-x"), NO_HEATS, WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}
 GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
 FOLDER = HERE / "robots"
