@@ -457,6 +457,13 @@ def begun(task, **changes):
     return method, method.init(jax.random.key(1), genotypes, task.evaluate_batch(jax.random.key(2), genotypes))
 
 
+def test_a_budget_that_the_heats_would_take_is_said(arm):
+    method = begun(arm, trial=10, starts=6)[0]
+    assert method.hints(10) == method.hints(120) == begun(arm, trial=10)[0].hints(60) == []
+    assert "take 50 of 50 generations" in method.hints(50)[0]
+    assert "take 60 of 119 generations" in method.hints(119)[0]
+
+
 def test_a_leader_of_a_race_halves_its_step_and_goes_on_from_its_mean(arm):
     method, state = begun(arm, scout_share=0.0)
     for generation in range(4):  # gains are looked at after two and four generations

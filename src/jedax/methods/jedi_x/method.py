@@ -181,6 +181,17 @@ class JEDiX(Method):
         )
         return after, insertion
 
+    def hints(self, generations: int) -> list[str]:
+        """Return advice where the heats of a race take most of the budget."""
+        config = self.config
+        heats = config.starts * config.trial
+        if config.starts == 1 or generations <= config.trial or generations >= 2 * heats:
+            return []
+        return [
+            f"The heats of JEDi-X take {min(heats, generations)} of {generations} generations with this budget; with "
+            "--starts 1 the first ES goes on instead."
+        ]
+
     def metrics(self, state: JEDiXState) -> dict[str, Array]:
         """Return restarts, the generations of scouts and of variation, and how the ES of a race do."""
         return {"num_scouted": state.num_scouted, "num_varied": state.num_varied, **self.es.metrics(state.es)}
