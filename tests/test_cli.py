@@ -276,7 +276,10 @@ BAD = [
     (["run", "maze-a", "--method", "math:sin"], "method: expected a name, settings such as a JediConfig, or a class"),
     (["run", "maze-a", "--es", "sep-cmaes"], "unknown name 'sep-cmaes'; did you mean 'sep-cma-es'"),
     (["run", "maze-a", "--es", "evosax:SNESS"], "unknown name 'evosax:SNESS'; did you mean 'evosax:SNES'"),
-    (["run", "maze-a", "--population", "1"], "population: expected greater than or equal to 2, got 1; leave it out"),
+    (
+        ["run", "maze-a", "--population", "1"],
+        "population: expected greater than or equal to 2, got 1; change it",
+    ),
     (
         ["run", "maze-a", "--method", "jedi", "--alpha", "1.5"],
         "alpha: expected 'decay' or less than or equal to 1, got",

@@ -41,7 +41,10 @@ class TestJediConfig:
     @pytest.mark.parametrize(
         ("values", "message"),
         [
-            ({"alpha": 1.1}, r"^alpha: expected 'decay' or less than or equal to 1, got 1\.1; leave it out"),
+            (
+                {"alpha": 1.1},
+                r"^alpha: expected 'decay' or less than or equal to 1, got 1\.1; change it, or leave it out",
+            ),
             ({"alpha": "deacy"}, r"^alpha: expected 'decay' or .*, got 'deacy'"),
             ({"population": 1}, r"^population: expected greater than or equal to 2, got 1"),
             ({"elite_ratio": 0}, r"^elite_ratio: expected greater than 0, got 0"),
