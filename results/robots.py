@@ -55,10 +55,12 @@ NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spre
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
 SCALED = Entry("jedi scaled", "jedi", "decay")
-BEFORE_GRADIENTS = {"gradient_steps": 0, "first_step": 0.24, "bold_step": 0.0, "trial": 256, "patience": 200,
-                    "starts": 1, "scout_share": 0.5}  # fmt: skip
+BEFORE_HEATS = {"starts": 1, "scout_share": 0.5}
+BEFORE_GRADIENTS = BEFORE_HEATS | {
+    "gradient_steps": 0, "first_step": 0.24, "bold_step": 0.0, "trial": 256, "patience": 200,
+}  # fmt: skip
 WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, BEFORE_GRADIENTS)
-NO_HEATS = Entry("jedi-x no heats", "jedi-x", None, {"starts": 1, "scout_share": 0.5})
+NO_HEATS = Entry("jedi-x no heats", "jedi-x", None, BEFORE_HEATS)
 METHODS = (Entry("jedi-x", "jedi-x"), NO_HEATS, WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}
 GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
@@ -261,16 +263,21 @@ def beside_the_best(rows: pandas.DataFrame) -> str:
         test = mann_whitney(ours, theirs)
         ours_before, best_before, theirs_before = against_the_best(on_the_way(of_task), "mean")
         columns[task] = {
-            "JEDi-X, median (seeds)": f"{np.median(ours):,.0f} ({len(ours)})",
-            "the best other method": f"{best} {np.median(theirs):,.0f} ({len(theirs)})",
+            "JEDi-X, median (seeds)": with_median(ours),
+            "the best other method": f"{best} {with_median(theirs)}",
             "gain of JEDi-X over random policies, divided by that method's": f"{ratio:.2f}",
             "p (Mann-Whitney U)": f"{test.p:.2g}" if test else "too few seeds",
-            "on the way: JEDi-X, mean over the budget": f"{np.median(ours_before):,.0f} ({len(ours_before)})",
-            "the best other method on the way": f"{best_before} {np.median(theirs_before):,.0f} ({len(theirs_before)})",
+            "on the way: JEDi-X, mean over the budget": with_median(ours_before),
+            "the best other method on the way": f"{best_before} {with_median(theirs_before)}",
         }
     lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
     lines += [f"| {head} | {' | '.join(columns[task][head] for task in CONTROL)} |" for head in columns[CONTROL[0]]]
     return "\n".join(lines) + "\n"
+
+
+def with_median(values: list[float]) -> str:
+    """Return the median of some seeds, with their number."""
+    return f"{np.median(values):,.0f} ({len(values)})"
 
 
 def against_the_best(rows: pandas.DataFrame, column: str) -> tuple[list[float], str, list[float]]:

@@ -278,7 +278,7 @@ BAD = [
     (["run", "maze-a", "--es", "evosax:SNESS"], "unknown name 'evosax:SNESS'; did you mean 'evosax:SNES'"),
     (
         ["run", "maze-a", "--population", "1"],
-        "population: expected greater than or equal to 2, got 1; change it",
+        "population: expected greater than or equal to 2, got 1; change it, or leave it out to get the default.",
     ),
     (
         ["run", "maze-a", "--method", "jedi", "--alpha", "1.5"],

@@ -120,7 +120,7 @@ def test_a_disk_that_turns_read_only(tmp_path, disk, small, arm, whole):
             subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
 
     with pytest.raises(
-        jedax.JedaxError, match=r"out: expected a directory that can be .*Read-only file system.*mend that"
+        jedax.JedaxError, match=r"out: expected a directory that can be written, got .*Read-only.*mend that"
     ):
         jedax.run(small, arm, out=path, checkpoint_seconds=0, callbacks=[freeze], **SETTINGS)
     assert jedax.load(path, task=arm).repertoire.counts.sum() > 0  # reading goes on

@@ -194,7 +194,7 @@ class TestRefused:
         [
             (
                 {"evaluations": 0},
-                "^evaluations: expected greater than or equal to 1, got 0; change it",
+                r"^evaluations: expected greater than or equal to 1, got 0; change it, or leave it out to get the",
             ),
             (
                 {"evaluations": 2**31},

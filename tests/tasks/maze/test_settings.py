@@ -118,8 +118,8 @@ class TestRefused:
         ("values", "words"),
         [
             ({"steps": 0}, ("steps: expected greater than or equal to 1, got 0; change it, or leave it out",)),
-            ({"steps": 2.5}, ("steps: expected a valid integer", "got 2.5", "leave it out")),
-            ({"activation": "rlu"}, ("activation: expected 'relu'", "got 'rlu'")),
+            ({"steps": 2.5}, ("steps: expected a valid integer", "got 2.5; change it, or leave it out")),
+            ({"activation": "rlu"}, ("activation: expected 'relu'", "got 'rlu'; change it, or leave it out")),
             ({"hidden": (8, 0)}, ("hidden[1]: expected greater than or equal to 1, got 0",)),
             ({"laser_angles": ()}, ("laser_angles: expected", "a length of at least 1", "got ()")),
             ({"laser_out_of_range": "-1"}, ("laser_out_of_range: expected 'range' or 'minus-one', got '-1'",)),
