@@ -6,7 +6,7 @@ Each problem with one part removed or changed is a row of results/parts/rows.csv
 seed and the git revision. The next command makes the rows that are missing. The paper's mazes have the paper's budgets,
 the frozen set (results/frozen.py) 250,000 evaluations, and LunarLander (benchmarks/independent/lunar_lander.py) 3,000,
 where JEDi-X has its settings for few evaluations. On the paper's robots the parts are those of the race; each seed is
-a row of results/parts/robots.csv, with 60,000 evaluations.
+a row of results/parts/robots.csv, with 150,000 evaluations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ON_LANDER = tuple(part for part in PARTS if part != "one ES of 128")  # it has o
 ELSEWHERE = tuple(part for part in PARTS if not {"growth", "exploration"} & set(PARTS[part]))  # 1 and all they need
 
 ROBOTS = HERE / "parts" / "robots.csv"
-ROBOT_EVALUATIONS = 60_000
+ROBOT_EVALUATIONS = 150_000
 RACE_PARTS: dict[str, dict[str, Any]] = {
     WHOLE: {},
     "no heats": {"starts": 1},

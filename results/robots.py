@@ -55,7 +55,7 @@ NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spre
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
 SCALED = Entry("jedi scaled", "jedi", "decay")
-BEFORE_HEATS = {"starts": 1, "scout_share": 0.5}
+BEFORE_HEATS = {"starts": 1, "trial": 128, "scout_share": 0.5}
 BEFORE_GRADIENTS = BEFORE_HEATS | {
     "gradient_steps": 0, "first_step": 0.24, "bold_step": 0.0, "trial": 256, "patience": 200,
 }  # fmt: skip

@@ -126,6 +126,22 @@ def test_rivals_begin_when_the_leader_is_as_old_as_they_are_at_the_first_compari
         assert float(RULE.rival_share(led(RULE, [float(g) for g in range(age)])[0])) == share
 
 
+def test_a_rival_that_would_reach_its_goal_gets_most_of_the_generations():
+    rule = Race(trial=20, patience=10, refinements=1, share=0.25)
+    leader, _ = led(rule, [100.0 + g for g in range(50)])
+    slow, steep = [6.0 + 3 * g for g in range(20)], [7.0 * g for g in range(24)]
+    shares = [float(rule.rival_share(challenged(rule, leader, steep[:age])[0])) for age in (0, 19, 20, 24)]
+    assert shares == [0.25, 0.25, 0.75, 0.75]
+    for curve, age in ((slow, 20), ([*steep, *[70.0] * 30], 40)):
+        state, events = challenged(rule, leader, curve)
+        assert events == {"ends": age}
+        assert float(rule.rival_share(state)) == 0.25
+    # The share of a rival is never lowered.
+    rule = Race(trial=20, patience=10, refinements=1, share=0.75)
+    state, _ = challenged(rule, leader, steep)
+    assert float(rule.rival_share(state)) == 0.75
+
+
 def test_the_best_quarter_counts_and_failed_solutions_are_left_out():
     state, _ = led(RULE, [1.0])
     state, _ = observe_leader(RULE, state, jnp.array([jnp.nan, 3.0, -jnp.inf, 5.0]))

@@ -198,7 +198,7 @@ class TestDefaultsOfMethods:
     def test_jedi_x_has_one_es_for_large_policies(self):
         config, _ = defaults_for("jedi-x", "halfcheetah")
         assert (config.population, config.pool, config.patience, config.es) == (64, 1, 100, "lm-ma-es")
-        assert (config.trial, config.scouts) == (128, 1)
+        assert (config.trial, config.scouts) == (96, 1)
         assert method_defaults("jedi-x", "maze-a").trial == 0
         spread = float(spread_of(jax.random.key(0), make("halfcheetah")))
         assert config.step_size is None

@@ -12,6 +12,7 @@ higher takes the leader's place, from its 16th generation on.
 A leader that stagnates goes on with half the step, which raises its level, because the noise of steps spoils solutions.
 So a rival is compared with the level that the leader had when it had halved its step as often, its goal. After `trial`
 generations, and again after twice as many, and so on, its prospect must be at least its goal, or the next rival begins.
+A rival that goes on gets most of the generations from then on.
 A rival that stagnates halves its step, too, if it has reached its goal and the leader has halved its own more often;
 otherwise it ends. Rivals start from random solutions. A leader that stagnates although it has halved its step often
 enough leaves all generations to them.
@@ -103,7 +104,8 @@ class Race:
         trial: Age at which a rival is first compared, in generations. Rivals begin when the leader is as old.
         patience: Generations over which an ES must gain, or it stagnates.
         refinements: How often an ES that stagnates goes on with half the step, at most.
-        share: Share of the generations that rivals get while the leader goes on.
+        share: Share of the generations that rivals get while the leader goes on; a rival whose prospect has reached its
+            goal gets 1 - `share`, if that is more.
         has_bold: Whether there are bold ES.
         starts: Number of ES in the heats, the first leader included; 1: there are no heats.
     """
@@ -121,8 +123,11 @@ class Race:
 
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival."""
-        share = jnp.where(self._is_heat(state), 1.0, self.share)
-        return jnp.where(state.leader.done, 1.0, jnp.where(state.leader.age >= self.trial, share, 0.0))
+        leader, rival = state.leader, state.rival
+        promises = jnp.isfinite(rival.prospect) & (rival.prospect >= leader.reached[rival.refined])
+        share = jnp.where(promises, max(self.share, 1 - self.share), self.share)
+        share = jnp.where(self._is_heat(state), 1.0, share)
+        return jnp.where(leader.done, 1.0, jnp.where(leader.age >= self.trial, share, 0.0))
 
     def observe_leader(
         self, state: RaceState, scores: Float[Array, " population"]

@@ -108,7 +108,7 @@ class JediXConfig(WithPool):
     scout_share: Share = Field(
         default=0.5,
         description="Share of the other generations given to scouts, times the share of patience used up; in a race "
-        "the share of them that the rival gets.",
+        "the share of them that the rival gets until it is promising.",
     )
     scouts: Count = Field(
         default=4,

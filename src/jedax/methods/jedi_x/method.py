@@ -65,8 +65,8 @@ class JEDiX(Method):
         "cpu": cpu_preset(),
     }
     large_policies = {
-        "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 100, "trial": 128, "head_start": 0.0,
-        "exploration": 0.05, "first_step": 0.36, "longest": 1.0, "bold_step": 0.6, "gradient_steps": 32, "starts": 6,
+        "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 100, "trial": 96, "head_start": 0.0,
+        "exploration": 0.05, "first_step": 0.36, "longest": 1.0, "bold_step": 0.6, "gradient_steps": 32, "starts": 12,
         "scout_share": 0.25,
     }  # fmt: skip
     family = "jedi"

@@ -121,8 +121,9 @@ class Racing:
     def shares(self, state: RacingState, generation: Int[Array, ""]) -> Float[Array, "3"]:
         """Return the probabilities of the next generation's kinds: leader, rival, variation.
 
-        Variation has probability `exploration`. The rival has `scout_share` of the rest, but nothing before the leader
-        is `trial` generations old, and all of it in the heats and once the leader is done.
+        Variation has probability `exploration`. The rival has `scout_share` of the rest, or 1 - `scout_share`
+        if that is more and its prospect has reached its goal. It has nothing before the leader is `trial` generations
+        old, and all of it in the heats and once the leader is done.
         """
         exploration = self.config.exploration
         rival = (1 - exploration) * self.rule.rival_share(state.race)
