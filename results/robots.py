@@ -8,8 +8,9 @@ of JEDi-X also leaves a film of its best robot and the map of its cells. `steady
 parameters change a little: these simulations are chaotic, so the best fitness of a run is a lucky one (see `steady`
 below). Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
 
-Methods have their defaults for these tasks. `jedi-x no gradients` is JEDi-X without PPO, with the settings that it had
-then; its stored rows are of that version, in which leaders of the race ended and all rivals began at random policies.
+Methods have their defaults for these tasks. `jedi-x no heats` is JEDi-X before its race had heats. `jedi-x no
+gradients` is JEDi-X without PPO, with the settings that it had then; its stored rows are of that version, in which
+leaders of the race ended and all rivals began at random policies.
 `es small` is the ES with its population and steps. `jedi scaled` is `jedi decay` with as many choices of
 targets as in the paper's budget; the paper's JEDi chooses targets every 100 generations on HalfCheetah and every 1,000
 on the others, three times and once in this budget.
