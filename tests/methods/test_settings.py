@@ -1,5 +1,8 @@
 """Settings of the methods: the paper's values, and what is refused."""
 
+import re
+from pathlib import Path
+
 import jax
 import pytest
 
@@ -204,6 +207,16 @@ class TestDefaultsOfMethods:
         assert config.step_size is None
         assert config.first_step * spread == pytest.approx(0.03, rel=0.05)
         assert config.gradient_steps > 0
+
+    def test_the_options_that_the_guide_names_for_large_policies_are_the_defaults(self):
+        guide = (Path(__file__).parents[2] / "docs/guides/choosing.md").read_text()
+        row = next(line for line in guide.splitlines() if "tens of thousands of parameters" in line)
+        named = re.findall(r"--([a-z-]+) ([a-z0-9.-]+)", row)
+        config = method_named("jedi-x").method.large_policies
+        assert len(named) > 10
+        for option, value in named:
+            wanted = config[option.replace("-", "_")]
+            assert type(wanted)(value) == wanted, option
 
     def test_presets(self):
         assert list(methods()["jedi"].presets) == ["decay", "tuned", "cpu"]
