@@ -123,8 +123,8 @@ class Race:
 
     def rival_share(self, state: RaceState) -> Float[Array, ""]:
         """Return the probability that the next generation is one of the rival."""
-        leader, rival = state.leader, state.rival
-        promises = jnp.isfinite(rival.prospect) & (rival.prospect >= leader.reached[rival.refined])
+        leader, prospect = state.leader, state.rival.prospect
+        promises = jnp.isfinite(prospect) & (prospect >= self._goal(leader, state.rival))
         share = jnp.where(promises, max(self.share, 1 - self.share), self.share)
         share = jnp.where(self._is_heat(state), 1.0, share)
         return jnp.where(leader.done, 1.0, jnp.where(leader.age >= self.trial, share, 0.0))
@@ -155,7 +155,7 @@ class Race:
         """
         leader = state.leader
         rival, stagnates = self._observe(state.rival, scores)
-        goal, is_compared = leader.reached[rival.refined], self._is_compared(rival.age)
+        goal, is_compared = self._goal(leader, rival), self._is_compared(rival.age)
         overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.level)
         may_refine = (rival.level >= goal) & (rival.refined < leader.refined)
         ends = overtakes | (is_compared & (rival.prospect < goal)) | (stagnates & ~may_refine)
@@ -192,6 +192,10 @@ class Race:
             lately=jnp.where(is_looked_at, level, racer.lately),
             prospect=jnp.where(self._is_compared(age), prospect, racer.prospect),
         ), stagnates
+
+    def _goal(self, leader: Racer, rival: Racer) -> Float[Array, ""]:
+        """Return the level that the leader had when it had halved its step as often as the rival; -inf: never."""
+        return leader.reached[rival.refined]
 
     def _is_heat(self, state: RaceState) -> Bool[Array, ""]:
         """Return whether not all ES of the heats have made their generations."""
