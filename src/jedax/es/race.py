@@ -23,6 +23,7 @@ bold; the first rival is bold, and so are half of the later rivals, unless there
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -155,19 +156,27 @@ class Race:
         """
         leader = state.leader
         rival, stagnates = self._observe(state.rival, scores)
-        goal, is_compared = self._goal(leader, rival), self._is_compared(rival.age)
-        overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.level)
-        may_refine = (rival.level >= goal) & (rival.refined < leader.refined)
-        ends = overtakes | (is_compared & (rival.prospect < goal)) | (stagnates & ~may_refine)
-        is_heat = self._is_heat(state)
-        overtakes = jnp.where(is_heat, is_compared & (rival.prospect > leader.prospect), overtakes)
-        ends = jnp.where(is_heat, is_compared, ends)
-        refines = ~is_heat & ~ends & stagnates
-        rival = replace(rival, refined=rival.refined + refines)
-        leader = jax.tree.map(lambda new, old: jnp.where(overtakes, new, old), rival, leader)
+        of_heat, of_race = self._fate_in_heat(leader, rival), self._fate_in_race(leader, rival, stagnates)
+        fate = jax.tree.map(functools.partial(jnp.where, self._is_heat(state)), of_heat, of_race)
+        rival = replace(rival, refined=rival.refined + fate.refines)
+        leader = jax.tree.map(functools.partial(jnp.where, fate.overtakes), rival, leader)
         fresh = self._fresh(self.has_bold & jax.random.bernoulli(key))
-        rival = jax.tree.map(lambda new, old: jnp.where(ends, new, old), fresh, rival)
-        return RaceState(leader, rival, state.num_rivals + ends), RivalFate(overtakes, refines, ends)
+        rival = jax.tree.map(functools.partial(jnp.where, fate.ends), fresh, rival)
+        return RaceState(leader, rival, state.num_rivals + fate.ends), fate
+
+    def _fate_in_heat(self, leader: Racer, rival: Racer) -> RivalFate:
+        """Return what follows from a generation of a rival in the heats."""
+        ends = self._is_compared(rival.age)
+        return RivalFate(overtakes=ends & (rival.prospect > leader.prospect), refines=jnp.bool_(False), ends=ends)
+
+    def _fate_in_race(self, leader: Racer, rival: Racer, stagnates: Bool[Array, ""]) -> RivalFate:
+        """Return what follows from a generation of a rival after the heats."""
+        goal = self._goal(leader, rival)
+        overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.level)
+        falls_short = self._is_compared(rival.age) & (rival.prospect < goal)
+        may_refine = (rival.level >= goal) & (rival.refined < leader.refined)
+        ends = overtakes | falls_short | (stagnates & ~may_refine)
+        return RivalFate(overtakes, refines=stagnates & ~ends, ends=ends)
 
     def _observe(self, racer: Racer, scores: Float[Array, " population"]) -> tuple[Racer, Bool[Array, ""]]:
         """Return an ES after a generation, and whether it stagnates."""
