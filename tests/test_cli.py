@@ -15,6 +15,7 @@ from tests.commands import call
 from tests.conftest import draw_nothing
 
 from jedax import _version
+from jedax.cli.options import peek
 from jedax.cli.run import _default_config, _parse, _take_task
 from jedax.store import files
 
@@ -35,6 +36,11 @@ def test_run_leaves_results_and_says_where(here, capsys):
     assert code == 0
     assert "runs/maze-a-jedi-x-seed0" in out
     assert (here / "runs/maze-a-jedi-x-seed0/figures/best.png").stat().st_size > 10_000
+
+
+def test_options_may_have_underscores():
+    for given in (["--num_params", "400"], ["--num-params=400"], ["--seed=3", "--num_params=400"]):
+        assert peek(given, "--num-params") == "400"
 
 
 def test_default_directory_is_a_free_one(here, capsys):

@@ -160,7 +160,7 @@ def test_results_that_are_refused_change_nothing(here, capsys, results, message)
         ({"bound": 3}, "unknown name 'bound'; did you mean 'bounds'"),
         ([1], "problem.yaml: expected a mapping, got list"),
         ({**BOX, "bounds": [[1, 1], [-1, -1]]}, "low below high"),
-        ({**BOX, "bounds": [[1, 1]]}, "bounds: expected the pair (lows, highs)"),
+        ({**BOX, "bounds": [[1, 1]]}, "bounds: expected (lows, highs), or a list of tuples (low, high)"),
         ({**BOX, "descriptor_bounds": "measured"}, "descriptor_bounds: expected (lows, highs), 'measure' or None"),
         ({**BOX, "bounds": "wide"}, "bounds: expected"),
         ({**BOX, "x0": [5, 5]}, "start"),

@@ -54,8 +54,8 @@ def rows_of(space, width, **limits):
 
 def ranges(dtype):
     """Return the ranges of the coordinates of MIXED in a type, by hand."""
-    lower = [0, 0, 0, 0, 0, 0, 0, 0, -math.inf, -math.inf, math.log(1e-3 / 0.02) / 2, 0, 0, 0, 0, 0]
-    upper = [1, 1, 1, 1, 1, 1, 1, math.inf, 0, math.inf, math.inf, 1, 1, 1, 1, 1]
+    lower = [0, 0, 0, 0, 0, 0, 0, 0, -math.inf, -math.inf, math.log(1e-3 / 0.02) / 2, 0, 0, 0, 0, (-0.1 - 0.5) / 0.3]
+    upper = [1, 1, 1, 1, 1, 1, 1, math.inf, 0, math.inf, math.inf, 1, 1, 1, 1, (0.7 - 0.5) / 0.3]
     return np.array(lower).astype(dtype), np.array(upper).astype(dtype)
 
 
@@ -73,6 +73,12 @@ class TestMappings:
     def test_two_bounds_on_a_logarithmic_scale(self):
         found = one(Real(0.01, 100, log=True), column(0, 0.25, 0.5, 0.75, 1))
         np.testing.assert_allclose(found, [0.01, 0.1, 1, 10, 100], rtol=1e-14)
+
+    def test_two_bounds_and_a_scale(self):
+        found = one(Real(-2, 10, start=1, scale=3), column(-1, 0, 1, 3, 3.5, -1.5, 4 * 2 + 0.5))
+        np.testing.assert_allclose(found, [-2, 1, 4, 10, 8.5, -0.5, 2.5])
+        found = one(Real(0.01, 100, log=True, scale=0.5), column(0, 1, 2))
+        np.testing.assert_allclose(found, [1, math.exp(0.5), math.e])
 
     @pytest.mark.parametrize("bounds", [(0.1, 400.1), (0.3, 0.9), (1e-7, 7e7)])
     def test_ends_are_exact(self, bounds):
@@ -173,6 +179,7 @@ class TestFold:
     def test_coordinates_within_their_ranges_keep_their_bits(self, row):
         inside = np.array(row, np.float32) + np.float32(0)
         inside[8] *= -1
+        inside[15] *= np.float32(0.6)
         for found in (MIXED.fold(inside), np.asarray(fold_in_jax(inside))):
             assert np.abs(found).tobytes() == np.abs(inside).tobytes()  # a zero may lose its sign
 

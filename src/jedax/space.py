@@ -4,8 +4,8 @@ A genotype is a row of floating-point numbers, its coordinates:
 
 | parameter | coordinates | value in the user's units |
 |---|---|---|
-| `Real` with two bounds | one in [0, 1] | `low + (high - low) u`; log: `low (high / low)^u` |
-| `Real` with one bound or none | one, bounded on the same side | `origin + scale g`; log: `origin exp(scale g)` |
+| `Real` with two bounds and no `scale` | one in [0, 1] | `low + (high - low) u`; log: `low (high / low)^u` |
+| any other `Real` | one, with the same bounds | `origin + scale g`; log: `origin exp(scale g)` |
 | `Integer` | one in [0, 1] | equal shares of [0, 1]; log: shares of `[k - 1/2, k + 1/2]` on the logarithmic scale |
 | `Choice` of k options | k in [0, 1] | the option with the largest coordinate, the first of equals |
 
@@ -55,9 +55,7 @@ class _Axis(NamedTuple):
     integer: Any = False
     lower: Any = 0.0  # of the coordinate
     upper: Any = 1.0
-    uniform: Any = True  # how random genotypes are drawn
-    centre: Any = 0.5  # of normal draws
-    spread: Any = 1.0
+    uniform: Any = True  # how random genotypes are drawn: within the range, or standard normals
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,16 +105,13 @@ class Real:
         low, high = _on_scale(self.log, self.low), _on_scale(self.log, self.high)
         start = None if self.start is None else _on_scale(self.log, self.start)
         axis = _Axis(self.low, self.high, log=self.log)
-        if math.isfinite(low) and math.isfinite(high):
-            width = high - low or math.nan  # `Space` refuses NaN
-            centre = 0.5 if start is None else (start - low) / width
-            spread = 1.0 if self.scale is None else self.scale / width
-            axis = axis._replace(offset=low, factor=width, uniform=self.scale is None, centre=centre, spread=spread)
-            return [axis]
-        origin = start if start is not None else next(filter(math.isfinite, (low, high)), 0.0)
-        scale = 1.0 if self.scale is None else self.scale
+        has_two_bounds = math.isfinite(low) and math.isfinite(high)
+        if has_two_bounds and self.scale is None:
+            return [axis._replace(offset=low, factor=high - low or math.nan)]  # `Space` refuses NaN
+        middle = (low + high) / 2 if has_two_bounds else next(filter(math.isfinite, (low, high)), 0.0)
+        origin, scale = middle if start is None else start, 1.0 if self.scale is None else self.scale
         lower, upper = (low - origin) / scale, (high - origin) / scale
-        return [axis._replace(offset=origin, factor=scale, lower=lower, upper=upper, uniform=False, centre=0.0)]
+        return [axis._replace(offset=origin, factor=scale, lower=lower, upper=upper, uniform=False)]
 
     def _decoded(self, value: float) -> float:
         return value
@@ -402,12 +397,13 @@ class Space:
             return g.copy()
         has_lower, has_upper = np.isfinite(axis.lower), np.isfinite(axis.upper)
         lower, upper = np.where(has_lower, axis.lower, 0), np.where(has_upper, axis.upper, 0)
+        width = np.where(has_lower & has_upper, upper - lower, 1)
         with np.errstate(over="ignore", invalid="ignore"):
-            size = xp.abs(g)
+            size = xp.abs(g - lower) / width
             period = size - 2 * xp.floor(size / 2)  # exact, in [0, 2)
-            unit = xp.minimum(period, 2 - period)
+            between = xp.clip(lower + width * xp.minimum(period, 2 - period), axis.lower, axis.upper)
             above, below = lower + xp.abs(g - lower), upper - xp.abs(upper - g)
-        reflected = xp.where(has_lower & has_upper, unit, xp.where(has_lower, above, below))
+        reflected = xp.where(has_lower & has_upper, between, xp.where(has_lower, above, below))
         return xp.where(inside | ~(has_lower | has_upper), g, reflected)
 
     def values(self, genotypes: Any) -> Any:
@@ -436,8 +432,8 @@ class Space:
             if axis.log.any():
                 x = xp.where(axis.log, xp.exp(xp.where(axis.log, x, 0)), x)
                 x = xp.where(axis.log & axis.integer, xp.floor(x + 0.5), x)
-        between = (axis.lower == 0) & (axis.upper == 1)  # the ends are exact: exp(log(400)) is not 400
-        x = xp.where(between & (u <= 0), axis.low, xp.where(between & (u >= 1), axis.high, x))
+        # The ends are exact: exp(log(400)) is not 400.
+        x = xp.where(u <= axis.lower, axis.low, xp.where(u >= axis.upper, axis.high, x))
         x = xp.clip(x, axis.low, axis.high)
         if numeric.all():
             return x
@@ -445,6 +441,22 @@ class Space:
         chosen = xp.argmax(coordinates, axis=-1).astype(g.dtype)
         order = np.argsort(np.concatenate([np.flatnonzero(numeric), np.flatnonzero(~numeric)]))
         return xp.concatenate([x, chosen], axis=-1)[..., order]
+
+    def tolerances(self, genotypes: np.ndarray, share: float) -> np.ndarray:
+        """Return by how much a small change of the coordinates changes the values; 0 for whole numbers and options.
+
+        Args:
+            genotypes: `(..., num_params)`, NumPy.
+            share: Change of each coordinate, as a share of the coordinate, but at least of 1.
+
+        Returns:
+            `(..., num_values)`, float64, in the user's units.
+        """
+        _, g, axis = self._read(self.fold(np.asarray(genotypes, np.float64)))
+        first, _ = self._columns
+        axis = _Axis(*(column[first] for column in axis))
+        slopes = axis.factor * np.where(axis.log, self.values(g), 1)
+        return np.where(axis.integer, 0.0, share * np.maximum(1, np.abs(g[..., first])) * slopes)
 
     def dicts(self, genotypes: Any) -> list[dict[str, Any]]:
         """Return the parameters of each genotype by name: floats, whole numbers and options.
@@ -517,8 +529,7 @@ class Space:
         uniform = jax.random.uniform(uniform_key, (self.num_params,))
         if axis.uniform.all():
             return uniform
-        normal = axis.centre + axis.spread * jax.random.normal(normal_key, (self.num_params,))
-        return self.fold(jnp.where(axis.uniform, uniform, normal))
+        return self.fold(jnp.where(axis.uniform, uniform, jax.random.normal(normal_key, (self.num_params,))))
 
     def _read(self, genotypes: Any) -> tuple[Any, Any, _Axis]:
         """Return the library of an array of genotypes, the array in float32 or float64, and the axes in its type."""

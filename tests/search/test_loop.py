@@ -21,6 +21,7 @@ from jedax.search import api as search_api
 from jedax.search import loop as search_module
 from jedax.search.compiled import Programs
 from jedax.search.failures import first_at
+from jedax.search.loop import _is_true
 from jedax.search.programs import programs_for
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks import make
@@ -295,6 +296,14 @@ def test_callbacks_see_reports_and_stop(small, arm):
     assert run.summary["status"] == "callback"
     assert run.summary["evaluations"] == 88
     assert seen[-1][1] == run.summary["max_fitness"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "stops"),
+    [(np.True_, True), (np.array([True]), True), (np.False_, False), (1, False), ("no", False), ([1, 2], False)],
+)
+def test_what_a_callback_returns(wish, stops):
+    assert _is_true(wish) is stops
 
 
 @pytest.mark.parametrize(("settings", "status"), [({"callbacks": [lambda _: True]}, "callback"),

@@ -150,6 +150,14 @@ class TestSettings:
         assert len(optimizer.ask()) == 32
         np.testing.assert_array_equal(optimizer.ask()[:30], optimizer.ask()[:30])
 
+    def test_but_not_beyond_the_budget(self, tmp_path):
+        optimizer = jedax.Optimizer(3, evaluations=50, minimise=True)
+        asked = optimizer.ask(50)
+        optimizer.save(tmp_path / "saved")
+        for found in (optimizer, jedax.Optimizer.load(tmp_path / "saved")):
+            found.tell(asked, (asked**2).sum(axis=1))
+            assert (found.evaluations, found.done) == (50, True)
+
     def test_later_they_do_not(self):
         optimizer = jedax.Optimizer(6, BOUNDS, evaluations=100, seed=3)
         optimizer.ask(3)
@@ -416,6 +424,10 @@ def test_elites_are_the_repertoire_in_units_of_the_user():
             r"initial: expected at most 8 rows of 6 numbers, got float64 of shape \(2, 5\)",
         ),
         ({"initial": np.zeros((9, 6))}, r"initial: expected at most 8 rows of 6 numbers"),
+        (
+            {"initial": np.zeros((8, 6)), "x0": np.ones(6)},
+            "initial: expected at most 7 rows beside the solution to start from, got 8",
+        ),
         ({"dims": (4, 4, 4)}, r"dims: expected 2 numbers, one per descriptor, got \[4, 4, 4\]"),
     ],
 )

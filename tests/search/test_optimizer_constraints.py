@@ -36,7 +36,7 @@ class TestBest:
         tell(optimizer, [9.0, 8, 7, 6, 5, 4, 3, 2], [3, 2, 1, 4, 5, 6, 7, 8], np.zeros((8, 2)))
         repertoire = optimizer.repertoire
         cell = int(np.argmax(repertoire.counts))
-        assert repertoire.fitness[cell] == INFEASIBLE * (1 + 1 / 2)
+        assert repertoire.fitness[cell] == pytest.approx(INFEASIBLE * (1 + np.log(2)))
         tell(optimizer, [-1e6, *[99.0] * 7], [0, *[0.5] * 7], np.zeros((8, 2)))
         assert optimizer.repertoire.fitness[cell] == -1e6
 

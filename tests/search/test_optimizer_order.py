@@ -66,6 +66,73 @@ class TestOrder:
         assert optimizer.ask_ids() == [0, 2, 3, 4, 5, 6, 7] == list(optimizer.asked)
 
 
+class TestNumbers:
+    """`ids` of `tell`."""
+
+    def test_equal_solutions_are_told_apart(self):
+        space = {"coils": jedax.Integer(2, 3), "metal": ["steel", "bronze"]}
+        optimizer = jedax.Optimizer(space=space, population=32, evaluations=64)
+        asked = dict(zip(optimizer.ask_ids(), optimizer.ask(), strict=True))
+        first, *_, last = (one for one in asked if asked[one] == asked[0])
+        assert first != last
+        optimizer.tell([None], [1.0], ids=[last])
+        assert list(optimizer.asked) == [one for one in asked if one != last]
+        optimizer.tell([None, None], [2.0, 3.0], ids=[1, first])
+        assert set(asked) - set(optimizer.asked) == {first, 1, last}
+
+    def test_a_whole_generation(self):
+        """In another order, and beside a solution that was not asked for."""
+        optimizer, other = make(MAPS), make(MAPS)
+        genotypes = step(other)
+        results = [np.concatenate([part[::-1], np.abs(part[:1])]) for part in simulate(genotypes)]
+        own = [None] * 8 + [np.full(6, 0.1)]
+        optimizer.tell(own, *results, ids=[*optimizer.ask_ids()[::-1], None])
+        assert optimizer.evaluations == 9
+        assert optimizer.generations == other.generations == 1
+        np.testing.assert_array_equal(optimizer.best.genotype, own[-1])
+
+    @pytest.mark.parametrize(
+        ("ids", "message"),
+        [
+            ([0], "ids: expected 2 numbers, got 1"),
+            ([0, 8], r"id: expected one of those asked for and not told yet \(0, 1, 2, 3, 4, 5, 6, 7\), got 8"),
+            ([0, True], "id: expected one of those asked for and not told yet"),
+            ([3, 3], "id: expected one result per solution, got 3 twice"),
+        ],
+    )
+    def test_bad_numbers(self, ids, message):
+        optimizer = make(MAPS)
+        optimizer.ask()
+        with pytest.raises(jedax.JedaxError, match=message):
+            optimizer.tell([None, None], [0.0, 0.0], np.zeros((2, 2)), ids=ids)
+        assert len(optimizer.asked) == 8
+
+
+class TestDetours:
+    """Solutions that come back with fewer digits."""
+
+    @pytest.mark.parametrize("changes", [{}, {"bounds": (-3, 50)}, {"x0": np.full(6, 1e3), "sigma0": 0.1}], ids=str)
+    @pytest.mark.parametrize("detour", [np.float32, lambda x: np.array([f"{one:.12g}" for one in x.flat], float)])
+    def test_are_found(self, changes, detour):
+        optimizer = make(MAPS, **changes)
+        genotypes = optimizer.ask()
+        again = np.asarray(detour(genotypes), float).reshape(genotypes.shape)
+        optimizer.tell(again, *simulate(genotypes))
+        assert (optimizer.evaluations, len(optimizer.asked)) == (8, 0)
+        assert optimizer.best.genotype in genotypes
+
+    def test_a_narrow_range_far_from_zero(self):
+        """Solutions of the user's own are not those that were asked for."""
+        optimizer = jedax.Optimizer(bounds=([1e9], [1e9 + 100]), evaluations=200, minimise=True)
+        asked = optimizer.ask()
+        optimizer.tell([[1e9 + 50]], [0.0])
+        assert optimizer.best.genotype[0] == pytest.approx(1e9 + 50, abs=1e-6)
+        assert len(optimizer.asked) == 8
+        for _ in range(2):  # the second time it is known
+            optimizer.tell(asked[:1], [7.0])
+            assert (optimizer.evaluations, len(optimizer.asked)) == (2, 7)
+
+
 class TestWorkers:
     def test_idle_ones_get_other_solutions_of_the_same_generation(self):
         """The initial batch first, then evolved solutions."""

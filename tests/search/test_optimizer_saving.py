@@ -278,7 +278,7 @@ def test_files_of_earlier_versions_are_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr(saved, "FORMAT", "jedax optimizer 2")
     make(MAPS).save(tmp_path / "old")
     monkeypatch.undo()
-    with pytest.raises(jedax.JedaxError, match=r"old: expected format 'jedax optimizer 3', got 'jedax optimizer 2'"):
+    with pytest.raises(jedax.JedaxError, match=r"old: expected format 'jedax optimizer 4', got 'jedax optimizer 2'"):
         jedax.Optimizer.load(tmp_path / "old")
 
 

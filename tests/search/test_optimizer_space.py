@@ -175,6 +175,21 @@ class TestBounds:
         assert (np.abs(values) <= 5).all()
         assert stats.kstest(values.ravel(), stats.uniform(-5, 10).cdf).pvalue > 1e-4
 
+    def test_pairs(self):
+        values = jedax.Optimizer(bounds=[(-1, 1), (2, 5)], evaluations=200).ask(100)
+        assert ((values >= [-1, 2]) & (values <= [1, 5])).all()
+        np.testing.assert_allclose(np.ptp(values, axis=0), [2, 3], rtol=0.1)
+
+    def test_step_sizes_follow_sigma0_whatever_the_bounds_are(self):
+        """The first generations of an ES in a box of two widths: around `x0`, as far in both directions."""
+        optimizer = jedax.Optimizer(
+            x0=[0, 0], sigma0=[0.5, 2], bounds=([-1000, -50], [1000, 50]), population=64, evaluations=6400
+        )
+        for _ in range(3):
+            asked = optimizer.ask()
+            np.testing.assert_allclose(asked.std(axis=0), [0.5, 2], rtol=0.5)
+            optimizer.tell(asked, np.random.default_rng(0).normal(size=64))
+
     def test_a_solution_outside(self):
         optimizer = make(bounds=(-1, 1))
         with pytest.raises(jedax.JedaxError, match=r"x2: expected a finite number from -1.0 to 1.0, got 1.5"):
@@ -186,8 +201,8 @@ class TestBounds:
         [
             ({"bounds": (1, 0)}, "x0: expected low below high, got low=1.0, high=0.0"),
             ({"bounds": ([0] * 6, [1] * 5)}, "highs: expected 6 numbers, got 5"),
-            ({"bounds": 5}, r"bounds: expected the pair \(lows, highs\), got 5"),
-            ({"bounds": [(0, 1)] * 6}, r"bounds: expected the pair \(lows, highs\)"),
+            ({"bounds": 5}, r"bounds: expected \(lows, highs\), or a list of tuples \(low, high\), got 5"),
+            ({"bounds": [[0, 1]] * 6}, r"bounds: expected \(lows, highs\), or a list of tuples"),
             ({"bounds": (0, 1), "x0": [2] * 6}, "x0: expected a start from 0.0 to 1.0, got 2"),
             ({"x0": [0] * 5}, "num_params: expected as many .*, got 6 beside 5 parameters"),
             ({"x0": [0] * 6, "sigma0": 0}, "x0: expected a scale above 0"),
@@ -306,9 +321,11 @@ class TestDescriptors:
     def test_nothing_to_measure(self):
         optimizer = make(MAPS, descriptor_bounds="measure")
         genotypes = optimizer.ask()
-        message = "descriptor_bounds: expected descriptors that differ .*, got the same ones; give the bounds"
-        with pytest.raises(jedax.JedaxError, match=message):
-            optimizer.tell(genotypes, np.zeros(8), np.ones((8, 2)))
+        message = "descriptor 1 is the same in the whole first generation, .* they are 1.5 and 4.5. Begin again with"
+        with pytest.warns(UserWarning, match=message):
+            optimizer.tell(genotypes, np.zeros(8), np.column_stack([np.arange(8.0), np.full(8, 3.0)]))
+        np.testing.assert_allclose(optimizer.cells.bounds, ([-0.7, 1.5], [7.7, 4.5]))
+        assert len(optimizer.ask()) == 8
 
     def test_cells_do_not_depend_on_units(self):
         """Milliseconds beside newtons: the same cells of the same solutions."""

@@ -194,8 +194,9 @@ def _read_results(name: str) -> list[dict[str, Any]]:
         for key in result:
             if key not in _RESULT_KEYS:
                 raise unknown(entry, key, _RESULT_KEYS)
-        if ("id" in result) == ("x" in result):
-            received = "both" if "id" in result else "neither"
+        has_id = result.get("id") is not None
+        if has_id == ("x" in result):
+            received = "both" if has_id else "neither"
             raise fail(entry, expected='either "id" or "x"', received=received, remedy="give one of them")
         if not isinstance(result.get("failed", False), bool):
             received, remedy = repr(result["failed"]), "change failed"
@@ -205,17 +206,7 @@ def _read_results(name: str) -> list[dict[str, Any]]:
 
 def _take(optimizer: Optimizer, results: Sequence[Mapping[str, Any]]) -> None:
     """Give results to the search: all of them, or none and an error."""
-    asked, rows, given = optimizer.asked, [], set()
-    for result in results:
-        number = result.get("id")
-        if "id" in result and (type(number) is not int or number not in asked):
-            known = ", ".join(map(str, list(asked)[:10])) + ", ..." * (len(asked) > 10)
-            expected = f"one of those asked for and not told yet ({known or 'none'})"
-            raise fail("id", expected=expected, received=repr(number), remedy="leave it out, or check it")
-        if number in given:
-            raise fail("id", expected="one result per solution", received=f"{number} twice", remedy="leave one out")
-        given |= {number} - {None}
-        rows.append(result["x"] if number is None else asked[number])
+    ids, rows = [result.get("id") for result in results], [result.get("x") for result in results]
     samples, width = getattr(optimizer.config, "samples_per_evaluation", 1), optimizer.cells.centroids.shape[1]
     nan = float("nan")
     columns: dict[str, Any] = {"fitness": nan if samples == 1 else [nan] * samples}  # of failed evaluations
@@ -225,7 +216,8 @@ def _take(optimizer: Optimizer, results: Sequence[Mapping[str, Any]]) -> None:
         if any(key in result for result in results if not result.get("failed")):
             columns.setdefault(key, nan)
     failed = [result.get("failed", False) for result in results]
-    optimizer.tell(rows, failed=failed, **{key: _column(results, key, nothing) for key, nothing in columns.items()})
+    found = {key: _column(results, key, nothing) for key, nothing in columns.items()}
+    optimizer.tell(rows, failed=failed, ids=ids, **found)
 
 
 def _column(results: Sequence[Mapping[str, Any]], key: str, nothing: Any) -> list[Any]:

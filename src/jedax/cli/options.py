@@ -94,12 +94,14 @@ def _plain_type(kind: Any) -> Any:
 def peek(arguments: Sequence[str], flag: str) -> str | None:
     """Return the value of an option on which other options depend."""
     for place, argument in enumerate(arguments):
-        if argument.startswith(f"{flag}="):
-            return argument.partition("=")[2]
-        if argument == flag:
-            if place + 1 == len(arguments) or arguments[place + 1].startswith("--"):
-                raise fail(flag, expected="a value after it", received="none", remedy="give one")
-            return arguments[place + 1]
+        name, sign, value = argument.partition("=")
+        if name.replace("_", "-") != flag:
+            continue
+        if sign:
+            return value
+        if place + 1 == len(arguments) or arguments[place + 1].startswith("--"):
+            raise fail(flag, expected="a value after it", received="none", remedy="give one")
+        return arguments[place + 1]
     return None
 
 

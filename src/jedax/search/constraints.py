@@ -28,6 +28,7 @@ import numpy as np
 from jedax.repertoire.repertoire import INFEASIBLE
 from jedax.types import Float
 
+_LARGEST = 709.78  # log(1 + v) of the largest violations, which count as infinite
 _LEAST = -1e100  # value of a constraint that can hardly be satisfied better
 _FIRST = 0.4  # first penalty factor, in interquartile ranges of fitness over n times the squared one of the constraint
 _CHANGE = 3.0  # k1 in [2]: how small penalties are, beside the change of the mean, for the factor to grow
@@ -45,15 +46,15 @@ def total_violation(constraints: Float[np.ndarray, "batch constraints"]) -> Floa
 def stored(fitness: np.ndarray, violations: np.ndarray) -> np.ndarray:
     """Return the fitness by which the repertoire compares solutions: that of infeasible ones is low."""
     excess = np.nan_to_num(violations)
-    return np.where(excess > 0, INFEASIBLE * (1 + excess / (1 + excess)), fitness)
+    return np.where(excess > 0, INFEASIBLE * (1 + np.log1p(excess)), fitness)
 
 
 def violation_of(fitness: float) -> float:
     """Return the violation of a solution from its stored fitness; 0: it is feasible."""
     if not -np.inf < fitness <= INFEASIBLE:
         return 0.0
-    share = max(fitness / INFEASIBLE - 1, np.finfo(float).eps)  # violations below that are stored as none
-    return share / (1 - share) if share < 1 else np.inf
+    excess = max(fitness / INFEASIBLE - 1, np.finfo(float).eps)  # violations below that are stored as none
+    return float(np.expm1(excess)) if excess < _LARGEST else np.inf
 
 
 @dataclass(frozen=True)

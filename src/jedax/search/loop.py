@@ -352,7 +352,7 @@ class Search:
                     with self.directory.writing():
                         self._recorder.flush()
         report = Report(self.evaluations, rows, devices.local_copy(self.state, self.programs.mesh))
-        wishes = [callback(report) is True for callback in self.callbacks]  # all of them are called
+        wishes = [_is_true(callback(report)) for callback in self.callbacks]  # all of them are called
         return any(wishes)
 
     def measure(self) -> list[dict[str, Any]]:
@@ -410,3 +410,9 @@ class Search:
             self.directory.save_checkpoint(devices.local_copy(self.state, self.programs.mesh), facts)
             self._saved_at = time.perf_counter()
             self._saving_took = self._saved_at - began
+
+
+def _is_true(found: Any) -> bool:
+    """Return whether a callback has returned True, also as an array of one truth value."""
+    value = np.asarray(found)
+    return value.dtype == bool and value.size == 1 and value.item()

@@ -49,7 +49,7 @@ _FACTS = {
     "num_params", "descriptor_bounds", "space", "evaluations", "seed", "minimise", "noisy", "initial_std",
 }  # fmt: skip
 _REMEMBERED = 10_000  # solutions whose results are known when they are told again
-_SAME = 1e-6  # relative difference up to which a told solution is the one that was asked for
+_SAME = 1e-6  # difference, in coordinates, up to which a told solution is the one that was asked for
 
 
 class Optimizer:
@@ -73,7 +73,8 @@ class Optimizer:
             first generation; None: there are no descriptors, and the search is an evolution strategy with restarts.
         evaluations: Budget, for `done` and for settings that change over a run; None: it is not known.
         space: The parameters by name, see `jedax.Space`.
-        bounds: `(lows, highs)` of the parameters: numbers, or one per parameter. No solution leaves them.
+        bounds: `(lows, highs)` of the parameters: numbers, or one per parameter; or a list of tuples `(low, high)`. No
+            solution leaves them.
         x0: A solution to start from, the first that is evaluated; a dict where `space` names the parameters.
         sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter; default: 0.3 of
             the distance between the bounds, 1 for a parameter without two bounds.
@@ -146,7 +147,11 @@ class Optimizer:
         start = None if self._space is None else self._space.start_genotype
         if x0 is None and start is not None:
             first.insert(0, start[None])
-        self._given = np.concatenate(first)[: self._method.num_initial] if first else np.zeros((0, self._num_params))
+        self._given = np.concatenate(first) if first else np.zeros((0, self._num_params))
+        most = self._method.num_initial
+        if len(self._given) > most:
+            expected = f"at most {most - 1} rows beside the solution to start from"
+            raise fail("initial", expected=expected, received=most, remedy="leave some out")
         self._state: Any = None  # the state that `tell` expects while a generation is open
         self._generation: Generation | None = None
         self._number = self._evaluations = self._next_id = self.num_failed = 0
@@ -319,8 +324,11 @@ class Optimizer:
     def ask_ids(self, n: int | None = None) -> list[int]:
         """Return the numbers of the solutions that `ask` would return; `asked` has the solutions."""
         if self._may_fit and n is not None and n > self._method.num_initial:
-            self._batch = int(n)
-            self._build(self.task.descriptor_bounds, self._batch)
+            self._build(self.task.descriptor_bounds, int(n))
+            if self._budget is None or self._method.evaluations_per_generation <= self._budget:
+                self._batch = int(n)
+            else:  # such a generation would be larger than the budget
+                self._build(self.task.descriptor_bounds, self._batch)
         generation, places, genotypes = self._open_generation(), [], []
         if n is not None:
             for _ in range(n):
@@ -340,7 +348,14 @@ class Optimizer:
         return dict(zip(self._open.numbers.tolist(), self._shown(slice(None)), strict=True))
 
     def tell(
-        self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None, failed: Any = None
+        self,
+        genotypes: Any,
+        fitness: Any,
+        descriptors: Any = None,
+        *,
+        violations: Any = None,
+        failed: Any = None,
+        ids: Sequence[int | None] | None = None,
     ) -> None:
         """Take results, in any order and number, of solutions from `ask` or of others.
 
@@ -356,19 +371,24 @@ class Optimizer:
                 below 0 where satisfied, if you know by how much, which helps. Give values of similar size: the sum of
                 those above 0 is compared.
             failed: `(n,)`, whether each evaluation failed, whatever its numbers are.
+            ids: `(n,)`, the numbers from `ask_ids`, whose genotypes may be None; None for solutions of your own.
+                Without them a solution is found by its values.
 
         Raises:
-            JedaxError: A shape does not fit, a solution is out of its bounds, or was told before with other results.
-                Nothing is changed then.
+            JedaxError: A shape does not fit, a solution is out of its bounds, or was told before with other results; or
+                a number is not that of a solution which was asked for and not told yet. Nothing is changed then.
         """
+        ids = None if ids is None else self._checked_ids(ids, len(genotypes))
+        if ids is not None:
+            genotypes = self._with_ids(genotypes, ids)
         results = self._results(genotypes, fitness, descriptors, violations, failed)
         prints = prints_of(results)
-        if self._answers_generation(results):
+        if self._answers_generation(results, ids):
             self._note_constraints(results)
             self._take_generation(results, prints)
         else:
             rows = results.each()
-            numbers = self._match(rows, prints)
+            numbers = self._match(rows, prints, ids or [None] * len(rows))
             self._note_constraints(results)
             extra = [self._take(*one) for one in zip(rows, numbers, prints, strict=True)]
             self._open.remove([number for number in numbers if number not in (None, -1)])
@@ -729,31 +749,51 @@ class Optimizer:
     def _with_genotype(self, result: Result) -> Result:
         return result._replace(genotype=self._genotypes(result.values))
 
-    def _match(self, results: list[Result], prints: list[Print]) -> list[int | None]:
+    def _checked_ids(self, ids: Sequence[int | None], number: int) -> list[int | None]:
+        """Return the numbers of solutions as whole numbers, an error unless all are open and none is given twice."""
+        opened, found, seen = set(self._open.numbers.tolist()), list(ids), set[int]()
+        if len(found) != number:
+            raise fail("ids", expected=f"{number} numbers", received=len(found), remedy="give one per solution")
+        for one in found:
+            if one is None:
+                continue
+            if isinstance(one, bool) or not isinstance(one, int | np.integer) or one not in opened:
+                known = ", ".join(map(str, sorted(opened)[:10])) + ", ..." * (len(opened) > 10)
+                expected = f"one of those asked for and not told yet ({known or 'none'})"
+                raise fail("id", expected=expected, received=repr(one), remedy="leave it out, or check it")
+            if one in seen:
+                raise fail("id", expected="one result per solution", received=f"{one} twice", remedy="leave one out")
+            seen.add(one)
+        return [None if one is None else int(one) for one in found]
+
+    def _with_ids(self, genotypes: Any, ids: list[int | None]) -> list[Any]:
+        """Return solutions, those with numbers as they were asked for."""
+        known = iter(self._shown(self._open.rows([one for one in ids if one is not None])))
+        return [given if one is None else next(known) for given, one in zip(genotypes, ids, strict=True)]
+
+    def _match(self, results: list[Result], prints: list[Print], ids: Sequence[int | None]) -> list[int | None]:
         """Return the number of the open solution of each result; None: there is none; -1: it is known already.
 
         An error where a solution was told before with another result, or is out of its bounds.
         """
-        waiting: dict[bytes, list[int]] = {}
+        taken, waiting = set(ids), dict[bytes, list[int]]()
         for number, values in zip(self._open.numbers.tolist(), self._open.values, strict=True):
-            waiting.setdefault(values.tobytes(), []).append(number)
+            if number not in taken:
+                waiting.setdefault(values.tobytes(), []).append(number)
         now: dict[int, int] = {}
         numbers = []
-        for result, (solution, outcome) in zip(results, prints, strict=True):
+        for result, (solution, outcome), given in zip(results, prints, ids, strict=True):
             known = now.get(solution, self._told.get(solution))
-            numbers.append(self._number_of(result, waiting, is_known=known is not None, is_same=known == outcome))
+            is_known, is_same = known is not None, known == outcome
+            numbers.append(given if given is not None else self._number_of(result, waiting, is_known, is_same))
             if not result.failed:
                 now[solution] = outcome
         return numbers
 
-    def _number_of(
-        self, result: Result, waiting: dict[bytes, list[int]], *, is_known: bool, is_same: bool
-    ) -> int | None:
+    def _number_of(self, result: Result, waiting: dict[bytes, list[int]], is_known: bool, is_same: bool) -> int | None:
         key = result.values.tobytes()
-        if key not in waiting and waiting:  # as after a detour through float32 or a few decimals
-            rows = np.frombuffer(b"".join(waiting)).reshape(len(waiting), -1)
-            close = np.isclose(rows, result.values, rtol=_SAME, atol=0).all(axis=1)
-            key = list(waiting)[int(np.argmax(close))] if close.any() else key
+        if key not in waiting and waiting and (self.noisy or not is_known):
+            key = self._nearest(result.values, waiting) or key
         if key in waiting:
             number = waiting[key].pop(0)
             if not waiting[key]:
@@ -771,12 +811,32 @@ class Optimizer:
         self._with_genotype(result)  # refused here if it is out of its bounds
         return None
 
-    def _answers_generation(self, results: Result) -> bool:
+    def _nearest(self, values: np.ndarray, waiting: dict[bytes, list[int]]) -> bytes | None:
+        """Return the key of the open solution that is another one but for a detour; None: there is none.
+
+        A detour goes through float32, or through a few decimals.
+        """
+        rows = self._open.rows([numbers[0] for numbers in waiting.values()])
+        known, genotypes = self._open.values[rows], self._open.genotypes[rows]
+        if self._space is None:
+            tolerances = _SAME * np.maximum(1, np.abs(genotypes))
+        else:
+            tolerances = self._space.tolerances(genotypes, _SAME)
+        with np.errstate(over="ignore"):
+            is_rounded = known.astype(np.float32) == values
+        difference = np.where(is_rounded, 0, np.abs(known - values))
+        is_close = (difference <= tolerances).all(axis=1)
+        farthest = np.where(is_close, (difference / np.maximum(tolerances, 1e-300)).max(axis=1), np.inf)
+        return list(waiting)[int(np.argmin(farthest))] if is_close.any() else None  # the oldest of several
+
+    def _answers_generation(self, results: Result, ids: list[int | None] | None) -> bool:
         """Whether results are those of the open generation and of nothing else, one each, and in its order."""
         generation, opened = self._generation, self._open
         if generation is None or generation.filled.any() or not len(results.values) == len(opened) == generation.size:
             return False
         in_order = (opened.places == np.arange(generation.size)) & (opened.generations == self._number)
+        if ids not in (None, opened.numbers.tolist()):
+            return False
         return in_order.all() and not results.failed.any() and np.array_equal(opened.values, results.values)
 
     def _take_generation(self, results: Result, prints: list[Print]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +50,11 @@ class OutsideTask:
 
 def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Space | None:
     """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
+    if are_pairs(bounds):
+        bounds = tuple(map(list, zip(*bounds, strict=True)))
     if bounds is not None and not (isinstance(bounds, list | tuple | np.ndarray) and len(bounds) == 2):
-        raise fail("bounds", expected="the pair (lows, highs)", received=repr(bounds), remedy="give two bounds")
+        expected = "(lows, highs), or a list of tuples (low, high)"
+        raise fail("bounds", expected=expected, received=repr(bounds), remedy="write ([0, 0], [1, 5])")
     lows, highs = (None, None) if bounds is None else bounds
     if space is not None:
         if bounds is not None or sigma0 is not None:
@@ -106,16 +110,18 @@ def box_of(bounds: Any) -> Bounds | None:
 
 
 def measured_box(descriptors: np.ndarray) -> Bounds:
-    """Return bounds around the descriptors of the first generation, `(n, samples, d)`."""
+    """Return bounds of the descriptors of the first generation, `(n, samples, d)`; a warning where all are equal."""
     known = descriptors.reshape(-1, descriptors.shape[-1])
     known = known[np.isfinite(known).all(axis=1)]
-    lows, highs = (known.min(axis=0), known.max(axis=0)) if len(known) else (np.zeros(1), np.zeros(1))
-    if not (lows < highs).all():
-        raise fail(
-            "descriptor_bounds",
-            expected="descriptors that differ in the first generation, to measure their bounds",
-            received="the same ones" if len(known) else "none",
-            remedy="give the bounds",
+    known = known if len(known) else np.zeros((1, known.shape[1]))
+    lows, highs = known.min(axis=0), known.max(axis=0)
+    are_equal = lows == highs
+    margin = np.where(are_equal, np.maximum(np.abs(lows), 1) / 2, _MARGIN * (highs - lows))
+    lows, highs = (lows - margin).tolist(), (highs + margin).tolist()
+    for i in np.flatnonzero(are_equal):
+        warnings.warn(
+            f"descriptor {i} is the same in the whole first generation, so its bounds are not measured: they are "
+            f"{lows[i]:g} and {highs[i]:g}. Begin again with descriptor_bounds if it has other values later.",
+            stacklevel=2,
         )
-    margin = _MARGIN * (highs - lows)
-    return tuple((lows - margin).tolist()), tuple((highs + margin).tolist())
+    return tuple(lows), tuple(highs)

@@ -13,7 +13,7 @@ from jedax.errors import JedaxError, fail
 from jedax.store import files
 
 _KIND = "jedax optimizer "
-FORMAT = f"{_KIND}3"
+FORMAT = f"{_KIND}4"
 
 
 def settings_digest(method: str, config: Any) -> str:
