@@ -169,8 +169,8 @@ def on_grid(curves, budget):
 
 def test_common_grid_of_different_reports():
     curves = [([10, 20, 30], [1.0, 2.0, 3.0]), ([15, 30, 60], [-math.inf, 5.0, 6.0]), ([5], [math.nan])]
-    # The second has no value before 30; 60 is after the budget; the third has none.
-    assert on_grid(curves, 50) == ([30, 50], [[3, 3], [5, 5]])
+    # The second has no solution before 30; 60 is after the budget; the third has no value.
+    assert on_grid(curves, 50) == ([15, 20, 30, 50], [[1, 2, 3, 3], [-math.inf, -math.inf, 5, 5]])
     assert on_grid([*curves[:1], ([15, 30], [4.0, 5.0])], 30) == ([15, 20, 30], [[1, 2, 3], [4, 4, 5]])
     assert on_grid(curves[2:], 50) == ([], [])
 
@@ -186,6 +186,8 @@ def test_bands():
     values = np.array([[1.0, 2, 4, 9], [0, 0, 0, 0]])
     low, median, high = statistics.median_band(values)
     assert (low[0], median[0], high[0]) == (1.75, 3, 5.25)
+    some = np.array([[-math.inf, 1.0, 2.0], [-math.inf, -math.inf, 2.0]])  # of seeds without a solution
+    np.testing.assert_array_equal(statistics.median_band(some)[1:], [[1, math.nan], [1.5, math.nan]])
     low, median, high = statistics.median_band(values, "std")
     spread = math.sqrt((9 + 4 + 0 + 25) / 3)
     assert (low[0], median[0], high[0]) == pytest.approx((3 - spread, 3, 3 + spread))

@@ -1,5 +1,7 @@
 """Figures of a comparison: what is drawn is what was compared."""
 
+import math
+
 import numpy as np
 import pytest
 from matplotlib.colors import LogNorm, to_rgb
@@ -52,6 +54,7 @@ def test_a_very_bad_start_does_not_flatten_the_curves(tmp_path, ax):
     comparisons.curves(ax, compare(tmp_path), compare(tmp_path).tables[0], styles(["jedi"]))
     assert ax.get_ylim() == (-307.5, GOAL + 2.5)
     assert [text.get_text() for text in ax.texts] == ["cut off below: down to -1e+07"]
+    assert all(line.get_clip_on() for line in ax.lines)  # else the picture would be a mile high
 
 
 def test_bands_of_the_paper_and_no_bands(bench, ax):
@@ -82,6 +85,19 @@ def test_final_fitness_shows_each_seed_and_the_median(bench, ax):
     assert medians == [(-130, -130), (-305, -305)]
     assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [GOAL]
     assert not [c for c in ax.collections if len(c.get_offsets()) == 1]  # no violin of three seeds
+
+
+def test_seeds_without_a_solution_count(tmp_path, ax):
+    """For the median, in both figures; their number is written."""
+    write_run(tmp_path / "a", [[-math.inf, -300.0], [-math.inf, -math.inf], [-280.0, -260.0]])
+    found = compare(tmp_path)
+    comparisons.final_fitness(ax, found.tables[0], styles(["jedi"]))
+    medians = [tuple(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "-"]
+    assert medians == [(-300, -300)]
+    assert [text.get_text() for text in ax.texts] == ["1 of 3 seeds: no solution"]
+    ax.clear()
+    comparisons.curves(ax, found, found.tables[0], styles(["jedi"]))
+    assert lines_of(ax)["jedi"][-1].tolist() == [10_000, -300]
 
 
 def test_violins_of_ten_seeds_bridge_no_gap(tmp_path, ax):

@@ -64,7 +64,14 @@ def test_decimals_show_four_digits_of_the_largest(values, decimals):
 
 
 def test_fitness():
-    assert [fitness_text(v, 1) for v in (-117.25, -0.04, 0.0, -math.inf)] == ["-117.2", "0.0", "0.0", "-inf"]
+    assert [fitness_text(v, 1) for v in (-117.25, -0.0, 0.0, -math.inf)] == ["-117.2", "0.0", "0.0", "-inf"]
+    assert [fitness_text(v, 1) for v in (-0.04, 2e-13, 0.06)] == ["-0.04", "2e-13", "0.1"]
+
+
+def test_decimals_tell_values_apart():
+    assert decimals_for([100000.20, 100000.42]) == 1
+    assert decimals_for([100000.42, 100000.42]) == 0
+    assert decimals_for([100000.42, 100000.42 + 1e-9]) == 2  # eight digits at most
 
 
 def test_p_values_and_shares():

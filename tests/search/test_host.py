@@ -15,6 +15,7 @@ from tests.conftest import assert_same_bits, seal, without_seconds
 from tests.search.workers.work import WAYS_TO_FAIL
 
 import jedax
+from jedax.search.compiled import Programs
 from jedax.store import files
 from jedax.store.directory import RunDirectory
 from jedax.tasks import Task, make
@@ -65,11 +66,11 @@ def assert_same_run(run, other):
     assert without_seconds(run.rows) == without_seconds(other.rows)
 
 
-def test_the_same_search_as_within_jax(nap):
+def test_the_same_search_as_within_jax(nap, monkeypatch):
     """In float64, as searches outside JAX are."""
+    monkeypatch.setattr(Programs, "in_float64", True)
     settings = {"evaluations": 8 * 13, "seed": 3, "replicas": 2, "report_every": 3, "offspring": 8, "cells": 64}
-    with jax.enable_x64(True):
-        twin = jedax.run("map-elites", Twin(), **settings)
+    twin = jedax.run("map-elites", Twin(), **settings)
     run = jedax.run("map-elites", TASK, workers=2, **settings)
     assert [row["evaluations"] for row in run.rows] == [row["evaluations"] for row in twin.rows]
     np.testing.assert_allclose(run.repertoire.genotypes, twin.repertoire.genotypes, rtol=1e-12, atol=1e-12)
@@ -161,6 +162,21 @@ def test_bench_knows_its_runs_by_measured_bounds_too(tmp_path):
     assert (outcome.done, outcome.failed) == (1, ())
     again = bench(grid, tmp_path)  # bounds measured anew are the same, or the runs would not belong together
     assert (again.done, again.before) == (0, 2)
+
+
+def test_bench_keeps_the_bounds_that_it_measured_first(tmp_path):
+    """Those of a noisy task are others each time; all methods of a bench must have the same."""
+    from jedax.bench.bench import bench
+    from jedax.bench.grids import Grid, parse_entry
+
+    def grid(*methods):
+        return Grid("", (f"{WORK}:noisily",), tuple(map(parse_entry, methods)), 1, evaluations=33)
+
+    first = "map-elites,offspring=16,cells=16"
+    assert bench(grid(first), tmp_path).done == 1
+    outcome = bench(grid(first, "map-elites,offspring=8,cells=16"), tmp_path)
+    assert (outcome.done, outcome.before, outcome.failed) == (1, 1, ())
+    assert len(jedax.compare(tmp_path, formats=()).tables[0].entries) == 2
 
 
 def test_descriptors_on_the_borders_of_cells_are_resumed(tmp_path):

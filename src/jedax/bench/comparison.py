@@ -6,6 +6,7 @@ Mann-Whitney U test against the best JEDi of the task.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -111,8 +112,10 @@ class TaskTable:
             return None
         groups = {"above": [], "below": [], "not distinguishable from": []}  # type: dict[str, list[str]]
         for entry in tested:
-            wins = sum(mine > other for mine in reference.final for other in entry.final)
-            text = f"{entry.label} (above in {wins} of {len(reference.final) * len(entry.final)} pairs of seeds)"
+            pairs = list(itertools.product(reference.final, entry.final))
+            wins, ties = sum(mine > other for mine, other in pairs), sum(mine == other for mine, other in pairs)
+            equal = f", equal in {ties}" if ties else ""
+            text = f"{entry.label} (above in {wins}{equal} of {len(pairs)} pairs of seeds)"
             side = "below" if entry.effect is not None and entry.effect > 0.5 else "above"
             groups["not distinguishable from" if entry.similar else side].append(text)
         parts = [f"{relation} {', '.join(texts)}" for relation, texts in groups.items() if texts]

@@ -165,11 +165,12 @@ def alike(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
 def on_common_grid(curves: Iterable[Any], budget: float) -> pandas.DataFrame:
     """Return curves with different reports on one grid; each value holds until the next report or the budget.
 
-    Each curve is a series of one seed, indexed by evaluations. Values that are not finite are dropped, and so are seeds
-    without any other. The table has a column per seed and a row per number of evaluations, at most 1,000, from the
-    first at which every seed has a value to the budget; it is empty where no seed has a value.
+    Each curve is a series of one seed, indexed by evaluations; -inf is the value of a seed without a solution. NaN is
+    dropped, and so are seeds without another value.
+    The table has a column per seed and a row per number of evaluations, at most 1,000, from the first at which every
+    seed has a value to the budget; it is empty where no seed has a value.
     """
-    kept = [curve[np.isfinite(curve) & (curve.index <= budget)] for curve in curves]
+    kept = [curve[~np.isnan(curve) & (curve.index <= budget)] for curve in curves]
     kept = [curve for curve in kept if len(curve)]
     if not kept:
         return pandas.DataFrame()
@@ -181,15 +182,18 @@ def on_common_grid(curves: Iterable[Any], budget: float) -> pandas.DataFrame:
 def median_band(
     values: Float[np.ndarray, "grid seeds"], band: str = "quartiles"
 ) -> tuple[Float[np.ndarray, " grid"], Float[np.ndarray, " grid"], Float[np.ndarray, " grid"]]:
-    """Return the low end, the median over seeds, and the high end of a band of finite values.
+    """Return the low end, the median over seeds, and the high end of a band; NaN where they are not finite.
 
     The band is "quartiles", or "std": one sample standard deviation below and above the median, as in the paper's
     figures (0 for a single seed).
     """
     check_choice("band", band, BANDS)
-    median = np.median(values, axis=1)
-    if band == "quartiles":
-        low, high = np.quantile(values, [0.25, 0.75], axis=1)
-        return low, median, high
-    spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros_like(median)
-    return median - spread, median, median + spread
+    with np.errstate(invalid="ignore"):  # of seeds without a solution
+        median = np.median(values, axis=1)
+        if band == "quartiles":
+            low, high = np.quantile(values, [0.25, 0.75], axis=1)
+        else:
+            spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros_like(median)
+            low, high = median - spread, median + spread
+    low, median, high = (np.where(np.isfinite(edge), edge, np.nan) for edge in (low, median, high))
+    return low, median, high

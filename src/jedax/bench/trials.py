@@ -34,6 +34,7 @@ from jedax.store.lock import LockedError
 from jedax.tasks.base import Task
 from jedax.tasks.measured import HostTask
 from jedax.tasks.registry import config_of, name_of, task_entry, task_of, title_of
+from jedax.tasks.settings import WithDescriptorBounds
 
 # A run needs the memory of its state about three times: donated buffers, a checkpoint, the final arrays.
 _COPIES_OF_STATE = 3
@@ -79,7 +80,7 @@ def trials_of(grid: Grid, folder: Path, engine: Engine, only: Sequence[str] = ()
         raise fail("seeds", expected="at least 1", received=grid.seeds, remedy="raise it")
     trials: dict[str, TrialRun] = {}
     for task in grid.tasks:
-        name, settings, default, objects = _settled(task, engine)
+        name, settings, default, objects = _settled(task, engine, folder)
         for entry in grid.entries:
             budget = entry.defaults(name)[1] or default if grid.evaluations is None else grid.evaluations
             method = entry.registered
@@ -101,15 +102,33 @@ def trials_of(grid: Grid, folder: Path, engine: Engine, only: Sequence[str] = ()
     return {place: trial for place, trial in trials.items() if place in chosen}
 
 
-def _settled(task: str | Task, engine: Engine) -> tuple[str, Any, int, dict[str, Any]]:
-    """Return a task's name, its settings with measured bounds, its budget, and the object if no name stands for it."""
+def _settled(task: str | Task, engine: Engine, folder: Path) -> tuple[str, Any, int, dict[str, Any]]:
+    """Return a task's name, its settings with measured bounds, its budget, and the object if no name stands for it.
+
+    Bounds of earlier trials in the folder of the bench are kept: a noisy task has others each time they are measured.
+    """
     name = task if isinstance(task, str) else name_of(task)
     settings: Any = task_entry(name).config() if isinstance(task, str) else config_of(name, task)
     if settings is None:
         return name, None, task.default_evaluations, {"task": task}  # type: ignore[union-attr]
+    if isinstance(task, str) and isinstance(settings, WithDescriptorBounds) and not settings.descriptor_lows:
+        settings = settings.replace(**_measured_before(folder / slug(title_of(name)), settings))
     found = task_of(name, settings) if isinstance(task, str) else task
     settings = settled(FullConfig(task=name, task_config=settings), found, engine)[0].task_config
     return name, settings, found.default_evaluations, {}
+
+
+def _measured_before(folder: Path, settings: WithDescriptorBounds) -> dict[str, Any]:
+    """Return the bounds of a trial with the same settings of the task in its folder; empty: there is none."""
+    ours = settings.model_dump(mode="json")
+    for path in sorted(folder.glob("*/seeds-*/config.yaml")):
+        check_no_links(folder, *path.relative_to(folder).parts)
+        config = RunDirectory.open(path.parent).read_config().task_config
+        theirs = {} if config is None else config.model_dump(mode="json")
+        bounds = {name: theirs.get(name) or [] for name in ("descriptor_lows", "descriptor_highs")}
+        if all(bounds.values()) and theirs | dict.fromkeys(bounds) == ours | dict.fromkeys(bounds):
+            return {name: tuple(values) for name, values in bounds.items()}
+    return {}
 
 
 def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:

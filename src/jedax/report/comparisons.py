@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
 
 from jedax.bench import comparison as experiments
 from jedax.bench.comparison import Comparison, TaskTable
@@ -132,6 +133,8 @@ def curves(
         if found.empty:
             continue
         low, median, high = median_band(found.to_numpy(), band or "quartiles")
+        if not np.isfinite(median).any():
+            continue
         drawn.append(median)
         ax.plot(found.index, median, **line, drawstyle="steps-post", linewidth=1.6, label=plain(label), clip_on=False)
         if band is not None:
@@ -145,7 +148,7 @@ def curves(
         cut_axis(ax, np.concatenate([[], *drawn]))
     if column == "coverage":
         ax.set_ylim(bottom=0)
-        ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        ax.yaxis.set_major_formatter(PercentFormatter(1))
     _evaluations_axis(ax, table, is_early(comparison, table), _first_shown)
 
 
@@ -157,6 +160,7 @@ def is_early(comparison: Comparison, table: TaskTable) -> bool:
     early = []
     for entry in table.entries:
         median = comparison.curves(table, entry.label, "max_fitness").median(axis=1)
+        median = median.replace([-np.inf, np.inf], np.nan).dropna()
         if len(median) and median.iloc[-1] > median.iloc[0]:
             way = (median - median.iloc[0]) / (median.iloc[-1] - median.iloc[0])
             early.append(float((way >= 1 - _EARLY).idxmax()) <= _EARLY * table.budget)
@@ -188,14 +192,21 @@ def _first_shown(reports: np.ndarray) -> float:
 def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[str, str] | None = None) -> None:
     """Draw the final best fitness of the methods in `style`, from top to bottom; the goal is dotted.
 
-    Points are seeds, lines are medians; ten seeds or more have violins. A method without results keeps its place.
+    Points are seeds, lines are medians of all seeds, also of those without a solution, whose number is written; ten
+    seeds or more have violins. A method without results keeps its place.
     `names` replace labels at the axis.
     """
     from scipy.stats import gaussian_kde
 
     for place, (label, line) in enumerate(style.items()):
         entry = table.entry(label)
-        values = np.array([] if entry is None else [value for value in entry.final if np.isfinite(value)])
+        if entry is None:
+            continue
+        values = np.array([value for value in entry.final if np.isfinite(value)])
+        if len(values) < len(entry.final):
+            text = f"{len(entry.final) - len(values)} of {len(entry.final)} seeds: no solution"
+            ax.text(0.02, place + 0.3, text, transform=ax.get_yaxis_transform(), fontsize=7, color="#555555", zorder=6,
+                    bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1})  # fmt: skip
         if not len(values):
             continue
         parts = _without_gaps(values) if len(values) >= _FEWEST_FOR_VIOLIN else []
@@ -209,7 +220,8 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
         # Points are spread so that they do not hide each other, the same way every time.
         height = place + np.random.default_rng(0).uniform(-0.16, 0.16, len(values))
         ax.scatter(values, height, s=12, color=line["color"], marker=line["marker"], linewidth=0, alpha=0.85, zorder=3)
-        ax.plot([np.median(values)] * 2, [place - 0.38, place + 0.38], color="#111111", linewidth=1.8, zorder=4)
+        if np.isfinite(entry.median):
+            ax.plot([entry.median] * 2, [place - 0.38, place + 0.38], color="#111111", linewidth=1.8, zorder=4)
     if table.goal is not None:
         ax.axvline(table.goal, **GOAL, zorder=1)
     shown = [plain(label if names is None else names[label]) for label in style]

@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from jedax.report import plots
 from jedax.report.pictures import write_picture
@@ -49,7 +50,7 @@ def _convergence(run: Run) -> Figure:
     plots.convergence(top, run)
     top.set_xlabel("")
     plots.convergence(bottom, run, "coverage", "coverage")
-    bottom.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    bottom.yaxis.set_major_formatter(PercentFormatter(1))
     top.set_title(_title(run), fontsize=10)
     figure.align_ylabels()
     return figure

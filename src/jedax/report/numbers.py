@@ -24,17 +24,27 @@ def evaluations_format(value: float, _: object) -> str:
 
 
 def decimals_for(values: Iterable[float]) -> int:
-    """Return how many decimals show the largest of some values with four digits; at most 6."""
-    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    """Return how many decimals show the largest of some values with four digits, and those that differ as different.
+
+    At most 6, and at most 8 digits.
+    """
+    known = {float(value) for value in values if math.isfinite(value)}
+    largest = max(map(abs, known), default=0.0)
     if largest == 0:
         return 0
-    return min(6, max(0, 3 - math.floor(math.log10(largest))))
+    digits = math.floor(math.log10(largest))
+    decimals = min(6, max(0, 3 - digits))
+    while decimals < min(6, 7 - digits) and len({round(value, decimals) for value in known}) < len(known):
+        decimals += 1
+    return decimals
 
 
 def fitness_text(value: float, decimals: int) -> str:
-    """Return a fitness with that many decimals; one that rounds to zero has no sign, -inf stays."""
+    """Return a fitness with that many decimals, one that would round to zero with two digits; -inf stays."""
     text = f"{value:.{decimals}f}"
-    return text.removeprefix("-") if float(text) == 0 else text
+    if float(text) != 0:
+        return text
+    return f"{value:.2g}" if value else text.removeprefix("-")
 
 
 def p_text(p: float) -> str:
@@ -85,6 +95,8 @@ def cut_axis(ax: Axes, values: ArrayLike) -> None:
         return
     span = known.max() - low
     ax.set_ylim(low - 0.15 * span, known.max() + 0.05 * span)
+    for line in ax.lines:
+        line.set_clip_on(True)  # else the figure is as high as the line
     ax.text(0.02, 0.03, f"cut off below: down to {known.min():.3g}", transform=ax.transAxes, fontsize=7,
             color="#555555", zorder=6, bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1})  # fmt: skip
 

@@ -179,7 +179,7 @@ def _band(found: Comparison, table: TaskTable, label: str, column: str) -> dict[
         return None
     low, median, high = median_band(curves.to_numpy())
     named = {"x": curves.index, "low": low, "median": median, "high": high}
-    return {name: [float(f"{value:.6g}") for value in numbers] for name, numbers in named.items()}
+    return {name: _finite([float(f"{value:.6g}") for value in numbers]) for name, numbers in named.items()}
 
 
 def _finite(values: Any) -> list[float | None]:
@@ -209,7 +209,10 @@ def _cell(entry: Entry, decimals: int) -> dict[str, Any]:
 def _lead(found: Comparison) -> str:
     seeds = {len(entry.seeds) for table in found.tables for entry in table.entries}
     many = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    best = [f"{max(table.entries, key=lambda e: e.median).label} on {table.task}" for table in found.tables]
+    best = [
+        f"{' and '.join(entry.label for entry in table.entries if entry.place == 1)} on {table.task}"
+        for table in found.tables
+    ]
     return (
         f"{len(found.labels)} method{'s' * (len(found.labels) > 1)} on {len(found.tables)} "
         f"task{'s' * (len(found.tables) > 1)}, {many} seeds each. "

@@ -123,7 +123,8 @@ def cell_values(
     known = np.isfinite(values) & (values > 0 if log else True)
     shown = values[known] if known.any() else np.array([1.0])
     low, high = limits or colour_limits(shown, log=log)
-    high = max(high, low + 1e-9)
+    if not low < high:  # all are equal
+        low, high = low - 1e-3 * max(abs(low), 1e-9), high + 1e-3 * max(abs(high), 1e-9)
     style: dict[str, Any] = {"cmap": cmap, "norm": LogNorm(low, max(high, low * 1.01)) if log else Normalize(low, high)}
     if cells.centroids.shape[1] > 2:
         ax.scatter(*cells.centroids[~known, :2].T, color=_EMPTY, s=6)
@@ -268,9 +269,8 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
         return
     draw = drawing_of(run.task).draw_solution
     if not draw_or_explain(ax, draw, solution.genotype, run.config.run.seed + which):
-        ax.plot(
-            *_flat(solution.descriptor), "*", color=STOP, markersize=16, markeredgecolor="white", label="best", zorder=5
-        )
+        place = np.clip(solution.descriptor, *run.cells.bounds)  # beyond them its cell is at the edge
+        ax.plot(*_flat(place), "*", color=STOP, markersize=16, markeredgecolor="white", label="best", zorder=5)
         layer(ax, run, "fitness", which)
     ax.set_title(f"best solution: fitness {solution.fitness:.5g}", fontsize=10)
 

@@ -160,6 +160,9 @@ def check_task(task: Task) -> Task:
     except TypeError:
         remedy = "make its dataclass frozen=True"
         raise wrong("", "a hashable object", "one that cannot be hashed", remedy) from None
+    if [np.ndim(bound) for bound in task.descriptor_bounds] != [1, 1]:
+        remedy = "write ((-1.0,), (1.0,)) for one descriptor"
+        raise wrong(".descriptor_bounds", "(lows, highs), a tuple each", repr(task.descriptor_bounds), remedy)
     key = jax.eval_shape(lambda: jax.random.key(0))
     genotype = _traced(task, "init", key)
     if getattr(genotype, "shape", None) != (task.num_params,):
@@ -169,6 +172,8 @@ def check_task(task: Task) -> Task:
     if not isinstance(found, Evaluation):
         remedy = "return jedax.Evaluation(fitness, descriptor)"
         raise wrong(".evaluate", "an Evaluation", type(found).__name__, remedy)
+    if lists := [part for part in (found.fitness, found.descriptor) if isinstance(part, list | tuple)]:
+        raise wrong(".evaluate", "arrays", type(lists[0]).__name__, "use jnp.stack([...])")
     shapes = jax.numpy.shape(found.fitness), jax.numpy.shape(found.descriptor)
     if shapes != ((), (task.num_descriptors,)):
         expected = f"fitness of shape () and a descriptor of ({task.num_descriptors},)"

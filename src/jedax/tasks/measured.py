@@ -68,11 +68,14 @@ class MeasuredTask(ConfiguredTask):
         measures = self.given_bounds is None
         if not measures and not self.runs_own_code:
             return self
-        number = self.config.measured_on if measures else _TRIALS
-        genotypes = jax.vmap(self.init)(jax.random.split(jax.random.key(0), number))
-        fitness, descriptors = evaluate(np.asarray(genotypes))
-        valid = np.isfinite(fitness) & np.isfinite(descriptors).all(axis=1)
-        if not valid.any():
+        # Where bounds are given, few genotypes are tried; all of these may happen to fail.
+        for number in (self.config.measured_on,) if measures else (_TRIALS, self.config.measured_on):
+            genotypes = jax.vmap(self.init)(jax.random.split(jax.random.key(0), number))
+            fitness, descriptors = evaluate(np.asarray(genotypes))
+            valid = np.isfinite(fitness) & np.isfinite(descriptors).all(axis=1)
+            if valid.any():
+                break
+        else:
             raise fail(
                 self.name,
                 expected=f"a finite fitness and descriptor for one of {number} random genotypes",

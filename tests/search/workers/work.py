@@ -145,6 +145,15 @@ def measured(genotypes):
 
 
 measured.num_params = 3
+
+
+def noisily(genotypes):
+    """Return descriptors with noise from nowhere."""
+    fitness, descriptors = sphere(genotypes)
+    return fitness, descriptors + np.random.default_rng().normal(size=descriptors.shape)
+
+
+noisily.num_params = 3
 measured.chunk = 16
 
 

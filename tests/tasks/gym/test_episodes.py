@@ -136,6 +136,35 @@ def test_a_descriptor_of_another_length_is_said():
         evaluate(drawn(1, POLE))
 
 
+class Walk(gymnasium.Env):
+    """A walk to the right, whose observation is one array that changes in place."""
+
+    observation_space = gymnasium.spaces.Box(-100, 100, (2,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+
+    def __init__(self):
+        self.place, self.number = np.zeros(2, np.float32), 0
+
+    def reset(self, *, seed=None, options=None):
+        self.place[:], self.number = 0, 0
+        return self.place, {}
+
+    def step(self, action):
+        self.place[0] += 1
+        self.number += 1
+        return self.place, 0.0, self.number == 5, False, {}
+
+
+def ends(episode):
+    return np.array([episode.observations[0][0], episode.observations[-1][0]])
+
+
+def test_an_episode_keeps_what_was_observed():
+    gymnasium.register("Walk-v0", Walk)
+    evaluate = episodes("Walk-v0", (2, 1), descriptor=f"{__name__}:ends", num_descriptors=2)
+    np.testing.assert_array_equal(evaluate(drawn(1, (2, 1)))[1], [[0, 5]])
+
+
 def test_actions_reach_both_bounds():
     actions = Actions((-2.0, 0.0), (2.0, 3.0), (2,))
     np.testing.assert_array_equal(actions(np.float32([[-1, 1], [0, 0]])), [[-2, 3], [0, 1.5]])

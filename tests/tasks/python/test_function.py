@@ -84,7 +84,7 @@ BAD = [
     ("words", {}, r"num_params: expected the length of a genotype, got none; give num_params \(--num-params 10\)"),
     ("alone", GIVEN, r"work:alone: expected two results"),
     ("strange_descriptors", {**GIVEN, "chunk": 16}, r"descriptors: expected shape \(2, 2\), got \(2, 3\)"),
-    ("always_raises", GIVEN, r"always_raises: expected a finite fitness and descriptor for one of 2 random genotypes"),
+    ("always_raises", GIVEN, r"always_raises: expected a finite fitness and descriptor for one of 64 random genotypes"),
     ("constant", {"num_params": 3}, r"descriptor_lows: expected descriptors that differ .*, got 1 for all in"),
 ]  # fmt: skip
 
@@ -218,6 +218,20 @@ def test_measured_bounds_hold_what_was_measured(least, most):
     (low, _), (high, _) = task.settled(lambda genotypes: (np.zeros(3), found)).descriptor_bounds
     assert least - 0.11 * (most - least) < low < least
     assert most < high < most + 0.11 * (most - least)
+
+
+def test_bounds_that_are_given_need_one_solution_of_many_that_does_not_fail():
+    """Two genotypes are tried first, then as many as bounds are measured on."""
+    task, calls = make(f"{WORK}:sphere", descriptor_lows=(-1, -1), descriptor_highs=(1, 1)), []
+
+    def evaluate(genotypes):
+        calls.append(len(genotypes))
+        return np.where(np.arange(len(genotypes)) < 9, np.nan, 1.0), np.zeros((len(genotypes), 2))
+
+    assert task.settled(evaluate) is task
+    assert calls == [2, task.config.measured_on]
+    with pytest.raises(JedaxError, match="expected a finite fitness and descriptor for one of 64 random genotypes"):
+        task.settled(lambda genotypes: (np.full(len(genotypes), np.nan), np.zeros((len(genotypes), 2))))
 
 
 def test_names_of_modules_in_any_script():

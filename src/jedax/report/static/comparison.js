@@ -40,7 +40,7 @@ jedax.Comparison = class {
     for (const [number, { fitness }] of (table.entries[0]?.reached || []).entries())
       figures.push([`reached-${number}`, `${table.task}: share of seeds at ${jedax.number(fitness)}${fitness === table.goal ? " (goal)" : ""}`, () => this.reached(entries, number, table.budget), this.overEvaluations(table, { yaxis: { range: [-0.02, 1.04], tickformat: ".0%" } })]);
     if (table.goal !== null) figures.push(["success", `${table.task}: seeds that reached the goal`, () => this.success(entries), { yaxis: { range: [0, 1.05], tickformat: ".0%" }, xaxis: { type: "category" } }]);
-    if (table.entries.some((entry) => entry.coverage)) figures.push(["coverage", `${table.task}: coverage`, () => this.bands(entries, "coverage"), this.overEvaluations(table, { yaxis: { tickformat: ".0%", rangemode: "tozero" } })]);
+    if (table.entries.some((entry) => entry.coverage)) figures.push(["coverage", `${table.task}: coverage`, () => this.bands(entries, "coverage"), this.overEvaluations(table, { yaxis: { tickformat: "~%", rangemode: "tozero" } })]);
     const charts = figures.map(([name]) => {
       let chart = place.querySelector(`[data-chart="${name}"]`);
       if (!chart) {
@@ -86,11 +86,13 @@ jedax.Comparison = class {
 
   violins(entries) {
     return entries.map((entry) => {
-      const name = jedax.plain(entry.label), kept = entry.final.map((value, place) => place).filter((place) => entry.final[place] !== null);
+      const kept = entry.final.map((value, place) => place).filter((place) => entry.final[place] !== null);
+      const failed = entry.final.length - kept.length;
+      const name = jedax.plain(entry.label) + (failed ? `<br>${failed} of ${entry.final.length} seeds: no solution` : "");
       return {
         type: "violin", orientation: "h", name, x: kept.map((place) => entry.final[place]), y: kept.map(() => name), points: "all", pointpos: 0, jitter: 0.5,
         spanmode: "hard", width: 0.9, line: { color: this.ink(entry.label), width: 1.4 }, meanline: { visible: false }, marker: { size: 7, color: this.ink(entry.label), opacity: 0.85 },
-        box: { visible: true, width: 0.12 }, hoveron: "points", text: kept.map((place) => `seed ${entry.seeds[place]}${entry.links[place] ? ", click to open its run" : ""}`),
+        box: { visible: !failed, width: 0.12 }, hoveron: "points", text: kept.map((place) => `seed ${entry.seeds[place]}${entry.links[place] ? ", click to open its run" : ""}`),
         customdata: kept.map((place) => ({ link: entry.links[place], seed: entry.seeds[place] })), hovertemplate: `%{text}<br>%{x:.6~g}<extra>${name}</extra>`,
       };
     });

@@ -230,7 +230,7 @@ jedax.Explorer = class {
 
   drawCells(view, values, limits, layer) {
     const { pen } = view, edge = jedax.colour("edge");
-    const fine = values.length > 3000;
+    const fine = values.length > 3000 || this.dimensions === 1;
     pen.lineWidth = 0.6;
     for (let cell = 0; cell < values.length; cell++) {
       const known = Number.isFinite(values[cell]);
@@ -322,8 +322,9 @@ jedax.Explorer = class {
   }
 
   drawBest({ pen, to }) {
-    const place = this.now.best.descriptor;
     if (this.now.best.cell === null) return;
+    const { lows, highs } = this.data.space; // beyond them its cell is at the edge
+    const place = this.now.best.descriptor.map((value, axis) => Math.min(highs[axis], Math.max(lows[axis], value)));
     this.star(pen, to(this.dimensions === 1 ? [place[0], 0.5] : [place[this.axes[0]], place[this.axes[1]]]), 10, jedax.colour("stop"));
   }
 
@@ -384,8 +385,8 @@ jedax.Explorer = class {
     jedax.write(pen, text(highs[0]), width - 6, height - bottom + 5, "right", "top");
     jedax.write(pen, across, (left + width) / 2, height - bottom + 8, "center", "top");
     if (!up) return;
-    jedax.write(pen, text(lows[1]), left - 5, height - bottom, "right", "bottom");
-    jedax.write(pen, text(highs[1]), left - 5, 6, "right", "top");
+    for (const [value, y, baseline] of [[lows[1], height - bottom, "bottom"], [highs[1], 6, "top"]]) // long ones reach into the map
+      jedax.write(pen, text(value), Math.max(left - 5, pen.measureText(text(value)).width + 1), y, "right", baseline);
     pen.save();
     pen.translate(11, (height - bottom) / 2);
     pen.rotate(-Math.PI / 2);

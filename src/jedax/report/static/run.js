@@ -56,7 +56,7 @@ jedax.Curves = class {
       const cut = jedax.cutAxis(figure.cuts ? [...traces.flatMap((trace) => trace.y), figure.goal ?? null] : []);
       const annotations = shapes.length ? [{ xref: "paper", x: 1, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "right", yanchor: "top", font: { color: jedax.colour("goal") } }] : [];
       const several = figure.columns?.length > 1 || figure.traces;
-      const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? ".0%" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined, ...cut.yaxis }, shapes, annotations: [...annotations, ...cut.annotations], showlegend: several, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, margin: { l: 56, r: 14, t: several ? 64 : 44, b: 44 } });
+      const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? "~%" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined, ...cut.yaxis }, shapes, annotations: [...annotations, ...cut.annotations], showlegend: several, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, margin: { l: 56, r: 14, t: several ? 64 : 44, b: 44 } });
       jedax.chart(chart, traces, layout, `Line chart: ${figure.title} against ${unit}.`);
     }
   }

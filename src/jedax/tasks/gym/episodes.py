@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -105,15 +106,16 @@ class Own(Descriptor):
     def begin(self, observation: Any) -> None:
         """Begin an episode and its record."""
         super().begin(observation)
-        self._episode = Episode(self.environment, [observation])
+        self._episode = Episode(self.environment, [copy.deepcopy(observation)])
 
     def step(self, observation: Any, action: Any, reward: float, info: dict[str, Any]) -> None:
         """Record a step."""
         super().step(observation, action, reward, info)
-        self._episode.observations.append(observation)
-        self._episode.actions.append(action)
+        # Environments may change what they returned in place.
+        self._episode.observations.append(copy.deepcopy(observation))
+        self._episode.actions.append(copy.copy(action))
         self._episode.rewards.append(reward)
-        self._episode.infos.append(info)
+        self._episode.infos.append(copy.copy(info))
 
     def end(self) -> np.ndarray:
         """Return the result of the function; a `JedaxError` says if it is not as many numbers as the descriptor has."""
