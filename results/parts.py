@@ -44,7 +44,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "no recombination": {"line_share": 0.0},
     "recombination along lines only": {"intermediate_share": 0.0},
     "all ES from the best elite": {"elites": 1},
-    "one first step for all ES": {"steps": (0.15, 0.1501)},
+    "one first step for all ES": {"step_range": (0.15, 0.1501)},
     "one ES of 128": {"pool": 1, "population": 128},
     "restarts do not grow": {"growth": 1},
     "no exploration while the ES waits": {"exploration": 0.0},

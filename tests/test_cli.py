@@ -17,7 +17,9 @@ from tests.conftest import draw_nothing
 from jedax import _version
 from jedax.cli.options import peek
 from jedax.cli.run import _default_config, _parse, _take_task
+from jedax.methods.registry import methods
 from jedax.store import files
+from jedax.tasks.registry import entries
 
 SIZES = ["--population", "4", "--pool", "2", "--cells", "16"]
 TINY = ["--evaluations", "64", *SIZES]
@@ -36,6 +38,18 @@ def test_run_leaves_results_and_says_where(here, capsys):
     assert code == 0
     assert "runs/maze-a-jedi-x-seed0" in out
     assert (here / "runs/maze-a-jedi-x-seed0/figures/best.png").stat().st_size > 10_000
+
+
+def test_no_setting_of_a_method_hides_one_of_a_task():
+    """`jedax run maze-a --steps 400` sets the steps of an episode."""
+    assert _parse(["--steps", "400"], _default_config([], "maze-a"))["steps"] == 400
+    hidden = {
+        (method, name, field)
+        for method, entry in methods().items()
+        for name, task in entries().items()
+        for field in set(type(entry.config).model_fields) & set(type(task.config()).model_fields)
+    }
+    assert not hidden
 
 
 def test_options_may_have_underscores():

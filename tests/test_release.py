@@ -147,7 +147,7 @@ class TestFormats:
         optimizer.save(path)
         with safe_open(path, "np") as file:
             kept = file.metadata()
-        assert kept["format"] == "jedax optimizer 3"
+        assert kept["format"] == "jedax optimizer 4"
         np.testing.assert_array_equal(jedax.Optimizer.load(path).ask(), optimizer.ask())
         save_file(load_file(path), path, {**kept, "format": "jedax optimizer 1"})
         with pytest.raises(jedax.JedaxError, match=r"got 'jedax optimizer 1'; use the version that wrote it"):

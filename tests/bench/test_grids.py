@@ -87,8 +87,8 @@ def test_every_entry_of_every_grid_is_valid_on_every_task():
         ("jedi,tuned", Entry("jedi tuned", "jedi", "tuned")),
         ("cma-me, opt, step-size=0.1", Entry("cma-me opt step-size=0.1", "cma-me", "opt", {"step_size": "0.1"})),
         (
-            "jedi-x,steps=[0.1, 0.5],pool=1",
-            Entry("jedi-x steps=[0.1, 0.5] pool=1", "jedi-x", None, {"steps": [0.1, 0.5], "pool": "1"}),
+            "jedi-x,step_range=[0.1, 0.5],pool=1",
+            Entry("jedi-x step_range=[0.1, 0.5] pool=1", "jedi-x", None, {"step_range": [0.1, 0.5], "pool": "1"}),
         ),
         (
             "es-restart,restart_tolerance=null",
@@ -103,7 +103,7 @@ def test_methods_as_a_command_names_them(text, entry):
 def test_parameters_become_numbers():
     config = parse_entry("jedi,alpha=0.25,pool=2,targets=pareto").config("maze-a")
     assert (config.alpha, config.pool, config.targets) == (0.25, 2, "pareto")
-    assert parse_entry("jedi-x,steps=[0.1,0.5]").config("maze-a").steps == (0.1, 0.5)
+    assert parse_entry("jedi-x,step_range=[0.1,0.5]").config("maze-a").step_range == (0.1, 0.5)
 
 
 @pytest.mark.parametrize(

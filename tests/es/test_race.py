@@ -1,6 +1,7 @@
 """When a rival overtakes or ends and a leader halves its step, by hand and beside a transcription in plain Python."""
 
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -181,6 +182,34 @@ def test_a_bold_rival_makes_a_bold_leader():
     assert events["overtakes"] == 16
     assert bool(state.leader.bold)
     assert not led(rule, [1.0] * 50)[0].leader.bold
+
+
+class TestFailures:
+    """Generations all of whose solutions fail."""
+
+    FAILED = [-math.inf] * 60
+
+    def test_a_rival_ends(self):
+        leader, _ = led(RULE, [100.0] * 50)
+        assert challenged(RULE, leader, self.FAILED)[1] == {"ends": 10}
+        leader, _ = led(RULE, self.FAILED[:9])
+        assert challenged(replace(RULE, patience=1000), leader, self.FAILED)[1] == {"ends": 20}
+
+    def test_a_leader_leaves_all_generations_to_rivals(self):
+        state, refined = led(RULE, self.FAILED)
+        assert (refined, float(RULE.rival_share(state))) == ([10], 1)
+        assert challenged(RULE, state, [5.0] * 30)[1] == {"overtakes": 16, "ends": 16}
+
+    def test_in_the_heats(self):
+        """One that fails loses; one that fails at first has the prospect of its level."""
+        rule = replace(RULE, starts=4)
+        state, _ = led(rule, self.FAILED[:20])
+        state, events = challenged(rule, state, self.FAILED[:10] + [-500.0] * 10)
+        assert events == {"overtakes": 20, "ends": 20}
+        assert float(state.leader.prospect) == -500
+        state, events = challenged(rule, state, self.FAILED)
+        assert events == {"ends": 20}
+        assert challenged(rule, state, [0.0] * 20)[1] == {"overtakes": 20, "ends": 20}
 
 
 def test_of_the_heats_the_best_prospect_leads():

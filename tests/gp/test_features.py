@@ -4,7 +4,7 @@ import pytest
 from tests.gp.reference import ReferenceGP, best_log_likelihood, log_likelihood, logs, standardised, to_data
 
 from jedax.gp import GPSettings, Hyperparameters, condition, fit, posterior, predict
-from jedax.gp.features import shortest_length_scale
+from jedax.gp.features import _products, shortest_length_scale
 
 QUERY = np.random.default_rng(9).random((60, 2)).astype(np.float32).astype(float)
 FEW = GPSettings(gp_max_rows=256)
@@ -57,6 +57,24 @@ def test_a_repertoire_too_large_for_the_whole_matrix_has_length_scales_that_the_
     assert gp.hyperparameters.length_scale >= shortest * (1 - 1e-6)
     there = log_likelihood(logs(gp.hyperparameters), x, fitness, 1 / counts)
     assert gp.log_likelihood == pytest.approx(there, rel=1e-4)
+
+
+def test_a_repertoire_of_less_than_a_tile_has_the_exact_process_whatever_the_rows_are():
+    settings = GPSettings(gp_max_rows=16)
+    x, fitness, counts = surface(100, 0.3)
+    gp = fit(settings, settings.initial_hyperparameters(), to_data(x, fitness, counts))
+    there = log_likelihood(logs(gp.hyperparameters), x, fitness, 1 / counts)
+    assert gp.ok
+    assert gp.log_likelihood == pytest.approx(there, rel=1e-4)
+
+
+def test_products_of_many_descriptors_are_few():
+    """No more than 2^14: beyond fourteen descriptors the others do not vary."""
+    for dimensions in (1, 2, 3, 14, 24):
+        products = _products(dimensions)
+        assert products.shape[1] == dimensions
+        assert 64 <= len(products) <= 2**14
+        assert len(np.unique(products, axis=0)) == len(products)
 
 
 @pytest.mark.parametrize(("dimensions", "length_scale"), [(1, 0.1), (3, 1.2)])

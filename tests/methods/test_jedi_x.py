@@ -87,7 +87,7 @@ def steps_of(states, number, genotypes):
 
 def is_fresh(states, number, spread):
     """Return whether an ES has just started, with a step size in the range of `steps`."""
-    low, high = np.array(SMALL.steps) * float(spread) * np.array([0.999, 1.001])
+    low, high = np.array(SMALL.step_range) * float(spread) * np.array([0.999, 1.001])
     return float(states.inner.sigma[number]) == 1 and low <= float(states.unit[number]) <= high
 
 
@@ -369,7 +369,7 @@ def test_step_sizes_are_log_uniform_in_units_of_the_spread(search):
     """Kolmogorov and Smirnov, of 2,000 step sizes; `step_size` sets all of them instead."""
     method = search[0]
     units = np.asarray(method.config.units(jax.random.key(0), 2000, jnp.float32(7.0)))
-    low, high = np.log(SMALL.steps)
+    low, high = np.log(SMALL.step_range)
     assert stats.kstest(np.log(units / 7), stats.uniform(low, high - low).cdf).pvalue > 1e-4
     fixed = with_settings(method, step_size=0.05).config.units(jax.random.key(0), 5, jnp.float32(7.0))
     np.testing.assert_allclose(fixed, 0.05)
@@ -386,6 +386,24 @@ def test_bounds_the_wrong_way_round():
 def test_a_share_that_is_none(wrong):
     with pytest.raises(jedax.JedaxError, match=next(iter(wrong))):
         SMALL.replace(**wrong)
+
+
+def test_scouts_have_populations_that_their_es_can_have(search):
+    """Open-ES needs even ones."""
+    pytest.importorskip("evosax")
+    config = SMALL.replace(es="evosax:Open_ES", population=12, pool=1, scouts=4)
+    assert config.num_scouts == 3
+    assert JEDiX(config, search[0].problem).es.scouts.strategy.population == 4
+
+
+@pytest.mark.parametrize("patience", [10**6, 2**31 - 1])
+def test_a_patience_that_never_ends_restarts_nothing(patience):
+    """Also times the growth of a population."""
+    optimizer = jedax.Optimizer(2, es="cma-es", growth=8, patience=patience, evaluations=10**5, seed=1)
+    for _ in range(12):
+        asked = optimizer.ask()
+        optimizer.tell(asked, np.cos(7 * asked).sum(axis=1))
+    assert int(optimizer._state.es.num_restarts[0]) == 0
 
 
 @pytest.mark.parametrize(("population", "scouts", "number"), [(6, 4, 3), (6, 18, 9), (6, 2, 2), (2, 4, 3), (7, 2, 1)])
@@ -434,7 +452,7 @@ def test_gets_where_es_with_restarts_do_not():
 
 def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
     """Large ones start with the first step, as in BIPOP; small ones with a step drawn from `steps`."""
-    settings = SMALL.replace(es="cma-es", growth=4, first_step=2.0, steps=(0.01, 0.1))
+    settings = SMALL.replace(es="cma-es", growth=4, first_step=2.0, step_range=(0.01, 0.1))
     method = JEDiX(settings, arm)
     genotypes = jax.vmap(arm.init)(jax.random.split(jax.random.key(0), BATCH))
     state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(jax.random.key(2), genotypes))
@@ -587,6 +605,9 @@ def test_the_means_of_a_race_become_no_longer_than_allowed(arm):
 
 @pytest.mark.parametrize("changes", [{"pool": 2}, {"scouts": 2}, {"growth": 2}])
 def test_a_race_has_one_es_and_one_rival(changes):
+    for wrong in ({"exploration": 1.0}, {"variation_share": 0.5}):
+        with pytest.raises(JedaxError, match="trial: expected 0 unless exploration is below 1 and variation_share"):
+            SMALL.replace(**(RACE | wrong))
     with pytest.raises(JedaxError, match="trial: expected 0 unless pool, scouts and growth are 1"):
         SMALL.replace(**(RACE | changes))
 

@@ -19,6 +19,7 @@ from jedax.bench.bench import bench
 from jedax.bench.grids import Entry, Grid
 from jedax.es import check_strategy, make_strategy, strategy_names
 from jedax.imports import entry_points, object_name
+from jedax.methods.map_elites import MapElites, MapElitesConfig
 from jedax.methods.registry import method_named, methods
 from jedax.tasks.stored import StoredTask
 
@@ -174,6 +175,13 @@ class TestMethod:
             jedax.run(Lonely(), "arm")
         with pytest.raises(jedax.JedaxError, match=r"^Lacking: expected the attribute Config, got none; define it"):
             jedax.run(type("Lacking", (jedax.Method,), {}), "arm")
+
+    def test_settings_of_a_derived_method(self, arm):
+        """They run that method, although they derive from the settings of another."""
+        config = Doubled.Config(offspring=8, cells=16, boost=3.0)
+        run = jedax.run(config, arm, evaluations=8 * 4)
+        assert run.config.method == f"{__name__}:Doubled"
+        assert float(run.repertoire.fitness.max()) > 0
 
     def test_settings_of_a_derived_class(self, small, arm):
         """A subclass of a method's settings belongs to that method."""
@@ -384,6 +392,18 @@ class Steady(jedax.JEDi):
     def start_loop(self, key, state, progress, prediction=None):
         state = super().start_loop(key, state, progress, prediction)
         return replace(state, alpha=jax.numpy.float32(0.25))
+
+
+class Doubled(MapElites):
+    """MAP-Elites that changes the sign of the fitness and multiplies it."""
+
+    class Config(MapElitesConfig):
+        """Settings of MAP-Elites and one more."""
+
+        boost: float = 2.0
+
+    def tell(self, key, state, genotypes, evaluation):
+        return super().tell(key, state, genotypes, replace(evaluation, fitness=-self.config.boost * evaluation.fitness))
 
 
 class Lonely(jedax.MethodConfig):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import assert_same_bits, without_seconds
+from tests.methods.point_mass import PointMass
 from tests.notes import Notes
 
 import jedax
@@ -22,7 +23,7 @@ from jedax.search import loop as search_module
 from jedax.search.compiled import Programs
 from jedax.search.failures import first_at
 from jedax.search.loop import _is_true
-from jedax.search.programs import programs_for
+from jedax.search.programs import forget_programs, programs_for
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks import make
 from jedax.tasks.base import Task
@@ -605,6 +606,14 @@ def test_a_task_needs_no_more_than_that(plain, tmp_path, without_figures):
         ({"init": lambda self, key: jnp.zeros(4)}, r"Bad.init: expected a genotype of shape \(3,\), got \(4,\)"),
         ({"evaluate": lambda self, key, g: (g.sum(), g[:2])}, "Bad.evaluate: expected an Evaluation, got tuple"),
         (
+            {"evaluate": lambda self, key, g: Evaluation(g.sum(), [g[0], g[1]])},
+            r"Bad.evaluate: expected arrays, got list; use jnp.stack",
+        ),
+        (
+            {"descriptor_bounds": (-1.0, 1.0)},
+            r"Bad.descriptor_bounds: expected \(lows, highs\), a tuple each, got \(-1.0, 1.0\)",
+        ),
+        (
             {"evaluate": lambda self, key, g: Evaluation(g.sum(), g)},
             r"Bad.evaluate: expected fitness of shape \(\) and a descriptor of \(2,\), got \(\) and \(3,\)",
         ),
@@ -632,6 +641,19 @@ def test_tasks_that_lack_something(small, attribute):
         setattr(Lacking, name, getattr(Good, name))
     with pytest.raises(jedax.JedaxError, match=f"Lacking.{attribute}: expected a value, got none; set it"):
         jedax.run(small, Lacking(), evaluations=16)
+
+
+@pytest.mark.parametrize("method", ["jedi-x", "jedi", "cma-mae", "td3"])
+def test_tasks_in_jax_are_searched_in_float32_whatever_jax_is_set_to(arm, method):
+    task, settings = arm, {"population": 4, "pool": 2, "cells": 16}
+    if method == "td3":
+        task, settings = PointMass(hidden=(4,), steps=5), {"population": 4, "critic_steps": 2, "cells": 16}
+    run = jedax.run(method, task, evaluations=64, **settings)
+    forget_programs()
+    with jax.enable_x64(True):
+        again = jedax.run(method, task, evaluations=64, **settings)
+    assert again.repertoire.fitness.dtype == np.float32
+    assert_same_bits(again.repertoire, run.repertoire)
 
 
 def test_presets(arm):

@@ -249,6 +249,11 @@ class TestFormat1:
     def test_labels(self, label, expected):
         assert parse(f"format: 1\ntask: maze-a\nlabel: {label}").label == expected
 
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_a_setting_has_another_name(self, number):
+        config = parse(f"format: {number}\ntask: maze-a\nmethod: jedi-x\nmethod_config: {{steps: [0.2, 0.4]}}")
+        assert config.method_config.step_range == (0.2, 0.4)
+
     def test_the_checksum_is_that_of_the_file(self):
         """A search that an earlier version began goes on with its checkpoints."""
         written = FullConfig(

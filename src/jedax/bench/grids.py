@@ -110,7 +110,7 @@ def grid_named(name: str) -> Grid:
 def parse_entry(text: str) -> Entry:
     """Return the method that a command names, with a preset or settings after commas; the label has spaces instead.
 
-    Examples are `jedi-x`, `jedi,tuned`, `jedi,alpha=0.3,pool=1`, `jedi-x,steps=[0.1,0.5]`,
+    Examples are `jedi-x`, `jedi,tuned`, `jedi,alpha=0.3,pool=1`, `jedi-x,step_range=[0.1,0.5]`,
     `es-restart,restart_tolerance=null` and `module:Class,setting=2`.
     """
     method, *rest = [part.strip() for part in re.split(r",(?![^\[]*\])", text)]

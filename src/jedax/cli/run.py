@@ -120,6 +120,10 @@ def _sections(config: Any) -> dict[str, tuple[str, Option]]:
         settings = getattr(config, section)
         for name, field in type(settings).model_fields.items():
             if name not in _WITHOUT_FLAG and name not in _COMMAND:
+                if section == "task_config" and found.get(name, (section,))[0] == "method_config":
+                    expected, received = f"settings with other names than those of {config.method}", name
+                    remedy = "rename the task's setting, or use jedax.run in Python"
+                    raise fail(config.task, expected=expected, received=received, remedy=remedy)
                 kind = field.annotation
                 found.setdefault(name, (section, Option(field.description or "", kind, getattr(settings, name))))
     return found

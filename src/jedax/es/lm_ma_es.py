@@ -59,6 +59,8 @@ class LMMAES(Strategy):
     transformation of the normals, so it may be given other genotypes than those of `ask`, such as folded ones. If all
     scores of a generation are equal, or none is finite, the ranking is the order of sampling, a random selection. A
     single parameter has no directions. `sigma` stays within `STEP_SIZE_LIMITS`.
+
+    It is for many parameters: with fewer than five, and populations that are large compared with n, it can diverge.
     """
 
     name: ClassVar[str] = "lm-ma-es"

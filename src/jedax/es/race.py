@@ -173,7 +173,7 @@ class Race:
         """Return what follows from a generation of a rival after the heats."""
         goal = self._goal(leader, rival)
         overtakes = (rival.age >= _SMOOTHED) & (rival.level > leader.level)
-        falls_short = self._is_compared(rival.age) & (rival.prospect < goal)
+        falls_short = self._is_compared(rival.age) & ~(jnp.isfinite(rival.prospect) & (rival.prospect >= goal))
         may_refine = (rival.level >= goal) & (rival.refined < leader.refined)
         ends = overtakes | falls_short | (stagnates & ~may_refine)
         return RivalFate(overtakes, refines=stagnates & ~ends, ends=ends)
@@ -187,10 +187,11 @@ class Race:
         age, is_first = racer.age + 1, jnp.isneginf(racer.level)
         level = jnp.where(is_first, mean, racer.level + (mean - racer.level) / jnp.minimum(age, _SMOOTHED))
         first, is_looked_at = jnp.where(is_first, level, racer.first), age % self.patience == 0
-        stagnates = is_looked_at & (level - racer.lately <= _LEAST_GAIN * (level - first))
+        # An ES all of whose solutions fail has no level, and stagnates: -inf - -inf is not above anything.
+        stagnates = is_looked_at & ~(level - racer.lately > _LEAST_GAIN * (level - first))
         # Early levels tell little: on some tasks those that learn fast end low. Gains tell more. At the pace of the
         # second half of its life an ES gains in as many generations as it has made twice what it gained in that half.
-        prospect = level + 2 * (level - racer.halfway)
+        prospect = jnp.where(jnp.isneginf(racer.halfway), level, level + 2 * (level - racer.halfway))
         return replace(
             racer,
             age=age,

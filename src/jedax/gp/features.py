@@ -144,5 +144,8 @@ def shortest_length_scale(settings: GPSettings, num_descriptors: int) -> float:
 
 def _products(num_descriptors: int) -> np.ndarray:
     """Return the one-dimensional features of each product, `(products, d)`."""
-    each = min(_POINTS, int(_PRODUCTS ** (1 / num_descriptors) + 1e-9))
-    return np.array(list(itertools.product(range(max(each, 2)), repeat=num_descriptors)), np.int32)
+    most = _PRODUCTS.bit_length() - 1  # of the descriptors that can vary: each has at least two features
+    varied = min(num_descriptors, most)
+    each = max(2, min(_POINTS, int(_PRODUCTS ** (1 / varied) + 1e-9)))
+    products = np.array(list(itertools.product(range(each), repeat=varied)), np.int32)
+    return np.pad(products, ((0, 0), (0, num_descriptors - varied)))

@@ -27,7 +27,7 @@ from jedax.gp.likelihood import Solved, log_bounds, rescale, solve
 from jedax.gp.model import FittedGP, GPData, Hyperparameters
 from jedax.gp.sequential import in_float64, one_by_one
 from jedax.gp.settings import GPSettings
-from jedax.gp.tiles import Factor
+from jedax.gp.tiles import TILE, Factor
 from jedax.types import Array, Bool, Float, Int
 
 _MAX_RADIUS = 1.0  # longest step, as a change of the log of a hyperparameter
@@ -120,7 +120,7 @@ def _condition(settings: GPSettings, hyperparameters: Hyperparameters, data: GPD
 
 
 def _is_exact(settings: GPSettings, rows: Rows) -> bool:
-    return len(rows.mask) <= settings.gp_max_rows
+    return len(rows.mask) <= max(settings.gp_max_rows, TILE)  # features come in whole tiles
 
 
 def _with_bounds(settings: GPSettings, rows: Rows) -> GPSettings:

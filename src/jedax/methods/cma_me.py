@@ -128,6 +128,10 @@ class CMAME(PoolMethod):
         evaluations, insertions = self.pool.split((evaluation, insertion))
         outcomes = Outcome(evaluations, insertions, direction=state.directions)
         scores = jax.vmap(ranker_named(self.config.ranker))(outcomes)
+        if scores.shape != evaluations.fitness.shape:
+            expected, received = "one score per solution, (population,)", scores.shape[1:]
+            raise fail("ranker", expected=expected, received=received, remedy="return the scores of all solutions")
+        scores = scores.astype(evaluations.fitness.dtype)
         pool = self.pool.tell(tell_key, state.pool, genotypes, scores)
         done = (insertions.status == NOT_ADDED).all(axis=1)
         if self.config.restart_tolerance is not None:

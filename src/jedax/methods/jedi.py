@@ -218,7 +218,8 @@ class JEDi(PoolMethod):
         centroids = self.cells.to_unit_box(jnp.asarray(self.cells.centroids))
         repertoire, data = state.repertoire, self.gp_data(state.repertoire)
         num_newer = jnp.sum(repertoire.improved_at > state.gp_fitted_at)
-        wanted = num_newer > self.config.gp_refit * jnp.sum(data.mask)
+        num = jnp.sum(data.mask)
+        wanted = (num_newer > self.config.gp_refit * num) | ((state.gp_fitted_at < 0) & (num > 0))
         # From time to time from several starts, since the previous maximum need not stay the highest.
         evaluations, before = self.evaluations(state), jnp.maximum(state.gp_fitted_at, 1)
         thorough = (state.gp_fitted_at < 0) | (_num_growths(evaluations) > _num_growths(before))

@@ -25,6 +25,7 @@ _GROUP = "jedax.methods"
 # Names and rankers in settings of format 1.
 _RENAMED = {"jedi": "jedi-uniform", "jedi-paper": "jedi"}
 _RENAMED_RANKERS = {"imp": "2imp", "opt": "obj", "rnd": "rd", "threshold": "imp"}
+_RENAMED_SETTINGS = {"jedi-x": {"steps": "step_range"}}  # of each method
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,12 @@ def _checked(method: Any, argument: str) -> type[Method]:
 
 def _entry_of_settings(config: MethodConfig) -> MethodEntry:
     known = [entry for entry in methods().values() if type(config) is type(entry.config)]
-    known = known or [entry for entry in methods().values() if isinstance(config, type(entry.config))]
     if not known:
         owner = _enclosing_class(config)
         if owner is not None:
             return method_named(owner)
+        known = [entry for entry in methods().values() if isinstance(config, type(entry.config))]
+    if not known:
         raise fail(
             "method",
             expected="settings of a method",
@@ -237,6 +239,12 @@ def preset_named(entry: MethodEntry, preset: str) -> Preset:
     if preset not in entry.presets:
         _check_owners("preset", entry.name, repr(preset), owners)
     return entry.presets[check_choice("preset", preset, entry.presets)]
+
+
+def with_present_names(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a method, those with former names under their present ones."""
+    present = _RENAMED_SETTINGS.get(method, {})
+    return {present.get(name, name): value for name, value in settings.items()}
 
 
 def upgraded(method: str, label: str, settings: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -194,7 +194,8 @@ class Repertoire:
             stored, insertion = native.add(cell, fitness, descriptor, genotypes, when, vars(self), cells.bounds)
             return Repertoire(**stored), Insertion(**insertion)
 
-        single = all(values.dtype == jnp.float32 for values in (genotypes, self.genotypes, evaluation.fitness))
+        numbers = genotypes, self.genotypes, self.fitness, self.descriptors, evaluation.fitness, evaluation.descriptor
+        single = all(values.dtype == jnp.float32 for values in numbers)
         has_kernel = acceptance.is_hard and single and native.KERNEL.available
         batch = genotypes, Evaluation(evaluation.fitness, evaluation.descriptor), jnp.asarray(when, jnp.int32)
         if has_kernel:

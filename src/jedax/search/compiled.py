@@ -52,6 +52,7 @@ class Programs:
 
     first_chunk = 16  # generations of the first chunk, when the time per generation is not yet known
     donates = True  # whether programs overwrite the state that is passed in
+    in_float64 = False  # whether programs compute in float64, whatever JAX is set to
     failure_kinds: tuple[str, ...] = failures.KINDS
 
     def __init__(self, method: Method, task: Any, replicas: int, mesh: Mesh | None = None):
@@ -75,7 +76,8 @@ class Programs:
     def shapes(self, roots: PRNGKeyArray, start_genotypes: Any) -> Any:
         """Return shapes and types of the state without computing anything; settings that do not fit are refused."""
         begin = devices.spread(self._jitted_begin, self.mesh, 2, shared=(1,))
-        return jax.eval_shape(begin, roots, start_genotypes)[0]
+        with jax.enable_x64(self.in_float64):
+            return jax.eval_shape(begin, roots, start_genotypes)[0]
 
     def fit_model(self, state: Any) -> tuple[Any, Any]:
         """Fit the method's model: see `Method.fit_model`."""
@@ -199,16 +201,16 @@ class Programs:
 
         It may overwrite the arguments at the positions `donate`; those at `shared` have no replica axis.
         """
-        args = devices.place(args, self.mesh, shared)
-        shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(args))
-        if (name, shapes) not in self._compiled:
-            began = time.perf_counter()
-            program = jax.jit(
-                devices.spread(function, self.mesh, len(args), shared), donate_argnums=donate if self.donates else ()
-            )
-            self._compiled[name, shapes] = program.lower(*args).compile()
-            self.compile_seconds += time.perf_counter() - began
-        return self._compiled[name, shapes](*args)
+        with jax.enable_x64(self.in_float64):
+            args = devices.place(args, self.mesh, shared)
+            shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(args))
+            if (name, shapes) not in self._compiled:
+                began = time.perf_counter()
+                spread = devices.spread(function, self.mesh, len(args), shared)
+                program = jax.jit(spread, donate_argnums=donate if self.donates else ())
+                self._compiled[name, shapes] = program.lower(*args).compile()
+                self.compile_seconds += time.perf_counter() - began
+            return self._compiled[name, shapes](*args)
 
 
 class StepPrograms(Programs):
@@ -219,12 +221,9 @@ class StepPrograms(Programs):
 
     first_chunk = 1
     donates = False
+    in_float64 = True
 
     _changed: list[int]  # leaves of the state that `Method.ask` changes
-
-    def _call(self, *args: Any, **keywords: Any) -> Any:
-        with jax.enable_x64(True):
-            return super()._call(*args, **keywords)
 
     def draw(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> Float[Array, "replicas b p"]:
         """Return the initial batches; their first members are `start_genotypes`."""
@@ -306,7 +305,7 @@ class StepPrograms(Programs):
             evaluation = Evaluation(jnp.zeros(len(genotypes)), jnp.zeros((len(genotypes), self.task.num_descriptors)))
             return self._init(root, genotypes, evaluation)
 
-        with jax.enable_x64(True):
+        with jax.enable_x64(self.in_float64):
             return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
 
 

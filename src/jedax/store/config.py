@@ -20,6 +20,7 @@ from jedax.methods.registry import (
     method_named,
     preset_named,
     upgraded,
+    with_present_names,
 )
 from jedax.methods.registry import code_of as method_code
 from jedax.settings import MOST, Config
@@ -161,6 +162,7 @@ class FullConfig(Config):
         if number == 1:
             method, label, settings = upgraded(method, label, settings)
         method = ALIASES.get(method, method)
+        settings = with_present_names(method, settings)
         task_settings = _section(values, "task_config", where)
         code = _code(task, task_settings, method, settings)
         withheld = tuple(part for part, names in code.items() if names and part not in imports)

@@ -7,7 +7,7 @@ from typing import Literal, Self
 import jax.numpy as jnp
 from pydantic import Field, model_validator
 
-from jedax.errors import fail
+from jedax.errors import JedaxError, fail
 from jedax.methods.base import WithPool
 from jedax.settings import MOST, Count, NotNegative, Positive, Range, Share
 from jedax.types import Array, Float, PRNGKeyArray
@@ -20,16 +20,17 @@ class JediXConfig(WithPool):
     step_size: Positive | None = Field(
         default=None,
         description="Initial step size of every ES but the bold ones of a race, in the units of the parameters; "
-        "default: first_step and steps.",
+        "default: first_step and step_range.",
     )
     first_step: Positive = Field(
         default=0.15,
         description="Initial step size of the first ES and of restarts from random genotypes, in units of the spread "
         "of random genotypes.",
     )
-    steps: Range = Field(
+    step_range: Range = Field(
         default=(0.01, 1.0),
-        description="Range of the initial step size of other ES, drawn log-uniformly at each start, in the same units.",
+        description="Range of the initial step size of other ES, drawn log-uniformly at each start, in the same units. "
+        "Not used in a race.",
     )
     growth: Count = Field(
         default=1,
@@ -38,12 +39,12 @@ class JediXConfig(WithPool):
     optimum_radius: NotNegative = Field(
         default=0.01,
         description="Where populations grow, an ES restarts within this distance of an optimum that is known, in units "
-        "of the spread of random genotypes.",
+        "of the spread of random genotypes. Not used in a race.",
     )
     rediscovery: Share = Field(
         default=0.9,
         description="Each restart at a known optimum multiplies by this the share of generations that variation leaves "
-        "to pool and scouts, until the best solution improves.",
+        "to pool and scouts, until the best solution improves. Not used in a race.",
     )
     exploration: Share = Field(
         default=1.0,
@@ -100,10 +101,14 @@ class JediXConfig(WithPool):
     gradient_rate: Positive = Field(
         default=2e-4, description="Learning rate of these updates; it is halved with the step."
     )
-    elites: Count = Field(default=32, description="ES restart from an elite drawn from this many of the fittest cells.")
+    elites: Count = Field(
+        default=32,
+        description="ES restart from an elite drawn from this many of the fittest cells. Not used in a race.",
+    )
     variation_share: Literal["waiting"] | Share = Field(
         default="waiting",
-        description="Share of generations that vary elites; waiting: the mean share of patience the pool has used up.",
+        description="Share of generations that vary elites; waiting: the mean share of patience the pool has used up. "
+        "Not used in a race.",
     )
     scout_share: Share = Field(
         default=0.5,
@@ -116,7 +121,9 @@ class JediXConfig(WithPool):
         "its solutions cannot be shared equally among so many.",
     )
     scout_patience: Count = Field(
-        default=3, description="A scout restarts after this many of its generations that add nothing to the repertoire."
+        default=3,
+        description="A scout restarts after this many of its generations that add nothing to the repertoire. "
+        "Not used in a race.",
     )
     line_share: Share = Field(
         default=0.75, description="Share of varied elites that are recombined with another elite."
@@ -145,13 +152,30 @@ class JediXConfig(WithPool):
                 received=self.trial,
                 remedy="set trial to 0, or pool, scouts and growth to 1: in a race one rival faces one ES",
             )
+        if self.trial and (self.exploration == 1 or self.variation_share != "waiting"):
+            raise fail(
+                "trial",
+                expected="0 unless exploration is below 1 and variation_share is 'waiting'",
+                received=self.trial,
+                remedy="set exploration to the share of generations that vary elites, such as 0.05",
+            )
         return self
 
     @property
     def num_scouts(self) -> int:
         """The most scouts, up to `scouts`, that can share a generation equally, with at least two solutions each."""
         most = min(self.scouts, self.batch // 2)
-        return next(number for number in range(most, 0, -1) if self.batch % number == 0)
+        return next(number for number in range(most, 0, -1) if number == 1 or self._can_share(number))
+
+    def _can_share(self, number: int) -> bool:
+        """Return whether a number of ES can have equal shares of a generation as their populations."""
+        if self.batch % number:
+            return False
+        try:
+            self.make_strategy(self.batch // number, step_size=1.0)
+        except JedaxError:  # some strategies need even populations
+            return False
+        return True
 
     def first_unit(self, spread: Float[Array, ""]) -> Float[Array, ""]:
         """Return the initial step size of ES that start from random genotypes, for their spread."""
@@ -161,4 +185,4 @@ class JediXConfig(WithPool):
         """Return initial step sizes of a number of other ES."""
         if self.step_size is not None:
             return jnp.full(number, self.step_size)
-        return spread * log_uniform(key, jnp.zeros(number), self.steps)
+        return spread * log_uniform(key, jnp.zeros(number), self.step_range)

@@ -131,7 +131,7 @@ class Restarting:
         restarts, has_converged = self.rule.observe(state.restarts, found, achieved, spread, has_improved)
         scores = self.pool.split(told.evaluation.fitness_or_worst)
         pool = self.pool.tell(learn_key, state.pool, told.genotypes, scores)
-        stuck = (waited >= config.patience * restarts.growth) | has_converged
+        stuck = (waited // restarts.growth >= config.patience) | has_converged
         restarts = self.rule.restart(kind_key, restarts, stuck)
 
         def restarted() -> Any:
