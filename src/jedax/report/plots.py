@@ -124,7 +124,8 @@ def cell_values(
     shown = values[known] if known.any() else np.array([1.0])
     low, high = limits or colour_limits(shown, log=log)
     if not low < high:  # all are equal
-        low, high = low - 1e-3 * max(abs(low), 1e-9), high + 1e-3 * max(abs(high), 1e-9)
+        margin = 1e-3 * abs(low) or 1.0
+        low, high = low - margin, low + margin
     style: dict[str, Any] = {"cmap": cmap, "norm": LogNorm(low, max(high, low * 1.01)) if log else Normalize(low, high)}
     if cells.centroids.shape[1] > 2:
         ax.scatter(*cells.centroids[~known, :2].T, color=_EMPTY, s=6)
