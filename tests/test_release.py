@@ -98,10 +98,10 @@ class TestFormats:
     def test_settings(self, copied):
         file = copied / "config.yaml"
         settings = yaml.safe_load(file.read_text())
-        assert settings["format"] == 2
-        for other in (0, 3):
+        assert settings["format"] == 3
+        for other in (0, 4):
             file.write_text(yaml.safe_dump({**settings, "format": other}))
-            message = rf"config\.yaml: format: expected a number up to 2, got {other}; read it with the version"
+            message = rf"config\.yaml: format: expected a number up to 3, got {other}; read it with the version"
             for attempt in (jedax.load, jedax.resume):
                 with pytest.raises(jedax.JedaxError, match=message):
                     attempt(copied)
@@ -111,7 +111,7 @@ class TestFormats:
         settings = yaml.safe_load(file.read_text())
         file.write_text(yaml.safe_dump({**settings, "format": 1, "method": "jedi"}))
         config = jedax.load(copied).config
-        assert (config.format, config.method, config.method_config.targets) == (2, "jedi-uniform", "uniform")
+        assert (config.format, config.method, config.method_config.targets) == (3, "jedi-uniform", "uniform")
 
     def test_checkpoints(self, copied):
         (copied / "repertoire.safetensors").unlink()

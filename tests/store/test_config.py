@@ -70,7 +70,7 @@ class TestRoundTrip:
         assert set(values["task_config"]) == set(MazeConfig.model_fields)
         assert set(values["method_config"]) == set(JediXConfig.model_fields)
         assert set(values["run"]) == set(RunConfig.model_fields)
-        assert values["format"] == 2
+        assert values["format"] == 3
 
 
 class TestPartial:
@@ -121,8 +121,8 @@ class TestRefused:
             ("- task", r"^run/config\.yaml: expected settings with the key 'task'.*got list"),
             ("method: jedi", r"^run/config\.yaml: expected settings with the key 'task'"),
             (
-                "task: sphere\nformat: 3",
-                r"^run/config\.yaml: format: expected a number up to 2, got 3; read it with the version",
+                "task: sphere\nformat: 4",
+                r"^run/config\.yaml: format: expected a number up to 3, got 4; read it with the version",
             ),
             (
                 "task: sphere\nmethod: es\nmethod_config: {alpha: 0.3}",
@@ -147,8 +147,8 @@ class TestRefused:
                 r"^run/config\.yaml: parameter: unknown name 'runs'; did you mean 'run'\?$",
             ),
             ("task: sphere\nrun: 7", r"^run/config\.yaml: run: expected parameters and values, got 7; mend"),
-            ("task: sphere\nformat: '1'", r"format: expected a number up to 2, got '1'; read"),
-            ("task: sphere\nformat: true", r"format: expected a number up to 2, got True; read"),
+            ("task: sphere\nformat: '1'", r"format: expected a number up to 3, got '1'; read"),
+            ("task: sphere\nformat: true", r"format: expected a number up to 3, got True; read"),
             ("task: sphere\n7: 1", r"^run/config\.yaml: expected names as keys, got .*'7'"),
             ("task: sphere\nrun: {7: 1}", r"^run/config\.yaml: run: expected parameters and values, got {7: 1}"),
             ("task: sphere\nmethod_config: {7: 1}", r"method_config: expected parameters and values, got {7: 1}"),
@@ -239,7 +239,7 @@ class TestFormat1:
     )
     def test_is_read_under_the_present_names(self, method, given, name, expected):
         config = parse(f"format: 1\ntask: maze-a\nmethod: {method}\nmethod_config: {{{given}}}")
-        assert (config.format, config.method, config.method_config) == (2, name, expected)
+        assert (config.format, config.method, config.method_config) == (3, name, expected)
         assert parse(config.dump()) == config
 
     @pytest.mark.parametrize(
@@ -254,12 +254,23 @@ class TestFormat1:
         config = parse(f"format: {number}\ntask: maze-a\nmethod: jedi-x\nmethod_config: {{steps: [0.2, 0.4]}}")
         assert config.method_config.step_range == (0.2, 0.4)
 
+    @pytest.mark.parametrize("number", [1, 2, 3])
+    @pytest.mark.parametrize("scale", ["", ", scale: 2"])
+    def test_genotypes_in_units_of_a_scale_were_shares_of_the_range_before(self, number, scale):
+        space = f"{{a: {{low: 0, high: 9{scale}}}, b: {{low: 1, scale: 3}}, c: [x, y]}}"
+        text = f"format: {number}\ntask: tests.search.workers.work:named\ntask_config: {{space: {space}}}"
+        if number < 3 and scale:
+            with pytest.raises(JedaxError, match=f"format: expected genotypes .*, got those of format {number}; read"):
+                parse(text)
+        else:
+            assert parse(text).format == 3
+
     def test_the_checksum_is_that_of_the_file(self):
         """A search that an earlier version began goes on with its checkpoints."""
         written = FullConfig(
             task="arm", task_config=entries()["arm"].config(), method="jedi", method_config=JediConfig()
         )
-        text = written.dump().replace("format: 2", "format: 1")
+        text = written.dump().replace("format: 3", "format: 1")
         config = parse(text)
         assert config.method == "jedi-uniform"
         run_without_devices = text.replace("  devices: 1\n", "")

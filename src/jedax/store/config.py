@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, SerializeAsAny
@@ -24,12 +25,13 @@ from jedax.methods.registry import (
 )
 from jedax.methods.registry import code_of as method_code
 from jedax.settings import MOST, Config
+from jedax.space import Real, Space
 from jedax.tasks.registry import code_of as task_code
 from jedax.tasks.registry import settings_of, task_entry
 from jedax.tasks.settings import UnknownTask
 from jedax.yaml_text import read_yaml
 
-FORMAT = 2
+FORMAT = 3
 _MOST_EVALUATIONS = 2**31 - 1  # largest budget that 32-bit counters hold
 
 
@@ -86,7 +88,7 @@ class UnknownSettings(MethodConfig):
 class FullConfig(Config):
     """All settings of a run; its directory holds them as config.yaml, and they suffice to repeat it."""
 
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     task: str = Field(description="Name of the task, or where it is defined.")
     task_config: SerializeAsAny[Config] | None = Field(default=None, description="Settings of the task.")
     method: str = Field(default=DEFAULT_METHOD, description="Name of the method.")
@@ -154,7 +156,7 @@ class FullConfig(Config):
             raise fail(where, expected="names as keys", received=sorted(map(repr, values)), remedy="mend the file")
         written = {**values} if values.get("format") and isinstance(values.get("run"), dict) else None
         number = values.pop("format", FORMAT)
-        if number not in (1, FORMAT) or isinstance(number, bool):
+        if number not in range(1, FORMAT + 1) or isinstance(number, bool):
             expected, remedy = f"a number up to {FORMAT}", "read it with the version of jedax that wrote it"
             raise fail(f"{where}: format", expected=expected, received=repr(number), remedy=remedy)
         task, settings = str(values["task"]), _section(values, "method_config", where)
@@ -164,6 +166,10 @@ class FullConfig(Config):
         method = ALIASES.get(method, method)
         settings = with_present_names(method, settings)
         task_settings = _section(values, "task_config", where)
+        if number < 3 and _has_other_genotypes(task_settings.get("space")):
+            expected, received = "genotypes of a space in units of its scales", f"those of format {number}"
+            remedy = "read it with the version of jedax that wrote it"
+            raise fail(f"{where}: format", expected=expected, received=received, remedy=remedy)
         code = _code(task, task_settings, method, settings)
         withheld = tuple(part for part, names in code.items() if names and part not in imports)
         try:
@@ -186,6 +192,16 @@ class FullConfig(Config):
         config = cls.build({**values, **sections}, where=where)
         config._written, config._withheld = written, withheld
         return config
+
+
+def _has_other_genotypes(spec: Any) -> bool:
+    """Return whether a search space has real numbers whose coordinates were shares of their range before format 3."""
+    if not isinstance(spec, Mapping):
+        return False
+    with contextlib.suppress(JedaxError):
+        reals = [one for one in Space.from_spec(spec).parameters if isinstance(one, Real) and one.scale is not None]
+        return any(math.isfinite(one.low) and math.isfinite(one.high) for one in reals)
+    return False
 
 
 def _code(task: str, task_config: dict[str, Any], method: str, method_config: dict[str, Any]) -> dict[str, list[str]]:
