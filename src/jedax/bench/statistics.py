@@ -166,9 +166,9 @@ def on_common_grid(curves: Iterable[Any], budget: float) -> pandas.DataFrame:
     """Return curves with different reports on one grid; each value holds until the next report or the budget.
 
     Each curve is a series of one seed, indexed by evaluations; -inf is the value of a seed without a solution. NaN is
-    dropped, and so are seeds without another value.
-    The table has a column per seed and a row per number of evaluations, at most 1,000, from the first at which every
-    seed has a value to the budget; it is empty where no seed has a value.
+    dropped, and so are seeds without another value. The table has a column per seed and a row per number of
+    evaluations, at most 1,000, from the first at which every seed has a value to the budget; it is empty where no seed
+    has a value.
     """
     kept = [curve[~np.isnan(curve) & (curve.index <= budget)] for curve in curves]
     kept = [curve for curve in kept if len(curve)]

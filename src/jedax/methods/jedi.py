@@ -218,11 +218,11 @@ class JEDi(PoolMethod):
         centroids = self.cells.to_unit_box(jnp.asarray(self.cells.centroids))
         repertoire, data = state.repertoire, self.gp_data(state.repertoire)
         num_newer = jnp.sum(repertoire.improved_at > state.gp_fitted_at)
-        num = jnp.sum(data.mask)
-        wanted = (num_newer > self.config.gp_refit * num) | ((state.gp_fitted_at < 0) & (num > 0))
+        num, is_first = jnp.sum(data.mask), state.gp_fitted_at < 0
+        wanted = (num_newer > self.config.gp_refit * num) | (is_first & (num > 0))
         # From time to time from several starts, since the previous maximum need not stay the highest.
         evaluations, before = self.evaluations(state), jnp.maximum(state.gp_fitted_at, 1)
-        thorough = (state.gp_fitted_at < 0) | (_num_growths(evaluations) > _num_growths(before))
+        thorough = is_first | (_num_growths(evaluations) > _num_growths(before))
         # One replica after the other saves the memory of all Cholesky factors at once.
         (hyperparameters, noise_floor), at = one_by_one(learn)(state.gp, data, wanted, thorough)
         fitted_at = jnp.where(wanted, evaluations, state.gp_fitted_at)

@@ -25,7 +25,8 @@ _GROUP = "jedax.methods"
 # Names and rankers in settings of format 1.
 _RENAMED = {"jedi": "jedi-uniform", "jedi-paper": "jedi"}
 _RENAMED_RANKERS = {"imp": "2imp", "opt": "obj", "rnd": "rd", "threshold": "imp"}
-_RENAMED_SETTINGS = {"jedi-x": {"steps": "step_range"}}  # of each method
+# Former names of settings, of each method.
+_RENAMED_SETTINGS = {"jedi-x": {"steps": "step_range"}}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from jedax.bench.comparison import Comparison, TaskTable
 from jedax.bench.statistics import BANDS, median_band
 from jedax.errors import check_choice, fail
 from jedax.report import cell_maps, tables
-from jedax.report.numbers import cut_axis, evaluations_axis
+from jedax.report.numbers import REMARK, cut_axis, evaluations_axis
 from jedax.report.pictures import write_figure, writing
 from jedax.report.styles import Styles, sequential_styles, styles
 from jedax.store.files import write_atomic
@@ -205,8 +205,7 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
         values = np.array([value for value in entry.final if np.isfinite(value)])
         if len(values) < len(entry.final):
             text = f"{len(entry.final) - len(values)} of {len(entry.final)} seeds: no solution"
-            ax.text(0.02, place + 0.3, text, transform=ax.get_yaxis_transform(), fontsize=7, color="#555555", zorder=6,
-                    bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1})  # fmt: skip
+            ax.text(0.02, place + 0.3, text, transform=ax.get_yaxis_transform(), **REMARK)
         if not len(values):
             continue
         parts = _without_gaps(values) if len(values) >= _FEWEST_FOR_VIOLIN else []

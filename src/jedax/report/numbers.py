@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
+
+REMARK: dict[str, Any] = {
+    "fontsize": 7, "color": "#555555", "zorder": 6,
+    "bbox": {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
+}  # fmt: skip
+"""How figures show a remark about what they leave out."""
 
 
 def evaluations_text(value: float) -> str:
@@ -97,8 +104,7 @@ def cut_axis(ax: Axes, values: ArrayLike) -> None:
     ax.set_ylim(low - 0.15 * span, known.max() + 0.05 * span)
     for line in ax.lines:
         line.set_clip_on(True)  # else the figure is as high as the line
-    ax.text(0.02, 0.03, f"cut off below: down to {known.min():.3g}", transform=ax.transAxes, fontsize=7,
-            color="#555555", zorder=6, bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1})  # fmt: skip
+    ax.text(0.02, 0.03, f"cut off below: down to {known.min():.3g}", transform=ax.transAxes, **REMARK)
 
 
 def evaluations_axis(ax: Axes) -> None:

@@ -834,9 +834,9 @@ class Optimizer:
         generation, opened = self._generation, self._open
         if generation is None or generation.filled.any() or not len(results.values) == len(opened) == generation.size:
             return False
-        in_order = (opened.places == np.arange(generation.size)) & (opened.generations == self._number)
         if ids not in (None, opened.numbers.tolist()):
             return False
+        in_order = (opened.places == np.arange(generation.size)) & (opened.generations == self._number)
         return in_order.all() and not results.failed.any() and np.array_equal(opened.values, results.values)
 
     def _take_generation(self, results: Result, prints: list[Print]) -> None:

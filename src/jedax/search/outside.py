@@ -50,8 +50,7 @@ class OutsideTask:
 
 def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Space | None:
     """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
-    if are_pairs(bounds):
-        bounds = tuple(map(list, zip(*bounds, strict=True)))
+    bounds = without_pairs(bounds)
     if bounds is not None and not (isinstance(bounds, list | tuple | np.ndarray) and len(bounds) == 2):
         expected = "(lows, highs), or a list of tuples (low, high)"
         raise fail("bounds", expected=expected, received=repr(bounds), remedy="write ([0, 0], [1, 5])")
@@ -91,14 +90,17 @@ def are_pairs(bounds: Any) -> bool:
     return isinstance(bounds, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in bounds)
 
 
+def without_pairs(bounds: Any) -> Any:
+    """Return bounds as (lows, highs) if they are a list of tuples `(low, high)`, else as they are."""
+    return tuple(map(list, zip(*bounds, strict=True))) if are_pairs(bounds) else bounds
+
+
 def box_of(bounds: Any) -> Bounds | None:
     """Return bounds of descriptors as the user gives them; None: there are none."""
     if bounds is None:
         return None
-    if are_pairs(bounds):
-        bounds = tuple(zip(*bounds, strict=True))
     try:
-        lows, highs = (tuple(float(b) for b in bound) for bound in bounds)
+        lows, highs = (tuple(float(b) for b in bound) for bound in without_pairs(bounds))
     except (TypeError, ValueError):
         raise fail(
             "descriptor_bounds",

@@ -145,6 +145,7 @@ def measured(genotypes):
 
 
 measured.num_params = 3
+measured.chunk = 16
 
 
 def noisily(genotypes):
@@ -154,7 +155,6 @@ def noisily(genotypes):
 
 
 noisily.num_params = 3
-measured.chunk = 16
 
 
 def constant(genotypes):
