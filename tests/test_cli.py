@@ -462,7 +462,7 @@ def test_reevaluate(here, capsys):
     assert "nothing in this task is random, so two samples are enough, and they agree" in out
     assert "luck 0.000" in out
     assert (here / "r" / "reevaluated.png").stat().st_size > 10_000
-    code, out, _ = call(capsys, "reevaluate", "r", "--cells", "best")
+    code, out, _ = call(capsys, "reevaluate", "--cells", "best", "r")
     assert code == 0
     assert "(2 evaluations)" in out
     assert "coverage" not in out

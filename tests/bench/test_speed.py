@@ -90,7 +90,7 @@ def test_command(tmp_path, capsys, monkeypatch):
         (["--speed", "--seconds", "-1"], "seconds: expected 0 to 3600, got -1"),
         (["--growth"], "growth: expected --speed beside it"),
         (["maze-a"], "run directory: expected a directory with a config.yaml, got maze-a"),
-        (["maze-a", "--speed"], "--speed: expected directories alone"),
+        (["maze-a", "--speed"], "speed: expected no directories beside it, got maze-a"),
     ],
 )
 def test_mistakes(arguments, said, capsys):

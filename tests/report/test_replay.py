@@ -159,7 +159,7 @@ class TestTasksThatDraw:
 
 
 def test_command(run, tmp_path, capsys):
-    cli.main(["replay", str(run.path), "--out", str(tmp_path)])
+    cli.main(["replay", "--out", str(tmp_path), str(run.path)])  # the directory can follow options
     out = capsys.readouterr().out
     assert f"fitness {run.best().fitness:.5g}, recorded descriptor" in out
     assert str(tmp_path / "best.gif") in out

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import ENGINE, Option, leading_words, nothing_to_save, parse, say
+from jedax.cli.options import ENGINE, Option, nothing_to_save, parse, say
 from jedax.errors import fail
 
 _BENCH = {
@@ -44,7 +44,7 @@ def bench(arguments: list[str]) -> None:
     from jedax.bench.grids import GRIDS, slug
     from jedax.tasks.registry import title_of
 
-    words, tasks = list(arguments), leading_words(arguments)
+    words, tasks = list(arguments), _leading_words(arguments)
     _check_options(arguments, tasks)
     presets = "; ".join(f"{name}: {grid.summary}" for name, grid in GRIDS.items())
     values = parse(
@@ -67,6 +67,15 @@ def bench(arguments: list[str]) -> None:
             say(_command(words, out, run.trial))
     else:
         _run(grid, out, values)
+
+
+def _leading_words(arguments: list[str]) -> list[str]:
+    """Remove the words before the first option from the arguments and return them."""
+    is_option = [word.startswith("-") and word != "-" for word in arguments]
+    count = is_option.index(True) if True in is_option else len(arguments)
+    words = arguments[:count]
+    del arguments[:count]
+    return words
 
 
 def _check_options(arguments: list[str], tasks: list[str]) -> None:

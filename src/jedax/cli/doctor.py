@@ -6,14 +6,16 @@ import dataclasses
 import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jedax.cli.options import Option, leading_words, nothing_to_save, parse
+from jedax.cli.options import Option, nothing_to_save, parse
 from jedax.errors import JedaxError, check_choice, fail, printable
 
 _PARTS = ("simulator", "repertoire", "es", "gp", "run")
 _OPTIONS = {
+    "directories": Option("Directories whose runs are checked.", tuple[str, ...], (), words="DIR..."),
     "speed": Option("Measure how fast the parts of a search are, beside NumPy and other packages if they are installed "
                     "(pip install 'jedax[compare]'). Takes about two minutes.", bool, False),
     "only": Option("With --speed: parts to measure: " + ", ".join(_PARTS) + ".", tuple[str, ...], ()),
@@ -26,25 +28,26 @@ _COLUMNS = "{:<11}{:<58}{:>13} {:<14}{}"
 
 def doctor(arguments: list[str]) -> None:
     """Show versions and devices, check directories, or measure speeds."""
-    if directories := leading_words(arguments):
-        check_directories(directories, arguments)
-        return
     values = parse(arguments, _OPTIONS, prog="jedax doctor",
                    description="Show versions, devices, and which native code is in use; with directories of runs "
                    "(jedax doctor DIR...): which of their files are intact, and what can be rebuilt.")  # fmt: skip
-    without = [name for name, option in _OPTIONS.items() if name != "speed" and values[name] != option.default]
-    if values["speed"]:
+    directories = values.pop("directories")
+    given = [name for name, value in values.items() if value != _OPTIONS[name].default]
+    if directories and given:
+        received = " ".join(directories)
+        raise fail(given[0], expected="no directories beside it", received=received, remedy="leave one of them out")
+    if directories:
+        check_directories(directories)
+    elif values["speed"]:
         _measure(values)
-    elif without:
-        raise fail(without[0], expected="--speed beside it", received="none", remedy="add --speed")
+    elif given:
+        raise fail(given[0], expected="--speed beside it", received="none", remedy="add --speed")
     else:
         _show_machine()
 
 
-def check_directories(directories: list[str], options: list[str]) -> None:
+def check_directories(directories: Sequence[str]) -> None:
     """Show the state of each file of the runs at and below some directories."""
-    if options:
-        raise fail(options[0], expected="directories alone", received=" ".join(options), remedy="leave it out")
     with nothing_to_save():
         from jedax.store.checkup import check_directory
         from jedax.store.directory import runs_below

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jedax.cli.options import Option, directory_of, leading_words, nothing_to_save, parse
+from jedax.cli.options import DIRECTORY, Option, nothing_to_save, only_directory, parse
 from jedax.errors import fail, unknown
 
 if TYPE_CHECKING:
@@ -22,11 +22,18 @@ _TRUST = {
     "trust": Option("Import the method that the search names: only where you would run that code yourself. Not needed "
                     "for methods of jedax and for installed ones.", bool, False),
 }  # fmt: skip
+_READ = {**DIRECTORY, **_TRUST}
 _ASK = {
+    **DIRECTORY,
     "n": Option("Number of new solutions; default: one for each missing result of the current generation, the same "
                 "ones until they are told.", int | None, aliases=("-n",)),
     "new": Option("Begin a search in DIR: a YAML file with the problem, see docs/guides/ask-tell-files.md.",
                   str | None),
+    **_TRUST,
+}  # fmt: skip
+_TELL = {
+    "words": Option("Directory of the search, and a JSON file; -: standard input.", tuple[str, ...], (),
+                    words="DIR FILE"),
     **_TRUST,
 }  # fmt: skip
 _PROBLEM_KEYS = {
@@ -38,11 +45,11 @@ _RESULT_KEYS = {"id", "x", "fitness", "descriptors", "violations", "failed"}
 
 def ask(arguments: list[str]) -> None:
     """Print solutions to evaluate as JSON."""
-    directory = Path(directory_of("ask", arguments))
     values = parse(
-        arguments, _ASK, prog="jedax ask DIR",
+        arguments, _ASK, prog="jedax ask",
         description='Print solutions to evaluate as JSON, [{"id": 3, "x": ...}, ...]; [] if the search is done.',
     )  # fmt: skip
+    directory = Path(only_directory("ask", values["directory"]))
     if values["n"] is not None and not 1 <= values["n"] <= 100_000:
         raise fail("-n", expected="a whole number from 1 to 100000", received=values["n"], remedy="change it")
     if values["new"] is not None:
@@ -57,29 +64,30 @@ def ask(arguments: list[str]) -> None:
 
 def tell(arguments: list[str]) -> None:
     """Take results from a JSON file, or from standard input."""
-    words = leading_words(arguments)
-    if len(words) != 2 and not {"-h", "--help"} & set(arguments):
-        received, remedy = " ".join(words) or "none", "try: jedax tell DIR results.json"
-        raise fail("jedax tell", expected="a directory and a file of results", received=received, remedy=remedy)
     values = parse(
-        arguments, _TRUST, prog="jedax tell DIR FILE",
+        arguments, _TELL, prog="jedax tell",
         description='Take the results in a JSON file, or from standard input with FILE -: [{"id": 3, "fitness": 1.2, '
         '"descriptors": [...], "violations": [...], "failed": false}, ...]. "x" instead of "id": a solution that was '
         "not asked for. Either all results are taken, or none.",
     )  # fmt: skip
-    results = _read_results(words[1])
-    with _search(Path(words[0]), values["trust"], saves=True) as optimizer:
+    words = values["words"]
+    if len(words) != 2:
+        received, remedy = " ".join(words) or "none", "try: jedax tell DIR results.json"
+        raise fail("jedax tell", expected="a directory and a file of results", received=received, remedy=remedy)
+    directory, file = words
+    results = _read_results(file)
+    with _search(Path(directory), values["trust"], saves=True) as optimizer:
         _take(optimizer, results)
     print(json.dumps(_status(optimizer)))
 
 
 def best(arguments: list[str]) -> None:
     """Print the best solution and the progress as JSON."""
-    directory = directory_of("best", arguments)
     values = parse(
-        arguments, _TRUST, prog="jedax best DIR",
+        arguments, _READ, prog="jedax best",
         description="Print the best solution told so far, and the progress, as JSON.",
     )  # fmt: skip
+    directory = only_directory("best", values["directory"])
     with _search(Path(directory), values["trust"]) as optimizer:
         found: dict[str, Any] = {"best": None}
         if optimizer.has_best:

@@ -16,13 +16,20 @@ from jedax.errors import fail, printable
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """One option of a command: its help, its type, its value where it is not given, and other names."""
+    """One option of a command: its help, its type, its value where it is not given, and other names.
+
+    With `words`, what the help calls them, it has no name on the command line: it holds the words beside the options.
+    """
 
     help: str
     type: Any
     default: Any = None
     aliases: tuple[str, ...] = ()
+    words: str | None = None
 
+
+DIRECTORY = {"directory": Option("Directory of a run.", tuple[str, ...], (), words="DIR")}
+"""The words of commands that read one directory; `only_directory` checks them."""
 
 ENGINE = {
     "engine": Option("Where the work is done: local (this machine) or ray (several; needs the extra [ray]).", str,
@@ -56,10 +63,11 @@ def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str,
         kind = _plain_type(option.type)
         optional = [part for part in typing.get_args(kind) if part is not type(None)]
         is_optional = type(None) in typing.get_args(kind) and len(optional) == 1
-        metavar = optional[0].__name__.upper() if is_optional else None
-        hint = "" if is_optional and option.default is None else None
+        metavar = option.words or (optional[0].__name__.upper() if is_optional else None)
+        hint = "" if option.words or (is_optional and option.default is None) else None
         arg = tyro.conf.arg(help=option.help, metavar=metavar, help_behavior_hint=hint, aliases=option.aliases or None)
-        fields.append((name, Annotated[kind, arg], option.default))
+        marked = Annotated[kind, arg]
+        fields.append((name, tyro.conf.Positional[marked] if option.words else marked, option.default))
     made = dataclasses.make_dataclass("Options", fields, frozen=True)
     parsed = tyro.cli(made, args=list(arguments), prog=prog, description=description)
     return {name: getattr(parsed, name) for name in options}
@@ -70,13 +78,12 @@ def say(text: object, *, flush: bool = False) -> None:
     print(printable(str(text), keep="\n"), flush=flush)
 
 
-def directory_of(command: str, arguments: list[str]) -> str:
-    """Remove the one word before the options, a directory, from the arguments and return it."""
-    words = leading_words(arguments)
-    if len(words) != 1 and not {"-h", "--help"} & set(arguments):
+def only_directory(command: str, words: Sequence[str]) -> str:
+    """Return the directory that a command reads: the only word beside its options."""
+    if len(words) != 1:
         received, remedy = " ".join(words) or "none", f"try: jedax {command} runs/maze-a-jedi-x-seed0"
         raise fail(f"jedax {command}", expected="one directory", received=received, remedy=remedy)
-    return words[0] if words else ""
+    return words[0]
 
 
 def _plain_type(kind: Any) -> Any:
@@ -103,15 +110,6 @@ def peek(arguments: Sequence[str], flag: str) -> str | None:
             raise fail(flag, expected="a value after it", received="none", remedy="give one")
         return arguments[place + 1]
     return None
-
-
-def leading_words(arguments: list[str]) -> list[str]:
-    """Remove the words before the first option from the arguments and return them."""
-    is_option = [word.startswith("-") and word != "-" for word in arguments]
-    count = is_option.index(True) if True in is_option else len(arguments)
-    words = arguments[:count]
-    del arguments[:count]
-    return words
 
 
 @contextlib.contextmanager

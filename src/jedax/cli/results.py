@@ -9,22 +9,25 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from jedax.cli.options import TRUST, TRUST_TO_SHOW, Option, directory_of, leading_words, nothing_to_save, parse, say
+from jedax.cli.options import DIRECTORY, TRUST, TRUST_TO_SHOW, Option, nothing_to_save, only_directory, parse, say
 from jedax.errors import fail
 
 _COMPARE = {
+    "directories": Option("Directories of runs, and CSV files of other programs.", tuple[str, ...], (), words="DIR..."),
     "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str | None),
     "reference": Option("The method that others are tested against; default: the best JEDi of each task.", str | None),
     "band": Option("Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"),
     "fitness": Option("Also count the evaluations needed to reach each of these.", tuple[float, ...], ()),
 }
 _REPLAY = {
+    **DIRECTORY,
     "cell": Option("A descriptor; replay the solution of its cell. Default: the best solution.", tuple[float, ...], ()),
     "seed": Option("Replay the replica with this seed. Default: the one with the best solution.", int | None),
     "out": Option("Folder for pictures and films. Default: replay/ in the run's directory.", str | None),
     **TRUST,
 }
 _REEVALUATE = {
+    **DIRECTORY,
     "samples": Option(
         "New evaluations of each solution, at least 4; without noise of task or parameters always 2.", int, 128
     ),
@@ -36,6 +39,7 @@ _REEVALUATE = {
     **TRUST,
 }
 _REPORT = {
+    **DIRECTORY,
     "out": Option("File of the page; default: report.html in the directory.", str | None),
     "share": Option("Put the chart library beside the page instead of inside it.", bool, False),
     "runs": Option("For a directory of runs: also write the page of each run; they share plotly.min.js.", bool, False),
@@ -43,11 +47,13 @@ _REPORT = {
     **TRUST_TO_SHOW,
 }
 _EXPORT = {
+    **DIRECTORY,
     "onnx": Option("File of the network as ONNX; needs the extra [onnx].", str | None),
     "numpy": Option("File of a Python module that needs NumPy alone; its weights are written beside it.", str | None),
     **TRUST,
 }
 _VIEW = {
+    **DIRECTORY,
     "port": Option("Port on this machine, 0 to 65535; default: any that is free.", int, 0),
     "open": Option("Open a browser.", bool, False),
     **TRUST_TO_SHOW,
@@ -58,12 +64,12 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 def compare(arguments: list[str]) -> None:
     """Write tables and figures of finished runs."""
-    directories = leading_words(arguments)
     values = parse(
         arguments, _COMPARE, prog="jedax compare",
         description="Compare the runs below some directories, and results of other programs in CSV files (method, "
         "task, seed, evaluations, max_fitness, coverage). Nothing is run, and no code that the runs name is imported.",
     )  # fmt: skip
+    directories = values.pop("directories")
     if not directories:
         expected = "at least one directory of runs, or a CSV file"
         raise fail("jedax compare", expected=expected, received="none", remedy="try: jedax compare runs")
@@ -75,11 +81,11 @@ def compare(arguments: list[str]) -> None:
 
 def replay(arguments: list[str]) -> None:
     """Evaluate a solution of a run again, and draw it."""
-    directory = directory_of("replay", arguments)
     values = parse(
-        arguments, _REPLAY, prog="jedax replay DIR",
+        arguments, _REPLAY, prog="jedax replay",
         description="Replay the best solution of a run: picture (PNG), film (GIF) and trajectory (npz).",
     )  # fmt: skip
+    directory = only_directory("replay", values.pop("directory"))
     # With this set, MuJoCo cannot even simulate where that OpenGL is missing; films are made in another process.
     os.environ.pop("MUJOCO_GL", None)
     with nothing_to_save(compiles=True):
@@ -93,12 +99,12 @@ def replay(arguments: list[str]) -> None:
 
 def reevaluate(arguments: list[str]) -> None:
     """Evaluate the solutions of a run again, and print how much of their fitness was luck."""
-    directory = directory_of("reevaluate", arguments)
     values = parse(
-        arguments, _REEVALUATE, prog="jedax reevaluate DIR",
+        arguments, _REEVALUATE, prog="jedax reevaluate",
         description="Evaluate the solutions of a run many times: corrected fitness, coverage and QD score. Writes "
         "reevaluated.json, .csv and .png to the directory; its other files are not changed.",
     )  # fmt: skip
+    directory = only_directory("reevaluate", values.pop("directory"))
     with nothing_to_save(compiles=True):
         from jedax.report import reevaluation
         from jedax.search.progress import StatusLine
@@ -119,9 +125,9 @@ def reevaluate(arguments: list[str]) -> None:
 
 def report(arguments: list[str]) -> None:
     """Write the page of a run, or of a directory of runs."""
-    directory = directory_of("report", arguments)
     summary = f"Write a run, or a directory of runs, as one HTML page that opens from disk. {_NO_CODE}"
-    values = parse(arguments, _REPORT, prog="jedax report DIR", description=summary)
+    values = parse(arguments, _REPORT, prog="jedax report", description=summary)
+    directory = only_directory("report", values.pop("directory"))
     if not values["trace_seconds"] >= 0:
         received = values["trace_seconds"]
         raise fail("trace-seconds", expected="a number of at least 0", received=received, remedy="change it")
@@ -133,9 +139,9 @@ def report(arguments: list[str]) -> None:
 
 def export(arguments: list[str]) -> None:
     """Write the best policy of a run for other programs."""
-    directory = directory_of("export", arguments)
     summary = "Write the best policy of a run for other programs: an ONNX file, or a Python module with NumPy."
-    values = parse(arguments, _EXPORT, prog="jedax export DIR", description=summary)
+    values = parse(arguments, _EXPORT, prog="jedax export", description=summary)
+    directory = only_directory("export", values.pop("directory"))
     if not (values["onnx"] or values["numpy"]):
         remedy = f"try: jedax export {directory} --numpy policy.py"
         raise fail("jedax export", expected="--onnx FILE, --numpy FILE or both", received="neither", remedy=remedy)
@@ -149,9 +155,9 @@ def export(arguments: list[str]) -> None:
 
 def view(arguments: list[str]) -> None:
     """Serve the page of a run on this machine; the page follows the run."""
-    directory = directory_of("view", arguments)
     summary = f"Show a run in a browser on this machine; the page follows the run. {_NO_CODE}"
-    values = parse(arguments, _VIEW, prog="jedax view DIR", description=summary)
+    values = parse(arguments, _VIEW, prog="jedax view", description=summary)
+    directory = only_directory("view", values.pop("directory"))
     if not 0 <= values["port"] < 65536:
         raise fail("port", expected="a number from 0 to 65535", received=values["port"], remedy="change it")
     with nothing_to_save(compiles=True):

@@ -62,7 +62,7 @@ class JEDiX(Method):
     summary = "JEDi-X, the default: ES that maximise fitness and, while they stagnate, scouts and varied elites."
     presets = {
         "default": Preset("one setting for all tasks but those with large policies"),
-        "cpu": cpu_preset(),
+        "cpu": cpu_preset(starts=1),
     }
     large_policies = {
         "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 100, "trial": 96, "head_start": 0.0,
