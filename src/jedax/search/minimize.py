@@ -58,7 +58,8 @@ def minimize(
         ```
 
     A call of `fun` that raises an exception, or whose numbers are not finite, is a failed evaluation: it does not count
-    towards the budget, and another solution takes its place.
+    towards the budget, and another solution takes its place. The first call compiles for some seconds; later processes
+    read what it has compiled.
 
     Args:
         fun: The function of one solution: an array `(parameters,)`, or a dict where `space` names the parameters. It
@@ -104,6 +105,9 @@ def minimize(
             raise fail(name, expected="a function", received=repr(given), remedy="change it")
     space = space if space is None or isinstance(space, Space) else Space(space)
     bounds = None if bounds is None else _bounds(bounds)
+    if bounds is None and space is None and _resembles_bounds(x0):
+        remedy = "write bounds=... if these are bounds"
+        raise fail("x0", expected="one number per parameter", received=repr(x0), remedy=remedy)
     if descriptors is not None and descriptor_bounds is None:
         descriptor_bounds = "measure"
     if "minimise" in settings:
@@ -432,6 +436,13 @@ def _bounds(given: Any) -> tuple[Any, Any]:
         remedy = "write ([0, 0], [1, 5]), [(0, 1), (0, 5)] or scipy.optimize.Bounds([0, 0], [1, 5])"
         raise fail("bounds", expected=expected, received=repr(given), remedy=remedy)
     return tuple(given)  # type: ignore[return-value]
+
+
+def _resembles_bounds(x0: Any) -> bool:
+    """Return whether a point has several numbers per parameter, like the bounds that some searches take second."""
+    parts = x0 if isinstance(x0, list | tuple) else ()
+    nested = any(isinstance(part, list | tuple) or np.ndim(part) for part in parts)
+    return nested or hasattr(x0, "lb") or getattr(x0, "ndim", 0) > 1
 
 
 def _num_values(x0: Any, bounds: Any, space: Space | None) -> int:
