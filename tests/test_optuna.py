@@ -127,6 +127,46 @@ def test_constraints_by_function_and_by_trial():
     assert study.sampler.optimizer.best.violation == 0
 
 
+def test_constraints_that_some_trials_do_not_set_are_satisfied_there():
+    def objective(trial):
+        value = sphere(trial)
+        trial.set_constraint("z", 1 - trial.params["x0"])
+        if trial.params["x1"] > 2:
+            trial.set_constraint("a", trial.params["x1"] - 2)
+        return value
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(0))
+    study.optimize(objective, n_trials=10)
+    study.sampler = Sampler(seed=0)
+    study.optimize(objective, n_trials=200)
+    best = study.sampler.optimizer.best
+    assert best.violation == 0
+    assert best.parameters["x0"] >= 1
+    assert best.parameters["x1"] <= 2
+
+    def another(trial):
+        trial.set_constraint("late", 1.0)
+        return sphere(trial)
+
+    with pytest.raises(jedax.JedaxError, match=r"constraints of trial 210: expected a, z, .*, got late"):
+        study.optimize(another, n_trials=1)
+
+
+def test_a_trial_that_cannot_be_learnt_costs_no_other():
+    def objective(trial):
+        value = sphere(trial)
+        trial.set_user_attr("m", "bad" if trial.number == 7 else np.float32(trial.params["x0"]))
+        return value
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(0))
+    study.optimize(objective, n_trials=10)
+    study.sampler = Sampler(["m"], ([-5], [5]), seed=0)
+    with pytest.raises(jedax.JedaxError, match="user attribute 'm' of trial 7: expected a number, got 'bad'"):
+        study.optimize(objective, n_trials=1)
+    study.optimize(objective, n_trials=1)
+    assert study.sampler.optimizer.best.fitness <= min(t.value for t in study.trials[:10] if t.number != 7)
+
+
 def test_enqueued_trials_and_those_of_others_are_known():
     study = study_with()
     study.optimize(sphere, n_trials=5)

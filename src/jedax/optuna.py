@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -37,6 +38,7 @@ _STATE = (
     "_asked",
     "_unused",
     "_seen",
+    "_constraints",
 )  # not pickled: trials have it all
 
 
@@ -118,6 +120,7 @@ class Sampler(BaseSampler):
         self._asked: dict[int, dict[str, Any]] = {}  # by the number of the trial
         self._unused: list[dict[str, Any]] = []  # asked for trials that took other values
         self._seen: set[int] = set()
+        self._constraints: tuple[str, ...] = ()  # their names, in the order in which the search is told their values
 
     @property
     def optimizer(self) -> Optimizer:
@@ -182,11 +185,11 @@ class Sampler(BaseSampler):
                 return
             try:
                 points = [self._point(trial)] if width else None
+                limits = self._violations([trial])
             except ValueError:
-                optimizer.tell([asked], [np.nan], np.full((1, width), np.nan))
+                optimizer.tell([asked], [np.nan], np.full((1, width), np.nan) if width else None)
                 raise
-            limits = _violations(trial)
-            optimizer.tell([asked], [values[0]], points, violations=None if limits is None else [limits])
+            optimizer.tell([asked], [values[0]], points, violations=limits)
 
     def reseed_rng(self) -> None:
         """Seed the random parameters again, as Optuna asks for before it starts threads."""
@@ -242,29 +245,33 @@ class Sampler(BaseSampler):
 
     def _learn(self, study: Study, optimizer: Optimizer, space: _Parameters) -> None:
         """Add the completed trials that the search does not know."""
-        rows, values, points, violations = [], [], [], []
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-            if trial.number in self._seen or trial.number in self._asked:
-                continue
-            self._seen.add(trial.number)
+        new = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        new = [trial for trial in new if trial.number not in self._seen and trial.number not in self._asked]
+        told, rows, points = [], [], []
+        for trial in new:
             row = space.to_search(trial.params)
             has_all = all(name in trial.user_attrs for name in self._descriptors)
-            if row is not None and has_all and trial.value is not None:
-                rows.append(row)
-                values.append(trial.value)
+            if row is None or not has_all or trial.value is None:
+                continue
+            try:
                 points.append(self._point(trial))
-                violations.append(_violations(trial))
-        width = max((len(one) for one in violations if one is not None), default=0)
-        told = [[0.0] * width if one is None else one for one in violations] if width else None
+            except ValueError:
+                self._seen.add(trial.number)  # the others are learnt the next time
+                raise
+            told.append(trial)
+            rows.append(row)
         if rows:
-            optimizer.add(rows, values, points if self._descriptors else None, violations=told)
+            limits = self._violations(told)
+            values = [trial.value for trial in told]
+            optimizer.add(rows, values, points if self._descriptors else None, violations=limits)
+        self._seen.update(trial.number for trial in new)
 
     def _point(self, trial: FrozenTrial) -> list[float]:
         """Return the descriptors of a trial."""
         point = []
         for name in self._descriptors:
             value = trial.user_attrs.get(name)
-            if not isinstance(value, int | float):
+            if not isinstance(value, numbers.Real):
                 raise fail(
                     f"user attribute {name!r} of trial {trial.number}",
                     expected="a number",
@@ -274,9 +281,27 @@ class Sampler(BaseSampler):
             point.append(float(value))
         return point
 
+    def _violations(self, trials: Sequence[FrozenTrial]) -> list[list[float]] | None:
+        """Return the values of the constraints of each trial, 0 where a trial does not set one; None: none has any.
 
-def _violations(trial: FrozenTrial) -> list[float] | None:
-    return list(trial.constraints.values()) if trial.constraints else None
+        The first trials with constraints tell their names.
+        """
+        set_here = [trial.constraints or {} for trial in trials]
+        if not self._constraints:
+            self._constraints = tuple(sorted(set().union(*set_here)))
+        for trial, values in zip(trials, set_here, strict=True):
+            if unknown := sorted(set(values) - set(self._constraints)):
+                raise fail(
+                    f"constraints of trial {trial.number}",
+                    expected=f"{', '.join(self._constraints)}, as in the first trials",
+                    received=", ".join(unknown),
+                    remedy="set the same constraints in every trial",
+                )
+        return (
+            [[values.get(name, 0.0) for name in self._constraints] for values in set_here]
+            if self._constraints
+            else None
+        )
 
 
 class _Parameters:
