@@ -27,6 +27,10 @@ def test_a_bench_as_commands_that_are_gathered(here, capsys):
         "1 run gathered, 0 were there; compare them with: jedax compare all of it\n"
         f"missing: all of it/{SECOND}/seeds-0-1\n"
     )
+    (here / "job" / SECOND).mkdir(exist_ok=True)
+    (here / "job" / SECOND / "seeds-0-1.error.txt").write_text("RuntimeError")
+    code, out, _ = call(capsys, *GRID, "--out", "all of it", "--collect", "job")
+    assert out.endswith(f"failed: all of it/{SECOND}/seeds-0-1\n")
     code, out, _ = call(capsys, *GRID, "--out", "all of it", "--print-trials")
     assert [shlex.split(line)[-1] for line in out.splitlines()] == [SECOND]
     code, out, err = call(capsys, *commands[1][1:])

@@ -49,6 +49,14 @@ def test_every_run_is_copied_once(done, tmp_path):
     assert bench(GRID, out).before == 4
 
 
+def test_a_run_that_has_lost_its_settings_is_named(done, tmp_path):
+    shutil.copytree(done / "a", tmp_path / "out")
+    (tmp_path / "out" / ONE / "config.yaml").unlink()
+    for read in (lambda: bench(GRID, tmp_path / "out"), lambda: jedax.compare([tmp_path / "out"])):
+        with pytest.raises(jedax.JedaxError, match=r"config.yaml: expected the file that the run wrote, got none"):
+            read()
+
+
 def test_unfinished_runs_are_not_copied_but_replaced(done, tmp_path):
     shutil.copytree(done / "a", tmp_path / "out")
     cut_off(tmp_path / "out" / ONE)

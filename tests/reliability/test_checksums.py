@@ -2,15 +2,17 @@
 
 import json
 import os
+import re
 import shutil
 
 import numpy as np
 import pytest
-from tests.conftest import assert_same_bits, forget_checksums, without_seconds
+from tests.conftest import assert_same_bits, forget_checksums, seal, without_seconds
 
 import jedax
 from jedax.bench.reading import read
 from jedax.bench.trials import is_finished
+from jedax.cli.doctor import check_directories
 from jedax.repertoire.cells import make_cells
 from jedax.store import files, guard
 from jedax.store.checkup import check_directory
@@ -142,6 +144,50 @@ def test_changed_facts_of_a_checkpoint_are_noticed(path):
     found = check_directory(path)
     assert [f.state for f in found.findings if f.name.startswith("checkpoint/")] == ["damaged"] * 2
     assert "expected facts with their checksum" in refused(lambda: jedax.resume(path))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"arrivals": 5}, {"arrivals": ["x", "y"]}, {"arrivals": [[1], [2]]}, {"arrivals": [2**70, 1]},
+                {"status": "running"}]
+)  # fmt: skip
+def test_facts_that_cannot_be_are_refused(path, changes):
+    (path / "manifest.json").unlink()
+    for manifest in path.glob("checkpoint/*/manifest.json"):
+        found = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps(found | {"facts": found["facts"] | changes}))
+    seal(path)
+    refused(lambda: jedax.resume(path))
+
+
+def test_doctor_knows_a_run_that_lost_its_settings(path, capsys):
+    (path / "config.yaml").unlink()
+    with pytest.raises(jedax.JedaxError, match="files are damaged or missing"):
+        check_directories([str(path.parent)])
+    assert "missing  config.yaml" in capsys.readouterr().out
+
+
+def test_doctor_says_what_it_has_read(path):
+    forget_checksums(path)
+    (path / "start_genotypes.npy").write_bytes(b"garbage")
+    (path / "history.jsonl").write_bytes(b"garbage")
+    found = {finding.name: (finding.state, finding.reason) for finding in check_directory(path).findings}
+    assert found["start_genotypes.npy"][0] == "damaged"
+    assert found["history.jsonl"] == ("unknown", "it has no checksum")
+    assert "start_genotypes.npy: expected genotypes, got no array in numpy's format" in refused(
+        lambda: jedax.resume(path)
+    )
+
+
+@pytest.mark.parametrize(("old", "new"), [("max_fitness", "other"), (r",0\.\d+", "," + "9" * 30)])
+def test_the_page_of_a_run_with_strange_metrics(path, old, new):
+    (path / "manifest.json").unlink()
+    (path / "summary.json").unlink()
+    (path / "repertoire.safetensors").unlink()
+    shutil.rmtree(path / "checkpoint")
+    metrics = path / "metrics.csv"
+    metrics.write_text(re.sub(old, new, metrics.read_text()))
+    assert new in metrics.read_text()
+    assert jedax.write_report(path).is_file()
 
 
 def test_a_changed_status_goes_back_to_the_older_checkpoint(tmp_path, small, arm):

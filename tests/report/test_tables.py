@@ -207,6 +207,14 @@ def test_latex_of_minus_infinity_and_of_one_seed(tmp_path):
     assert "Mann--Whitney U test" not in text
 
 
+def test_latex_of_small_numbers(tmp_path):
+    for method, value in (("jedi", -3e-10), ("map-elites", -1.2e-9)):
+        write_run(tmp_path / method, [value] * 2, task="custom:t", method=method)
+    text = tables.latex(compare(tmp_path))
+    assert r"$\mathbf{-3 \times 10^{-10}}$" in text
+    assert r"\underline{$-1.2 \times 10^{-9}$}" in text
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_compiles(odd, tmp_path):
     (tmp_path / "table.tex").write_text(tables.latex(odd), encoding="utf-8")

@@ -17,7 +17,7 @@ from pandas.errors import ParserWarning
 
 from jedax.errors import JedaxError, fail, printable
 from jedax.imports import is_custom
-from jedax.store.directory import FOLDERS, RunDirectory, has_ended
+from jedax.store.directory import FOLDERS, RunDirectory, has_ended, is_run
 from jedax.store.run import task_kept
 from jedax.tasks import make
 from jedax.tasks.registry import entries, task_of, title_of
@@ -119,7 +119,7 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
         for folder, names, files in os.walk(path):
             names[:] = sorted(name for name in names if not name.startswith("."))
             here = Path(folder)
-            if "config.yaml" in files:
+            if is_run(files, names):
                 names[:] = [name for name in names if name not in FOLDERS]
                 runs.setdefault(here.resolve(), here)
                 continue

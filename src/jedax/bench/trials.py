@@ -140,7 +140,7 @@ def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:
     interrupted: list[TrialRun] = []
     for path in sorted(trial.path.parent.glob("seeds-*")):
         check_no_links(path.parent, path.name)
-        if (path / "config.yaml").is_file():
+        if (path / "config.yaml").is_file() or is_finished(path):  # one that has lost its settings is refused
             config = read_settings(path, trial.config)
             _check_same(trial, config, path)
             if is_finished(path):

@@ -163,7 +163,8 @@ def _collect(grid: Any, out: str, values: dict[str, Any]) -> None:
     say(f"{gathered} gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
     runs = [] if grid is None else _runs_left(grid, out, values)
     for run in runs:
-        say(f"{'failed' if error_file(run.path).exists() else 'missing'}: {run.path}")
+        tried = [Path(folder, *run.path.parts[-3:]) for folder in (out, *values["collect"])]
+        say(f"{'failed' if any(error_file(path).exists() for path in tried) else 'missing'}: {run.path}")
     if runs:
         raise SystemExit(1)
 

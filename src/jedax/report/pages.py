@@ -66,7 +66,7 @@ def write_report(
     def shared(page: Path) -> str:
         return quote(Path(os.path.relpath(folder / _PLOTLY, page.parent)).as_posix())
 
-    if (folder / "config.yaml").is_file():
+    if runs_below(folder, 0):
         text = run_page(
             folder, task, shared(page) if share else None, trace_seconds=trace_seconds, trust=trust, say=say
         )
@@ -91,10 +91,15 @@ def write_report(
 def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
     with writing("a file", page):
         page.parent.mkdir(parents=True, exist_ok=True)
-        if share and not (folder / _PLOTLY).exists():
+        if share and not _holds(folder / _PLOTLY, plotly_source()):
             write_atomic(folder / _PLOTLY, plotly_source())
         write_atomic(page, text)
     return page
+
+
+def _holds(path: Path, text: str) -> bool:
+    """Return whether a file has this content: the page runs it, and somebody else may have written another."""
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == text.encode()
 
 
 def run_page(

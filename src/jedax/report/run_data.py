@@ -268,7 +268,7 @@ def _best(found: Run) -> list[float]:
     """Return the best fitness of each replica, as far as is known."""
     if found.repertoire is not None:
         return np.asarray(found.repertoire.best_fitness, float).tolist()
-    last = {row["replica"]: row["max_fitness"] for row in found.rows}
+    last = {row.get("replica", 0): row.get("max_fitness", np.nan) for row in found.rows}
     return [value for _, value in sorted(last.items())]
 
 

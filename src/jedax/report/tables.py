@@ -271,7 +271,12 @@ def _latex_detail(comparison: Comparison) -> list[str]:
 
 def _in_math(text: str) -> str:
     """Return a text with its numbers in math mode."""
-    return re.sub(r"-?(inf|\d[\d.]*)", lambda number: f"${number[0]}$".replace("inf", r"\infty"), text)
+
+    def number(found: re.Match[str]) -> str:
+        power = rf" \times 10^{{{int(found['power'])}}}" if found["power"] else ""
+        return f"${found['factor']}{power}$".replace("inf", r"\infty")
+
+    return re.sub(r"(?P<factor>-?(?:inf|\d[\d.]*))(?:e(?P<power>[-+]?\d+))?", number, text)
 
 
 def _latex_table(

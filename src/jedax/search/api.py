@@ -227,9 +227,7 @@ def resume(
         max_seconds = config.run.replace(max_seconds=max_seconds).max_seconds
     task = task_of(config.task, config.task_config, task)
     made = method_of(config, task, method, origin=_origin_of_method(directory))
-    file = directory.start_genotypes
-    given = _read_genotypes(file) if file.exists() else None
-    given = checked_genotypes("start_from", given, made.num_initial, task.num_params)
+    given = checked_genotypes("start_from", directory.read_start_genotypes(), made.num_initial, task.num_params)
     search = Search(config, made, task, given, directory, progress or Silent(), engine or LocalEngine(), callbacks,
                     began, max_seconds)  # fmt: skip
     search.digest = stored.digest()
@@ -391,14 +389,7 @@ def _summarise(search: Search) -> dict[str, Any]:
 
 def _read_genotypes(path: str | Path) -> np.ndarray:
     try:
-        genotypes = np.load(path, allow_pickle=False)
-        if not isinstance(genotypes, np.ndarray):
-            raise ValueError("several arrays")
-        return genotypes
-    except Exception as error:  # what reads the header of a damaged file may raise anything
-        raise fail(
-            "start_from",
-            expected="a .npy file of genotypes",
-            received=f"{path} ({error})",
-            remedy="write one with numpy.save",
-        ) from None
+        return files.read_array(Path(path))
+    except ValueError as error:
+        received, remedy = f"{path} ({error})", "write one with numpy.save"
+        raise fail("start_from", expected="a .npy file of genotypes", received=received, remedy=remedy) from None

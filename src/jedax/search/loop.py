@@ -246,6 +246,7 @@ class Search:
         counts = [len(numbers) for numbers in lists]
         return (
             first <= evaluations <= run.evaluations
+            and (has_ended(facts["status"]) or evaluations + self.batch <= run.evaluations)
             and bool((first + generations * self.batch == evaluations).all())
             and all(count == run.replicas for count in counts)
         )

@@ -12,6 +12,7 @@ from jedax.store.directory import RunDirectory, has_ended
 from jedax.store.lock import FILE as LOCK
 
 State = Literal["intact", "damaged", "missing", "unknown"]
+_NO_CHECKSUM = "it has no checksum"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def check_directory(path: str | Path) -> Checkup:
     checkpoints = [_checkpoint(folder) for folder in directory.checkpoints()]
     known = {finding.name for finding in findings} | {"checkpoint", LOCK}
     others = sorted(entry.name for entry in directory.path.iterdir() if entry.name not in known)
-    findings += [*checkpoints, *(Finding(name, "unknown", "it has no checksum") for name in others)]
+    findings += [*checkpoints, *(Finding(name, "unknown", _NO_CHECKSUM) for name in others)]
     ended = manifest is not None or (
         not any(finding.name == "summary.json" and finding.state != "unknown" for finding in findings)
         and has_ended(directory.read_summary().get("status"))
@@ -82,13 +83,16 @@ def _without(directory: RunDirectory, name: str) -> Finding | None:
         return Finding(name, "missing") if name == "config.yaml" else None
     readers = {
         "config.yaml": directory.read_config,
+        "start_genotypes.npy": directory.read_start_genotypes,
         "metrics.csv": directory.read_metrics,
         "summary.json": directory.read_summary,
         "environment.json": directory.read_environment,
         "repertoire.safetensors": lambda: files.read_tensors(directory.path / name, str(files.FORMAT)),
     }
+    if name not in readers:
+        return Finding(name, "unknown", _NO_CHECKSUM)
     try:
-        readers.get(name, lambda: None)()
+        readers[name]()
     except JedaxError as error:
         return Finding(name, "damaged", str(error))
     return Finding(name, "unknown", "it can be read, but has no checksum")

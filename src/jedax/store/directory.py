@@ -64,15 +64,20 @@ def has_ended(status: object) -> bool:
     return status in ("finished", "goal", "callback")
 
 
+def is_run(names: Collection[str], folders: Collection[str]) -> bool:
+    """Return whether a folder with these files and folders is a run's, also if it has lost its settings."""
+    return "config.yaml" in names or (guard.MANIFEST in names and "checkpoint" in folders)
+
+
 def runs_below(folder: Path, depth: int = sys.maxsize) -> list[Path]:
     """Return the run directories at and up to `depth` levels below a folder, sorted; not hidden ones and links."""
     runs = []
     for name, folders, names in os.walk(folder):
-        here = Path(name)
-        if "config.yaml" in names:
+        here, found = Path(name), is_run(names, folders)
+        if found:
             runs.append(here)
         is_deepest = len(here.parts) - len(folder.parts) >= depth
-        skipped = FOLDERS if "config.yaml" in names else ()
+        skipped = FOLDERS if found else ()
         folders[:] = [] if is_deepest else [f for f in folders if not f.startswith(".") and f not in skipped]
     return sorted(runs)
 
@@ -119,7 +124,7 @@ class RunDirectory:
             for name in FOLDERS:
                 if (self.path / name).exists():
                     shutil.rmtree(self.path / name)
-            for name in _FILES:
+            for name in reversed(_FILES):  # the settings last: without them the rest is no run
                 (self.path / name).unlink(missing_ok=True)
 
     def _unwritable(self, reason: str | None) -> JedaxError:
@@ -233,6 +238,14 @@ class RunDirectory:
     def start_genotypes(self) -> Path:
         """The file of the genotypes that the run starts from; it need not exist."""
         return self.checked("start_genotypes.npy")
+
+    def read_start_genotypes(self) -> np.ndarray | None:
+        """Return the genotypes that the run starts from; None: none were given."""
+        path = self.start_genotypes
+        try:
+            return files.read_array(path) if path.exists() else None
+        except ValueError as error:
+            raise files.CorruptError(f"{path}: expected genotypes, got {error}; restore the file.") from None
 
     def write_start_genotypes(self, genotypes: np.ndarray) -> None:
         """Write the genotypes that the run starts from."""

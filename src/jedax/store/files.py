@@ -36,8 +36,8 @@ def other_format(path: str | Path, expected: object, received: str) -> CorruptEr
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write a file under a temporary name, flush it to disk, and rename it."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a file under a temporary name, another for each process, flush it to disk, and rename it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     try:
         with open(temporary, "xb") as file:  # "x" does not follow a link of that name
@@ -73,6 +73,17 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def read_array(path: Path) -> np.ndarray:
+    """Return the array in a .npy file; a `ValueError` says why there is none."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except Exception as error:  # what reads the header of a damaged file may raise anything
+        raise ValueError("no array in numpy's format" if path.is_file() else "no file") from error
+    if not isinstance(array, np.ndarray):
+        raise ValueError("several arrays")
+    return array
 
 
 def check_is_file(path: Path) -> None:

@@ -38,6 +38,7 @@ class _Facts(BaseModel, strict=True):
     status: str
     config: str
     failures: dict[str, list[_Count]] = {}
+    arrivals: list[Annotated[int, Field(ge=-1, lt=2**31)]] = []
 
 
 class _Summary(BaseModel, strict=True):

@@ -12,6 +12,7 @@ from jedax.errors import JedaxError, fail
 from jedax.store import files
 
 _MOST_DIGITS = 40  # no number that a run writes is as long
+_MOST_OF_WHOLE = 18  # digits, so that 64 bits hold the number
 
 
 def add(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -78,7 +79,8 @@ def check_end(path: Path, rows: Sequence[Mapping[str, float]], summary: Mapping[
 def _number(text: str) -> float:
     if len(text) > _MOST_DIGITS:
         raise ValueError(f"a number of {len(text)} characters")
-    return int(text) if text.lstrip("-").isdecimal() else float(text or "nan")
+    is_whole = text.lstrip("-").isdecimal() and len(text) <= _MOST_OF_WHOLE
+    return int(text) if is_whole else float(text or "nan")
 
 
 def _damaged(path: Path, error: Exception) -> JedaxError:
