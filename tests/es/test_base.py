@@ -81,7 +81,9 @@ def test_bad_settings(cls, wrong):
         cls(**wrong)
 
 
-@pytest.mark.parametrize(("population", "ratio", "elites"), [(16, 0.5, 8), (5, 0.5, 2), (4, 0.1, 1), (7, 1.0, 7)])
+@pytest.mark.parametrize(
+    ("population", "ratio", "elites"), [(16, 0.5, 8), (5, 0.5, 2), (4, 0.1, 1), (7, 1.0, 7), (100, 0.29, 29)]
+)
 def test_num_elites(population, ratio, elites):
     assert SepCMAES(population=population, elite_ratio=ratio).num_elites == elites
 

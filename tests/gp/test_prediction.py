@@ -5,7 +5,7 @@ import pytest
 import tinygp
 from tests.gp.reference import KINDS, ReferenceGP, cells, standardised, to_data
 
-from jedax.gp import GPSettings, Hyperparameters, condition, posterior, predict
+from jedax.gp import GPData, GPSettings, Hyperparameters, condition, posterior, predict
 
 QUERY = np.random.default_rng(9).random((40, 2)).astype(np.float32).astype(float)
 VALUES = [(1.0, 0.1, 1.0), (0.6, 0.25, 3.0), (2.0, 0.05, 0.3)]
@@ -110,6 +110,23 @@ def test_variance_is_never_negative():
     _, variance = predict(gp, query32(np.concatenate([x, QUERY])))
     assert (variance >= 0).all()
     assert variance.max() < 1e-2 * fitness.var()
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1.0, 1e9), (1e25, 0.0), (1e-25, 0.0)])
+def test_in_float64_predictions_follow_any_unit_of_the_fitness(factor, offset):
+    """In float32 means would lose what distinguishes them, and variances would overflow."""
+    x, fitness, counts = cells(0, 50)
+    with jax.enable_x64(True):
+
+        def at(values):
+            data = GPData(*(jnp.asarray(a, float) for a in (x, values, counts)), mask=jnp.ones(50, bool))
+            return posterior(condition(GPSettings(), Hyperparameters.of(*VALUES[0]), data), jnp.asarray(QUERY, float))
+
+        one, other = at(fitness), at(factor * fitness + offset)
+        np.testing.assert_allclose((other.mean - offset) / factor, one.mean, atol=1e-6)
+        np.testing.assert_allclose(other.variance / factor**2, one.variance, rtol=1e-6)
+        covariances = [np.asarray(of.covariance(jnp.int32(3))) for of in (one, other)]
+        np.testing.assert_allclose(covariances[1] / factor**2, covariances[0], rtol=1e-6)
 
 
 def test_noise_variance_is_in_squared_fitness_units():

@@ -242,6 +242,13 @@ class TestBox:
         unit = make_cells(BOX, 4, "grid").to_unit_box(jnp.array([[-5.0, 0], [40, 2], [17.5, 0.5], [85, -2]]))
         np.testing.assert_allclose(unit, [[0, 0], [1, 1], [0.5, 0.25], [2, -1]], atol=1e-6)
 
+    def test_bounds_that_float32_does_not_tell_apart(self):
+        make_cells(((1e4,), (1e4 + 10,)), 4).check_float32()
+        with pytest.raises(
+            JedaxError, match=r"^descriptor_bounds: expected bounds between which float32 has more than"
+        ):
+            make_cells(((1.7e9, 0.0), (1.7e9 + 60, 1.0)), 4, "grid").check_float32()
+
     @pytest.mark.parametrize(
         "bounds",
         [

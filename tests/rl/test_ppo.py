@@ -11,6 +11,7 @@ from tests.rl.reference import Net as Reference
 from tests.rl.test_td3 import Net, random_steps
 
 from jedax import networks
+from jedax.errors import JedaxError
 from jedax.rl import PPO
 
 POLICY = (3, 6, 2)
@@ -133,8 +134,7 @@ class TestTrain:
         policy, value = Reference(POLICY, tanh=True), VALUE
         genotype, critic = np.asarray(actor, float), np.asarray(state.critic, float)
         of_actor, of_critic = Adam(ppo.actor_rate, len(genotype)), Adam(ppo.critic_rate, len(critic))
-        drawn = np.asarray(jax.random.choice(key, 40, (3, 16), p=steps.valid.ravel() / valid.sum()))
-        assert valid.ravel()[drawn].all()
+        drawn = np.flatnonzero(valid)[np.asarray(jax.random.randint(key, (3, 16), 0, valid.sum()))]
         seen, acted = (np.asarray(x, float).reshape(40, -1)[drawn] for x in (steps.observations, steps.actions))
         before = np.stack([policy.forward(genotype, each)[0] for each in seen])
         std, goes_on, updates = np.sqrt(np.mean((acted - before) ** 2, axis=(0, 1))) + 0.1, True, 0
@@ -218,3 +218,8 @@ class TestTrain:
             actor, state = generation(key, actor, state)
         assert error(initial) > 0.3
         assert error(actor) < 0.03
+
+
+def test_a_discount_of_1_would_leave_no_rewards():
+    with pytest.raises(JedaxError, match=r"^discount: expected 0 to below 1, got 1.0"):
+        learner(discount=1.0)

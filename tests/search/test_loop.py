@@ -614,6 +614,10 @@ def test_a_task_needs_no_more_than_that(plain, tmp_path, without_figures):
             r"Bad.descriptor_bounds: expected \(lows, highs\), a tuple each, got \(-1.0, 1.0\)",
         ),
         (
+            {"descriptor_bounds": ((1e8, 0.0), (1e8 + 10, 1.0))},
+            "descriptor_bounds: expected bounds between which float32 has more than 1,000 numbers",
+        ),
+        (
             {"evaluate": lambda self, key, g: Evaluation(g.sum(), g)},
             r"Bad.evaluate: expected fitness of shape \(\) and a descriptor of \(2,\), got \(\) and \(3,\)",
         ),

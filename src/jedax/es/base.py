@@ -22,6 +22,9 @@ STEP_SIZE_LIMITS = (1e-12, 1e12)
 precise_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 """`jax.numpy.dot` in full float32; by default accelerators round the factors to about 10 bits."""
 
+ROUNDING = 1e-4
+"""Added to a number of elites before it is rounded down: 0.29 * 100 is 28.999999999999996."""
+
 
 @dataclass(frozen=True)
 class Strategy(abc.ABC):
@@ -71,7 +74,7 @@ class Strategy(abc.ABC):
     @property
     def num_elites(self) -> int:
         """Number of solutions recombined into the next mean, at least 1."""
-        return max(1, int(self.population * self.elite_ratio))
+        return max(1, int(self.population * self.elite_ratio + ROUNDING))
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> Any:

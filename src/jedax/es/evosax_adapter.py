@@ -52,8 +52,9 @@ def evosax_names() -> tuple[str, ...]:
 class EvosaxStrategy(Strategy):
     """An algorithm of evosax as a strategy; it maximises, like every strategy.
 
-    A score that is not finite becomes slightly worse than the worst finite score of its generation (`WORST` in
-    algorithms that keep a population). A generation without finite scores does not change the state.
+    Scores below -1e30 count as -1e30. A score that is not finite becomes slightly worse than the worst finite score of
+    its generation (-1e30 in algorithms that keep a population). A generation without finite scores does not change the
+    state.
 
     `step_size` is the standard deviation of the first samples, if evosax has `std_init` or `std_schedule`. Exceptions:
 

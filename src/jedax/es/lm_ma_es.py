@@ -151,7 +151,9 @@ class LMMAES(Strategy):
             return precise_dot(weights, genotypes[elites] - mean)
 
         def natively(genotypes: Array, mean: Array, elites: Array) -> Array:
-            return native.recombine(jnp.zeros(self.population).at[elites].set(weights), genotypes, mean)
+            return native.recombine(
+                jnp.zeros(self.population, genotypes.dtype).at[elites].set(weights), genotypes, mean
+            )
 
         # sigma sum_i w_i d_i
         arguments = (genotypes, state.mean, elites)

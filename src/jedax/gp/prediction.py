@@ -34,7 +34,7 @@ class Prediction(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Posterior:
-    """Posterior mean, variance and covariance at a set of descriptors, in units of the fitness.
+    """Posterior mean, variance and covariance at a set of descriptors, in units of the fitness and the type of `x`.
 
     Attributes:
         mean: `(queries,)`.
@@ -58,7 +58,7 @@ class Posterior:
     scale: Float[Array, ""]
 
     def covariance(self, index: Int[Array, ""]) -> Float[Array, " queries"]:
-        """Return the posterior covariance of query `index` with all queries, `(queries,)`, in float32."""
+        """Return the posterior covariance of query `index` with all queries, `(queries,)`."""
         return one_by_one(in_float64(_covariance))(self, index)
 
 
@@ -67,7 +67,7 @@ def _covariance(at: Posterior, index: Int[Array, ""]) -> Float[Array, " queries"
     one = lax.dynamic_slice_in_dim(x, index, 1)
     prior = kernel_and_distance(at.theta, list(one.T), list(x.T))[0][0]
     explained = lax.dynamic_slice_in_dim(at.explained, index, 1, axis=1)[:, 0] @ at.explained
-    return (jnp.square(at.scale) * jnp.where(at.is_rest, explained, prior - explained)).astype(jnp.float32)
+    return (jnp.square(at.scale) * jnp.where(at.is_rest, explained, prior - explained)).astype(at.x.dtype)
 
 
 @jax.jit
@@ -107,9 +107,9 @@ def _posterior(gp: FittedGP, x: Float[Array, "queries d"]) -> Posterior:
     variance = less if gp.by_features is None else jnp.where(gp.by_features, variance, less)
     scale = gp.fitness_scale * jnp.exp(gp.shift)
     return Posterior(
-        mean=(gp.fitness_mean + gp.fitness_scale * mean).astype(jnp.float32),
-        variance=(jnp.square(scale) * jnp.maximum(variance, 0.0)).astype(jnp.float32),
-        noise_variance=jnp.square(scale * jnp.exp(gp.theta[2])).astype(jnp.float32),
+        mean=(gp.fitness_mean + gp.fitness_scale * mean).astype(x.dtype),
+        variance=(jnp.square(scale) * jnp.maximum(variance, 0.0)).astype(x.dtype),
+        noise_variance=jnp.square(scale * jnp.exp(gp.theta[2])).astype(x.dtype),
         x=x,
         explained=explained,
         is_rest=jnp.asarray(False) if gp.by_features is None else gp.by_features,

@@ -51,7 +51,8 @@ class GPSettings(Config):
         default=1024,
         ge=1,
         le=MOST,
-        description="s, l and s_n are fitted to this many filled cells, drawn at random if there are more.",
+        description="s, l and s_n are fitted to this many filled cells, drawn at random if there are more; "
+        "up to 128 cells are all used.",
     )
     gp_tolerance: float = Field(
         default=0.05, gt=0, description="A fit stops when the expected gain in log likelihood is below this (nats)."

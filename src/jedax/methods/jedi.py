@@ -215,7 +215,7 @@ class JEDi(PoolMethod):
             at = (posterior if self.config.targets == "gp-bucb" else predict)(gp, centroids)
             return (gp.hyperparameters, gp.noise_floor), at
 
-        centroids = self.cells.to_unit_box(jnp.asarray(self.cells.centroids))
+        centroids = self.cells.to_unit_box(jnp.asarray(self.cells.centroids, float))
         repertoire, data = state.repertoire, self.gp_data(state.repertoire)
         num_newer = jnp.sum(repertoire.improved_at > state.gp_fitted_at)
         num, is_first = jnp.sum(data.mask), state.gp_fitted_at < 0

@@ -33,7 +33,7 @@ _TILES_PER_CENTROID = 8
 # Above three dimensions a tile touches too many cells; for fewer centroids, comparing with all is as fast.
 _MOST_DIMENSIONS = 3
 _FEWEST_CENTROIDS = 32
-_COARSE = 1e-5  # steps of float32, in widths of the box
+_COARSE, _TOO_COARSE = 1e-5, 1e-3  # steps of float32, in widths of the box
 # Tiles are enlarged by this share, because of the rounding of float32 when the tile of a point is computed.
 _MARGIN = 0.01
 
@@ -156,6 +156,16 @@ class Cells:
         lows, highs = jnp.array(self.bounds[0]), jnp.array(self.bounds[1])
         return (descriptors - lows) / (highs - lows)
 
+    def check_float32(self) -> None:
+        """Raise a `JedaxError` for bounds between which float32, in which most searches compute, has few numbers."""
+        if (_float32_steps(self.bounds) > _TOO_COARSE).any():
+            raise fail(
+                "descriptor_bounds",
+                expected=f"bounds between which float32 has more than {1 / _TOO_COARSE:,.0f} numbers",
+                received=self.bounds,
+                remedy="subtract an offset from descriptors and bounds",
+            )
+
 
 def make_cells(
     bounds: Bounds, num_cells: int, layout: str = "auto", samples: int | None = None, iterations: int = 20,
@@ -243,9 +253,13 @@ def _cvt(bounds: Bounds, num_cells: int, samples: int, iterations: int) -> Cells
 
 def _rounded(centroids: Float[np.ndarray, "cells d"], bounds: Bounds) -> Float[np.ndarray, "cells d"]:
     """Return centroids in float32, or as they are where it is too coarse for a box that is narrow and far from 0."""
+    return centroids if (_float32_steps(bounds) > _COARSE).any() else centroids.astype(np.float32)
+
+
+def _float32_steps(bounds: Bounds) -> Float[np.ndarray, " descriptor"]:
+    """Return the distance between neighbouring numbers of float32, in widths of the box."""
     lows, highs = (np.asarray(bound) for bound in bounds)
-    steps = np.spacing(np.maximum(np.abs(lows), np.abs(highs)).astype(np.float32))
-    return centroids if (steps > _COARSE * (highs - lows)).any() else centroids.astype(np.float32)
+    return np.spacing(np.maximum(np.abs(lows), np.abs(highs)).astype(np.float32)) / (highs - lows)
 
 
 def _initial_centroids(random: np.random.Generator, points: np.ndarray, num_cells: int) -> np.ndarray:

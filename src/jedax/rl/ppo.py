@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax import networks
+from jedax.errors import fail
 from jedax.rl.gradients import Policy, adam, descend, scaled
 from jedax.types import Array, Bool, Float, PRNGKeyArray, Transitions
 
@@ -58,7 +59,7 @@ class PPO:
         observation_size: Numbers in an observation.
         mean: Mean of each number of an observation, which the value network subtracts; empty: 0.
         std: Its standard deviation, by which the value network divides then; empty: 1.
-        discount: Discount factor gamma, 0 to 1.
+        discount: Discount factor gamma, from 0 to below 1.
         trace: The factor lambda of generalised advantages [3], 0 to 1.
         actor_rate: Learning rate of the policy.
         critic_rate: Learning rate of the value network.
@@ -66,6 +67,9 @@ class PPO:
         stop: Mean difference from 1 of that ratio above which a generation changes the policy no further.
         steps: Updates of policy and value network per generation.
         batch: Steps of a minibatch.
+
+    Raises:
+        JedaxError: The discount factor is out of its range.
     """
 
     policy: Policy
@@ -80,6 +84,10 @@ class PPO:
     stop: float = 0.5
     steps: int = 32
     batch: int = 512
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.discount < 1:
+            raise fail("discount", expected="0 to below 1", received=self.discount, remedy="such as 0.99")
 
     def init(self, key: PRNGKeyArray, actor: Float[Array, " params"]) -> PPOState:
         """Return the initial state for policies with as many parameters as `actor`, with a random value network."""
@@ -119,7 +127,8 @@ class PPO:
         advantages, returns = self.advantages(state.critic, replace(steps, rewards=rewards, valid=valid))
         spread = jnp.std(advantages, where=valid)
         advantages = (advantages - jnp.mean(advantages, where=valid)) / jnp.maximum(spread, 1e-8)
-        drawn = jax.random.choice(key, valid.size, (self.steps, self.batch), p=valid.ravel() / valid.sum())
+        ranks = jax.random.randint(key, (self.steps, self.batch), 0, jnp.maximum(valid.sum(), 1))
+        drawn = jnp.searchsorted(jnp.cumsum(valid.ravel()), ranks, side="right")
 
         def of(values: Array) -> Array:
             return values.reshape(-1, *values.shape[2:])[drawn]

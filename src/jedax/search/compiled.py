@@ -56,6 +56,8 @@ class Programs:
     failure_kinds: tuple[str, ...] = failures.KINDS
 
     def __init__(self, method: Method, task: Any, replicas: int, mesh: Mesh | None = None):
+        if not self.in_float64:
+            method.cells.check_float32()
         keep_compiled_programs()
         self.method, self.task, self.replicas, self.mesh = method, task, replicas, mesh
         self.compile_seconds = 0.0  # so far

@@ -105,6 +105,9 @@ class Gym(EnvironmentTask, HostTask):
                 bodies.append((data.qpos.copy(), data.xpos[1:].copy(), data.xquat[1:].copy()))
 
         self._watch(genotype[None], see)
+        if not steps:
+            remedy = "replay another solution"
+            raise fail("genotype", expected="finite numbers", received="others, or no step", remedy=remedy)
         environment = steps[0].environment
         observations, actions, rewards, seen, _ = zip(*steps, strict=True)
         recorded: dict[str, Any] = {"rewards": rewards, "seen": seen, "observations": observations, "actions": actions}
