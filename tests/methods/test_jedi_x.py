@@ -684,7 +684,7 @@ class TestPolicyGradientsOfARace:
             moved = means(after.es.pool)[0] - means(by_es.es.pool)[0]
             np.testing.assert_allclose(moved, actor - before, atol=1e-3)
             lengths.append(np.linalg.norm(moved))
-        assert lengths[1] == pytest.approx(lengths[0] / 4, rel=0.2)
+        assert lengths[1] == pytest.approx(lengths[0] / 4, rel=0.4)
 
     def test_what_it_knows_of_a_rival_goes_with_the_rival(self, task, with_steps):
         method, _, tell, state = with_steps
