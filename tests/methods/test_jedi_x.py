@@ -667,7 +667,11 @@ class TestPolicyGradientsOfARace:
         assert moved == {"pool", "scouts"}
 
     def test_its_rate_falls_with_the_step(self, task, with_steps):
-        method, _, tell, state = with_steps
+        several, _, _, state = with_steps
+        method = JEDiX(
+            several.config.replace(gradient_steps=1), task
+        )  # where the second update goes depends on the first
+        tell = jax.jit(method.tell)
         before = means(state.es.pool)[0]
         state = dataclasses.replace(state, kind=jnp.int32(POOL))
         genotypes = method.again(jax.random.key(4), state)
@@ -684,7 +688,7 @@ class TestPolicyGradientsOfARace:
             moved = means(after.es.pool)[0] - means(by_es.es.pool)[0]
             np.testing.assert_allclose(moved, actor - before, atol=1e-3)
             lengths.append(np.linalg.norm(moved))
-        assert lengths[1] == pytest.approx(lengths[0] / 4, rel=0.4)
+        assert lengths[1] == pytest.approx(lengths[0] / 4, rel=0.2)
 
     def test_what_it_knows_of_a_rival_goes_with_the_rival(self, task, with_steps):
         method, _, tell, state = with_steps

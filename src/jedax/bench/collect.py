@@ -48,19 +48,20 @@ def collect(sources: Sequence[str | Path], out: str | Path) -> Collected:
     _check_together(finished)
     found: dict[str, Path] = {}
     for run in finished:
-        found.setdefault(_place(run), run)
-    before = tuple(map(_place, held))
+        found.setdefault(place_of(run), run)
+    before = tuple(map(place_of, held))
     new = tuple(place for place in found if place not in before)
     for place in new:
         _copy(found[place], check_no_links(out, *place.split("/")))
-    return Collected(new, before, tuple(run for run in unfinished if _place(run) not in found))
+    return Collected(new, before, tuple(run for run in unfinished if place_of(run) not in found))
 
 
 def _bench_runs(folder: Path) -> list[Path]:
     return [run for run in runs_below(folder) if _RUN.fullmatch(run.name)]
 
 
-def _place(run: Path) -> str:
+def place_of(run: Path) -> str:
+    """Return the place of a run within its bench, TASK/LABEL/seeds-FIRST-LAST."""
     return "/".join(run.absolute().parts[-3:])
 
 
@@ -68,7 +69,7 @@ def _check_together(runs: Iterable[Path]) -> None:
     """Raise an error for runs of one trial, or copies of one run, that differ, and for a seed in two places."""
     first: dict[object, tuple[object, Path]] = {}
     for run in runs:
-        config, place = RunDirectory.open(run).read_config(), _place(run)
+        config, place = RunDirectory.open(run).read_config(), place_of(run)
         trial, seeds = place.rpartition("/")[0], seeds_of(config)
         settings = config.model_dump(exclude={"run": {"seed", "replicas"}})
         for what, value in ((trial, settings), (place, seeds)):

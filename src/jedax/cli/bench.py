@@ -154,7 +154,7 @@ def _collect(grid: Any, out: str, values: dict[str, Any]) -> None:
     """Copy runs into one directory; if a grid is given, list the runs that it still lacks."""
     with nothing_to_save():
         from jedax.bench.bench import runs_text
-        from jedax.bench.collect import collect
+        from jedax.bench.collect import collect, place_of
         from jedax.bench.trials import error_file
     found = collect(values["collect"], out)
     for path in found.unfinished:
@@ -163,7 +163,7 @@ def _collect(grid: Any, out: str, values: dict[str, Any]) -> None:
     say(f"{gathered} gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
     runs = [] if grid is None else _runs_left(grid, out, values)
     for run in runs:
-        tried = [Path(folder, *run.path.parts[-3:]) for folder in (out, *values["collect"])]
+        tried = [Path(folder, place_of(run.path)) for folder in (out, *values["collect"])]
         say(f"{'failed' if any(error_file(path).exists() for path in tried) else 'missing'}: {run.path}")
     if runs:
         raise SystemExit(1)

@@ -22,7 +22,7 @@ _TRUST = {
     "trust": Option("Import the method that the search names: only where you would run that code yourself. Not needed "
                     "for methods of jedax and for installed ones.", bool, False),
 }  # fmt: skip
-_READ = {**DIRECTORY, **_TRUST}
+_BEST = {**DIRECTORY, **_TRUST}
 _ASK = {
     **DIRECTORY,
     "n": Option("Number of new solutions; default: one for each missing result of the current generation, the same "
@@ -84,7 +84,7 @@ def tell(arguments: list[str]) -> None:
 def best(arguments: list[str]) -> None:
     """Print the best solution and the progress as JSON."""
     values = parse(
-        arguments, _READ, prog="jedax best",
+        arguments, _BEST, prog="jedax best",
         description="Print the best solution told so far, and the progress, as JSON.",
     )  # fmt: skip
     directory = only_directory("best", values["directory"])

@@ -22,8 +22,7 @@ STEP_SIZE_LIMITS = (1e-12, 1e12)
 precise_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 """`jax.numpy.dot` in full float32; by default accelerators round the factors to about 10 bits."""
 
-ROUNDING = 1e-4
-"""Added to a number of elites before it is rounded down: 0.29 * 100 is 28.999999999999996."""
+_ROUNDING = 1e-4  # added to a number of elites before it is rounded down: 0.29 * 100 is 28.999999999999996
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,11 @@ class Strategy(abc.ABC):
     @property
     def num_elites(self) -> int:
         """Number of solutions recombined into the next mean, at least 1."""
-        return max(1, int(self.population * self.elite_ratio + ROUNDING))
+        return int(self.elites_of(self.population))
+
+    def elites_of(self, number: Any, xp: Any = np) -> Any:
+        """Return how many of a number of solutions are recombined; `xp` is `jax.numpy` where the number is traced."""
+        return xp.maximum(1, xp.floor(number * self.elite_ratio + _ROUNDING))
 
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> Any:

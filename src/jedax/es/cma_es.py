@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.es.base import (
-    ROUNDING,
     STEP_SIZE_LIMITS,
     Strategy,
     follow_paths,
@@ -97,7 +96,7 @@ class CMAES(Strategy):
         ranks that the population does not have are 0.
         """
         n, number = num_params, growth * self.population
-        elites = xp.maximum(1, xp.floor(number * self.elite_ratio + ROUNDING))
+        elites = self.elites_of(number, xp)
         rank = xp.arange(1, self.most * self.population + 1)
         raw = xp.log(elites + 0.5) - xp.log(rank)  # Eq. (49)
         positive = xp.where(rank <= elites, raw, 0)

@@ -91,8 +91,8 @@ def write_report(
 def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
     with writing("a file", page):
         page.parent.mkdir(parents=True, exist_ok=True)
-        if share and not _holds(folder / _PLOTLY, plotly_source()):
-            write_atomic(folder / _PLOTLY, plotly_source())
+        if share and not _holds(folder / _PLOTLY, source := plotly_source()):
+            write_atomic(folder / _PLOTLY, source)
         write_atomic(page, text)
     return page
 
