@@ -1,12 +1,14 @@
 """JEDi-X beside other methods on robots with large policies: 250,000 evaluations, normalised observations.
 
-    python results/robots.py [--tasks halfcheetah walker2d ant-maze] [--methods jedi-x es ...] [--seeds 10] [--report]
+    python results/robots.py [--tasks halfcheetah walker2d ant-maze] [--methods jedi-x es ...] [--seeds 10]
+                             [--evaluations 250000] [--report]
 
 Each finished search is a row of results/robots/runs.csv, with its seed, its curve in 50 points, its seconds and the git
-revision. The next command makes the rows that are missing, all methods of one seed before the next seed. The first seed
-of JEDi-X also leaves a film of its best robot and the map of its cells. `steady` is the fitness that remains when the
-parameters change a little: these simulations are chaotic, so the best fitness of a run is a lucky one (see `steady`
-below). Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
+revision. The next command makes the rows that are missing, all methods of one seed before the next seed, and goes on
+with a search that was stopped. Searches with more evaluations are rows of results/robots/runs-EVALUATIONS.csv. The
+first seed of JEDi-X also leaves a film of its best robot and the map of its cells. `steady` is the fitness that remains
+when the parameters change a little: these simulations are chaotic, so the best fitness of a run is a lucky one (see
+`steady` below). Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
 
 Methods have their defaults for these tasks. `jedi-x no heats` is JEDi-X before its race had heats. `jedi-x no
 gradients` is JEDi-X without PPO, with the settings that it had then; its stored rows are of that version, in which
@@ -19,9 +21,10 @@ on the others, three times and once in this budget.
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import os
-import tempfile
+import shutil
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -40,12 +43,13 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 
 import jedax
-from jedax.bench.grids import CONTROL, PAPER_ENTRIES, Entry
+from jedax.bench.grids import CONTROL, PAPER_ENTRIES, Entry, slug
 from jedax.bench.statistics import mann_whitney, on_common_grid
 from jedax.report.numbers import evaluations_axis
 from jedax.report.replay import replay
 from jedax.report.styles import styles
 from jedax.search.api import Run
+from jedax.store import environment
 from jedax.store.files import write_atomic
 from jedax.tasks.base import Task
 from jedax.tasks.control.settings import TARGET
@@ -65,7 +69,7 @@ NO_HEATS = Entry("jedi-x no heats", "jedi-x", None, BEFORE_HEATS)
 METHODS = (Entry("jedi-x", "jedi-x"), NO_HEATS, WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}
 GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
-FOLDER = HERE / "robots"
+FOLDER, RUNS = HERE / "robots", Path("runs/results/robots")
 
 
 def main() -> None:
@@ -73,46 +77,56 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=CONTROL, default=list(CONTROL))
     parser.add_argument("--methods", nargs="+", choices=tuple(ENTRIES), default=list(ENTRIES))
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--evaluations", type=int, default=EVALUATIONS)
     parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
-    path = FOLDER / "runs.csv"
+    evaluations: int = options.evaluations
+    path = FOLDER / ("runs.csv" if evaluations == EVALUATIONS else f"runs-{evaluations}.csv")
     if not options.report:
-        keys = product(range(options.seeds), options.tasks, options.methods)
-        add_rows(path, ({"task": task, "method": method, "seed": seed} for seed, task, method in keys), search)
+        order = product(range(options.seeds), options.tasks, options.methods)
+        keys = ({"task": task, "method": method, "seed": seed} for seed, task, method in order)
+        add_rows(path, keys, functools.partial(search, evaluations=evaluations))
     rows = pandas.DataFrame(rows_of(path))
-    if len(rows):
+    if len(rows) and evaluations != EVALUATIONS:
+        fill_in(HERE / "README.md", f"robots-{evaluations}", table(rows, "best", evaluations) + "\n")
+    elif len(rows):
         fill_in(HERE / "README.md", "robots", page(rows))
         fill_in(HERE.parent / "docs/explanation/jedi-x.md", "robots", beside_the_best(rows))
         write_small(draw(rows), FOLDER / "curves.png")
         claims.main()
 
 
-def search(task: str, method: str, seed: int) -> dict[str, Any]:
+def search(task: str, method: str, seed: int, evaluations: int = EVALUATIONS) -> dict[str, Any]:
     """Return the row of one search."""
     entry = ENTRIES[method]
     robot = jedax.tasks.make(task, normalise=True).settled()
     config = entry.config(task, robot.config)
     if method == SCALED.label:
-        config = config.replace(generations=round(config.generations * EVALUATIONS / robot.default_evaluations))
-    with tempfile.TemporaryDirectory() as folder:
-        shows = method == "jedi-x" and seed == 0
+        config = config.replace(generations=round(config.generations * evaluations / robot.default_evaluations))
+    revision = str(environment.describe()["git_revision"]).removesuffix("-dirty")
+    folder = RUNS / revision / f"{task}-{slug(method)}-{seed}-{evaluations}"
+    if (folder / "config.yaml").exists():
+        result = jedax.resume(folder)
+    else:
         result = jedax.run(
-            config, robot, evaluations=EVALUATIONS, seed=seed, out=folder if shows else None, overwrite=True
+            config, robot, evaluations=evaluations, seed=seed, out=folder, overwrite=True, checkpoint_seconds=300
         )
-        if shows:
-            film = next(path for path in replay(result).files if path.suffix == ".gif")
-            write_small_film(film, FOLDER / f"{task}.webp")
-            write_small(Path(folder) / "figures" / "repertoire.png", FOLDER / f"{task}.png")
+    if method == "jedi-x" and seed == 0 and evaluations == EVALUATIONS:
+        film = next(path for path in replay(result).files if path.suffix == ".gif")
+        write_small_film(film, FOLDER / f"{task}.webp")
+        write_small(folder / "figures" / "repertoire.png", FOLDER / f"{task}.png")
     at = np.linspace(0, len(result.rows) - 1, min(POINTS, len(result.rows))).round().astype(int)
     curve = " ".join(f"{result.rows[i]['evaluations']}:{result.rows[i]['max_fitness']:.5g}" for i in at)
     last = result.rows[-1]
-    return {
+    row = {
         "best": round(last["max_fitness"], 2), "first": round(result.rows[0]["max_fitness"], 2),
         "seconds": round(result.summary["wall_seconds"]),
         "steady": steady(result, robot),
         "coverage": round(last["coverage"], 4), "qd_score": round(last["qd_score"]),
         "nearest": nearest(result) if task == "ant-maze" else None, "curve": curve,
     }  # fmt: skip
+    shutil.rmtree(folder)  # hundreds of MB
+    return row
 
 
 def steady(result: Run, robot: Task) -> float:
@@ -233,13 +247,14 @@ def hours(rows: pandas.DataFrame) -> str:
     )
 
 
-def table(rows: pandas.DataFrame, column: str) -> str:
-    """Return medians and ranges of a column, and p against JEDi-X."""
-    heads = (f"{task} ({EVALUATIONS / jedax.tasks.make(task).default_evaluations:.1%})" for task in CONTROL)
-    lines = [f"| (share of the paper's budget) | {' | '.join(heads)} |", "|---|" + "---:|" * len(CONTROL)]
+def table(rows: pandas.DataFrame, column: str, evaluations: int = EVALUATIONS) -> str:
+    """Return medians and ranges of a column on the tasks that have rows, and p against JEDi-X."""
+    tasks = [task for task in CONTROL if task in set(rows.task)]
+    heads = (f"{task} ({evaluations / jedax.tasks.make(task).default_evaluations:.1%})" for task in tasks)
+    lines = [f"| (share of the paper's budget) | {' | '.join(heads)} |", "|---|" + "---:|" * len(tasks)]
     for method in ENTRIES:
         cells = []
-        for task in CONTROL:
+        for task in tasks:
             ours, values = (rows[(rows.task == task) & (rows.method == name)][column] for name in ("jedi-x", method))
             test = None if method == "jedi-x" else mann_whitney(list(ours), list(values))
             p = "" if test is None else f"; p = {test.p:.2g}"
