@@ -17,6 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import problems
 from keeping import HERE, cross, fill_in, keep, parser, run, write_small
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from shortest import shortest_way
 
 import jedax
@@ -24,7 +26,8 @@ from jedax.bench import comparison
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import MAZES, Entry, Grid
 from jedax.bench.reading import Record
-from jedax.report.comparisons import curves
+from jedax.bench.statistics import holm
+from jedax.report.comparisons import GOAL, curves, is_early
 from jedax.report.styles import styles
 
 OURS = Entry("jedi-x", "jedi-x")
@@ -77,13 +80,19 @@ def draw(found: Comparison, path: Path) -> None:
     style, columns, rows = styles(labels), min(4, len(found.tables)), -(-len(found.tables) // 4)
     size = max(7, 3.5 * columns), 3.2 * rows + 0.6
     figure, axes = plt.subplots(rows, columns, figsize=size, dpi=110, layout="constrained", squeeze=False)
+    log = is_early(found, found.tables)
     for ax, task in zip(axes.flat, found.tables, strict=False):
-        curves(ax, found, task, style)
-        ax.set_title(task.task)
+        curves(ax, found, task, style, log=log)
+        ax.set(title=task.task, ylabel="best fitness (median)" if ax in axes[:, 0] else "")
     for ax in axes.flat[len(found.tables) :]:
         ax.set_axis_off()
     handles, names = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncol=len(names), frameon=False)
+    marks = {"quartiles": Patch(color="#bbbbbb"), "goal": Line2D([], [], **GOAL)}
+    used = {"quartiles": len(found.records.records) > len(found.tables) * len(labels),
+            "goal": any(task.goal is not None for task in found.tables)}  # fmt: skip
+    marks = {name: mark for name, mark in marks.items() if used[name]}
+    texts = [*names, *marks]
+    figure.legend([*handles, *marks.values()], texts, loc="outside lower center", ncol=len(texts), frameon=False)
     write_small(figure, path)
 
 
@@ -112,16 +121,18 @@ def tables(found: Comparison) -> str:
 
 def summary(found: Comparison) -> str:
     """Return a sentence on how many tasks JEDi-X has the best median, and on the tests of the others."""
-    leads, unclear, lost = 0, [], []
+    leads, shared, unclear, lost = 0, [], [], []
     for task in found.tables:
         ours, best, p = _ours_and_best(task)
-        leads += ours.median >= best.median
+        leads += ours.median > best.median
+        shared += [task.task] if ours.median == best.median else []
         text = f"{task.task} ({best.label}, p = {p:.2g})"
         if best.similar:
             unclear.append(text)
         elif ours.median < best.median:
             lost.append(text)
     parts = [f"JEDi-X has the best median on {leads} of {len(found.tables)}."]
+    parts += [f"It shares the best median on {', '.join(shared)}."] if shared else []
     parts += [f"It ends below another method on {', '.join(lost)}."] if lost else []
     parts += [f"It is not distinguishable from the best other on {', '.join(unclear)}."] if unclear else []
     return " ".join(parts) + "\n"
@@ -152,12 +163,12 @@ def beside_the_shortest(found: Comparison) -> str:
 
 
 def losses_first(found: Comparison) -> str:
-    """Return a table of final fitness that begins with the tasks on which JEDi-X is not first."""
+    """Return a table of final fitness that begins with the tasks on which JEDi-X is not first, and `balance`."""
     values, places = {}, {}
     for task in found.tables:
         ours, best, p = _ours_and_best(task)
         lead = int(np.sign(ours.median - best.median))
-        places[task.task] = lead, -lead * p  # the clearest loss first, the clearest win last
+        places[task.task] = lead, -lead * p, p  # the clearest loss first, the clearest win last
         for entry in task.entries:
             arrived = "" if entry.successes is None else f" ({entry.successes})"
             values[entry.label, task.task] = f"{entry.median:.4g}{arrived}"
@@ -166,13 +177,28 @@ def losses_first(found: Comparison) -> str:
         verdict = ("behind", "equal", "ahead")[lead + 1] + (", not distinguishable" if best.similar else "")
         values[VERDICT, task.task] = f"{verdict}, p = {p:.2g}"
     ordered = sorted(found.tables, key=lambda task: places[task.task])
-    return cross(replace(found, tables=tuple(ordered), labels=(*found.labels, VERDICT)), values)
+    table = cross(replace(found, tables=tuple(ordered), labels=(*found.labels, VERDICT)), values)
+    new = [place for name, place in places.items() if name not in problems.DEVELOPMENT]
+    return f"{table}\n{balance([lead for lead, *_ in new], [p for *_, p in new])}"
+
+
+def balance(leads: list[int], ps: list[float]) -> str:
+    """Return on how many problems JEDi-X leads (1) or is behind (-1), and how many of the tests are significant."""
+    counts = {
+        side: [sum(lead == side and p < claims.SIGNIFICANT for lead, p in zip(leads, each, strict=True))
+               for each in (ps, holm(ps))]
+        for side in (1, -1)
+    }  # fmt: skip
+    texts = {side: f"{n} with p < {claims.SIGNIFICANT}, {m} after Holm's correction" for side, (n, m) in counts.items()}
+    return (
+        f"Of the {len(leads)} problems that it was not developed on, JEDi-X has the best median on {leads.count(1)} "
+        f"({texts[1]}), and is behind on {leads.count(-1)} ({texts[-1]}).\n"
+    )
 
 
 def mean_on_the_way(record: Record) -> float:
     """Return the area under the curve of the best fitness, from the first report on, over the evaluations it spans."""
-    evaluations = record.curve.index
-    return float(np.trapezoid(record.curve["max_fitness"], evaluations) / (evaluations[-1] - evaluations[0]))
+    return claims.mean_of_curve(record.curve["max_fitness"], record.curve.index.to_numpy())
 
 
 TABLES = {"beyond-long": beside_the_shortest, "beyond-frozen": losses_first}

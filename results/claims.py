@@ -61,7 +61,7 @@ class Claim:
     others: tuple[str, ...]
     tasks: tuple[str, ...] = MAZES
     expected: str = ABOVE
-    column: str = "final_fitness"  # of seeds.csv; "evaluations" until the goal is reached
+    column: str = "final_fitness"  # of `rows`
 
 
 SIMPLE = (MAZES[0], MAZES[1], MAZES[3])
@@ -72,8 +72,9 @@ CLAIMS = (
     Claim("ends above CMA-MAE on A, B and Quad B", ("cma-mae",), SIMPLE),
     Claim("ends below CMA-MAE on C", ("cma-mae",), (MAZES[2],), BELOW),
     Claim("ends above PGA-ME on A, B and Quad B", ("pga-me",), SIMPLE),
+    Claim("ends above MAP-Elites and PGA-ME on C, too", ("map-elites", "pga-me"), (MAZES[2],)),
     Claim("reaches the goal later than MAP-Elites", ("map-elites",), MAZES, ABOVE, "evaluations"),
-    Claim("covers less than MAP-Elites", ("map-elites",), MAZES, BELOW, "coverage"),
+    Claim("covers the descriptor space more slowly than MAP-Elites", ("map-elites",), MAZES, BELOW, "mean_coverage"),
 )
 
 _ON_FITNESS = {claim.text for claim in CLAIMS if claim.column == "final_fitness"}
@@ -100,15 +101,31 @@ class Test:
         return ABOVE if self.effect > 0.5 else BELOW
 
 
+def mean_of_curve(values: pandas.Series, evaluations: Sequence[float] | np.ndarray) -> float:
+    """Return the mean over the evaluations that a curve spans."""
+    return float(np.trapezoid(values, evaluations) / np.ptp(evaluations))
+
+
 @cache
 def rows(folder: str) -> pandas.DataFrame:
-    """Return the seeds of a folder of results, with the evaluations until the goal; empty if there are none."""
-    path = HERE / folder / "seeds.csv"
+    """Return the seeds of a folder of results; empty if there are none.
+
+    `evaluations` are those until the goal is reached, `mean_coverage` is the mean of the coverage over the budget.
+    """
+    path, key = HERE / folder / "seeds.csv", ["task", "label", "seed"]
     if not path.exists():
-        return pandas.DataFrame(columns=["task", "label", "seed", "final_fitness", "coverage", "evaluations"])
-    seeds, reached = pandas.read_csv(path), pandas.read_csv(HERE / folder / "reached.csv")
+        return pandas.DataFrame(columns=[*key, "final_fitness", "mean_coverage", "evaluations"])
+    reached = pandas.read_csv(HERE / folder / "reached.csv")
     reached = reached[reached.fitness == GOAL].drop(columns="fitness")
-    return seeds.merge(reached, on=["task", "label", "seed"], how="left")
+    curves = pandas.read_csv(HERE / folder / "curves.csv").rename(columns={"method": "label"})
+    means = curves.groupby(key)[["evaluations", "coverage"]].apply(
+        lambda curve: mean_of_curve(curve.coverage, curve.evaluations.to_numpy())
+    )
+    return (
+        pandas.read_csv(path)
+        .merge(reached, on=key, how="left")
+        .merge(means.rename("mean_coverage"), on=key, how="left")
+    )
 
 
 def values(task: str, label: str, column: str = "final_fitness", folder: str = "paper-mazes") -> np.ndarray:
@@ -368,22 +385,45 @@ def beside_the_paper() -> str:
     return f"{few}| paper | {' | '.join(map(str, best))} |\n"
 
 
+def arrivals_compared(judged: str) -> list[Test]:
+    """Return Fisher's exact tests of how many seeds reach the goal, corrected together by Holm's method."""
+    found = []
+    for test in tests(judged):
+        if test.claim in _ON_FITNESS:
+            ours, theirs = (_count(values(test.task, label)) for label in (judged, test.other))
+            effect = 0.5 + (ours[0] / ours[1] - theirs[0] / theirs[1]) / 2
+            found.append(replace(test, p=_fisher(ours, theirs), effect=effect))
+    return [replace(t, p_holm=p) for t, p in zip(found, holm([t.p for t in found]), strict=True)]
+
+
 def compared() -> str:
-    """Return, for each judged method, where it ends above other methods, below, and level."""
+    """Return, for each judged method, where it ends above other methods and below, and where more seeds arrive."""
     lines = []
     for judged in JUDGED:
-        found = [test for test in tests(judged) if test.claim in _ON_FITNESS]
-        parts = []
-        for mark, words in ((ABOVE, "above"), (BELOW, "below"), (ALIKE, "level with")):
-            by_other: dict[str, list[str]] = {}
-            for test in found:
-                if test.outcome == mark:
-                    by_other.setdefault(test.other, []).append(SHORT[test.task])
-            texts = [f"{other} on {', '.join(mazes)}" for other, mazes in by_other.items()]
-            if texts:
-                parts.append(f"{words} {'; '.join(texts)}")
-        lines.append(f"- **{judged}** ends {'. It ends '.join(parts)}." if parts else f"- **{judged}**: not tested.")
+        on_fitness = [test for test in tests(judged) if test.claim in _ON_FITNESS]
+        of_arrivals = arrivals_compared(judged)
+        sentences = [
+            f"{words} {others}"
+            for words, found, mark in (
+                ("It ends above", on_fitness, ABOVE),
+                ("It ends below", on_fitness, BELOW),
+                ("It is not distinguishable from", on_fitness, ALIKE),
+                ("More seeds reach the goal than of", of_arrivals, ABOVE),
+                ("Fewer seeds reach the goal than of", of_arrivals, BELOW),
+            )
+            if (others := _where(found, mark))
+        ]
+        lines.append(f"- **{judged}**: {'. '.join(sentences) or 'not tested'}.")
     return "\n".join(lines) + "\n"
+
+
+def _where(found: Sequence[Test], mark: str) -> str:
+    """Return the other methods, and the mazes, of the tests with one outcome."""
+    by_other: dict[str, list[str]] = {}
+    for test in sorted(found, key=lambda test: MAZES.index(test.task)):
+        if test.outcome == mark:
+            by_other.setdefault(test.other, []).append(SHORT[test.task])
+    return "; ".join(f"{other} on {', '.join(mazes)}" for other, mazes in sorted(by_other.items()))
 
 
 def in_short() -> str:

@@ -34,7 +34,7 @@ from jedax.report.comparisons import write_comparison
 from jedax.search.compiled import keep_compiled_programs
 from jedax.store import environment
 from jedax.store.files import write_atomic, write_json
-from jedax.store.lock import Lock
+from jedax.store.lock import Lock, LockedError
 
 HERE = Path(__file__).parent
 _MOST_BYTES = 150_000  # of a picture
@@ -67,7 +67,8 @@ def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., d
     """Add to a CSV file the rows that it lacks, each when it is done, and return all rows.
 
     The file environment.json beside it tells the versions and the machine of the last rows. Several processes may add
-    rows to one file; a row that two of them have made is added once. Changes of pages and in the file's folder need not
+    rows to one file; a row that two of them have made is added once, and a search that another one is at is left to
+    that one. Changes of pages and in the file's folder need not
     be committed before.
 
     Args:
@@ -81,7 +82,11 @@ def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., d
     for key in keys:
         if has_row(path, key):
             continue
-        row = {**key, **search(**key), "revision": revision}
+        try:
+            row = {**key, **search(**key), "revision": revision}
+        except LockedError as error:
+            print(error, flush=True)
+            continue
         with Lock(path.parent, patience=60):
             if has_row(path, key):  # by now, from another process
                 continue

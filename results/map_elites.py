@@ -1,15 +1,14 @@
 """Why the paper's MAP-Elites ends lower than ours: its variants on the paper's mazes, one thing changed at a time.
 
-    python results/map_elites.py [--seeds 20] [--report]
+    python results/map_elites.py [--report]
 
-Each finished variant on a maze is a row of results/map-elites/variants.csv with the final best fitness of each seed and
-the git revision. The next command makes the rows that are missing.
+Each finished variant on a maze is a row of results/map-elites/variants.csv with the final best fitness of each of 20
+seeds and the git revision. The next command makes the rows that are missing.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,7 @@ from jedax.search.programs import forget_programs
 from jedax.tasks import Maze, make
 from jedax.types import Array, Float, PRNGKeyArray
 
-FOLDER = HERE / "map-elites"
+FOLDER, SEEDS = HERE / "map-elites", 20
 
 
 class Clipped(MapElites):
@@ -77,7 +76,7 @@ VARIANTS: dict[str, tuple[Any, dict[str, Any], type[Maze] | None]] = {
 }
 
 
-def search(variant: str, task: str, seeds: int) -> dict[str, Any]:
+def search(variant: str, task: str) -> dict[str, Any]:
     """Return the row of one variant on one maze."""
     method, settings, kind = VARIANTS[variant]
     maze = make(task)
@@ -85,8 +84,8 @@ def search(variant: str, task: str, seeds: int) -> dict[str, Any]:
     if kind is not None:
         assert isinstance(maze, Maze)
         maze = kind(maze.config)
-    run = jedax.run(method, maze, evaluations=budget, replicas=seeds, seed=0, **settings)
-    best = [float(run.best(replica).fitness) for replica in range(seeds)]
+    run = jedax.run(method, maze, evaluations=budget, replicas=SEEDS, seed=0, **settings)
+    best = [float(run.best(replica).fitness) for replica in range(SEEDS)]
     forget_programs()
     return {"median": float(np.median(best)), "best": " ".join(f"{value:.5g}" for value in best)}
 
@@ -106,12 +105,11 @@ def table(rows: pandas.DataFrame) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--report", action="store_true", help="run nothing, only write the table anew")
     options = parser.parse_args()
     keys = [{"variant": variant, "task": maze} for maze in MAZES for variant in VARIANTS]
     if not options.report:
-        add_rows(FOLDER / "variants.csv", keys, functools.partial(search, seeds=options.seeds))
+        add_rows(FOLDER / "variants.csv", keys, search)
     fill_in(HERE / "README.md", "map-elites", table(pandas.DataFrame(rows_of(FOLDER / "variants.csv"))))
 
 

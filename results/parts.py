@@ -2,17 +2,17 @@
 
     python results/parts.py [--only lunar-lander ...] [--seeds 10] [--report]
 
-Each problem with one part removed or changed is a row of results/parts/rows.csv, with the final best fitness of each
-seed and the git revision. The next command makes the rows that are missing. The paper's mazes have the paper's budgets,
-the frozen set (results/frozen.py) 250,000 evaluations, and LunarLander (benchmarks/independent/lunar_lander.py) 3,000,
-where JEDi-X has its settings for few evaluations. On the paper's robots the parts are those of the race; each seed is
-a row of results/parts/robots.csv, with 150,000 evaluations.
+Each problem with one part removed or changed is a row of results/parts/rows.csv, with the final best fitness of each of
+ten seeds and the git revision. The next command makes the rows that are missing. The paper's mazes have the paper's
+budgets, the frozen set (results/frozen.py) 250,000 evaluations, and LunarLander
+(benchmarks/independent/lunar_lander.py) 3,000, where JEDi-X has its settings for few evaluations. On the paper's robots
+the parts are those of the race; each seed, up to `--seeds`, is a row of results/parts/robots.csv, with 150,000
+evaluations.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import itertools
 import os
 import sys
@@ -33,7 +33,7 @@ from jedax.bench.statistics import holm, mann_whitney
 from jedax.search.programs import forget_programs
 
 PATH = HERE / "parts" / "rows.csv"
-EVALUATIONS, LANDER_EVALUATIONS = 250_000, 3000
+SEEDS, EVALUATIONS, LANDER_EVALUATIONS = 10, 250_000, 3000
 WHOLE, LANDER = "nothing", "lunar-lander"
 PARTS: dict[str, dict[str, Any]] = {
     WHOLE: {},
@@ -75,23 +75,23 @@ def problems() -> dict[str, tuple[str, Any]]:
     return found
 
 
-def search(part: str, problem: str, seeds: int) -> dict[str, Any]:
+def search(part: str, problem: str) -> dict[str, Any]:
     """Return the row of a problem with one part of JEDi-X removed or changed."""
-    best = lander(PARTS[part], seeds) if problem == LANDER else run(problem, PARTS[part], seeds)
+    best = lander(PARTS[part]) if problem == LANDER else run(problem, PARTS[part])
     return {"median": float(np.median(best)), "best": " ".join(f"{value:.6g}" for value in best)}
 
 
-def run(problem: str, settings: dict[str, Any], seeds: int) -> list[float]:
+def run(problem: str, settings: dict[str, Any]) -> list[float]:
     """Return the best fitness of each seed."""
     _, task = problems()[problem]
     budget = None if problem in MAZES else EVALUATIONS
-    found = jedax.run("jedi-x", task, evaluations=budget, replicas=seeds, seed=0, **settings)
-    best = [float(found.best(replica).fitness) for replica in range(seeds)]
+    found = jedax.run("jedi-x", task, evaluations=budget, replicas=SEEDS, seed=0, **settings)
+    best = [float(found.best(replica).fitness) for replica in range(SEEDS)]
     forget_programs()
     return best
 
 
-def lander(settings: dict[str, Any], seeds: int) -> list[float]:
+def lander(settings: dict[str, Any]) -> list[float]:
     """Return the best reward of each seed on LunarLander."""
     sys.path.insert(0, str(HERE.parent / "benchmarks" / "independent"))
     import jedax_side
@@ -99,7 +99,7 @@ def lander(settings: dict[str, Any], seeds: int) -> list[float]:
     from lunar_lander import HIGHS, LOWS, evaluate
 
     best = []
-    for seed in range(seeds):
+    for seed in range(SEEDS):
         recorder = shared.Recorder(evaluate, LANDER_EVALUATIONS)
         jedax_side.search(recorder, 32, (LOWS, HIGHS), LANDER_EVALUATIONS, seed, **settings)
         best.append(float(recorder.results()["best"]))
@@ -179,14 +179,14 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=[*problems(), LANDER, *CONTROL], metavar="PROBLEM", help="default: all"
     )
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
     if not options.report:
         keys = [{"part": part, "problem": problem} for problem in problems() for part in ELSEWHERE]
         keys += [{"part": part, "problem": LANDER} for part in ON_LANDER]
         keys = [key for key in keys if options.only is None or key["problem"] in options.only]
-        add_rows(PATH, keys, functools.partial(search, seeds=options.seeds))
+        add_rows(PATH, keys, search)
         robots = [task for task in CONTROL if options.only is None or task in options.only]
         every = itertools.product(range(options.seeds), robots, RACE_PARTS)
         add_rows(ROBOTS, [{"part": part, "task": task, "seed": seed} for seed, task, part in every], race)

@@ -1,13 +1,13 @@
 """Brax's PPO on the half cheetah and the ant's maze, in the same simulator and with the same rewards as the searches.
 
-    python results/ppo.py [--tasks halfcheetah ant-maze] [--steps 125000000] [--seed 0]
+    python results/ppo.py [--tasks halfcheetah ant-maze] [--evaluations 250000] [--seed 0]
 
-125 million control steps are those of 250,000 evaluations of the half cheetah (62.5 million of the ant). Policy and
+The control steps are those of so many evaluations: 125 million of the half cheetah, 62.5 million of the ant. Policy and
 value have two layers of 256 neurons, as all other policies; everything else has the values of Brax's own training
 notebook for the half cheetah and the ant. Each part of a training (`PART` steps) ends with one episode of the policy
 without noise, from the state in which all episodes of the task begin, and a row of results/ppo/parts.csv. The
-parameters after it are kept in runs/results/ppo, so the command can be stopped and given again; only Adam's moments
-begin anew with each part.
+parameters after it are kept in runs/results/ppo, so the command can be stopped and given again where these are; only
+Adam's moments begin anew with each part. Where they are not, remove the rows of the training to make it anew.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from brax.envs import State, Wrapper
 from brax.training.agents.ppo import checkpoint, train
 from brax.training.agents.ppo.networks import make_ppo_networks
 from keeping import HERE, add_rows
+from robots import EVALUATIONS
 
 import jedax
 from jedax.tasks.control.task import ControlTask
@@ -75,16 +77,23 @@ class AsInTheSearches(Wrapper):
         return after.replace(metrics={}, reward=reward)
 
 
+def robot(name: str) -> ControlTask:
+    """Return a task."""
+    task = jedax.tasks.make(name)
+    assert isinstance(task, ControlTask)
+    return task
+
+
 def search(task: str, seed: int, steps: int) -> dict[str, Any]:
     """Return the row of the part of a training that ends after so many steps."""
-    robot = jedax.tasks.make(task)
-    assert isinstance(robot, ControlTask)
-    environment, began = AsInTheSearches(robot), time.monotonic()
+    environment, began = AsInTheSearches(robot(task)), time.monotonic()
     before, after = (KEPT / f"{task}-{seed}" / f"{at:012}" for at in (steps - PART, steps))
+    if steps > PART and not before.exists():
+        sys.exit(f"expected the parameters of the part before in {before}, found none; see --help")
     make_policy, parameters, _ = train.train(
         environment=environment,
         num_timesteps=PART,
-        episode_length=robot.config.steps,
+        episode_length=environment.task.config.steps,
         normalize_observations=True,
         learning_rate=3e-4,
         network_factory=NETWORKS,
@@ -119,13 +128,15 @@ def episode(environment: AsInTheSearches, policy: Any) -> jax.Array:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=tuple(SETTINGS), default=list(SETTINGS))
-    parser.add_argument("--steps", type=int, default=125_000_000)
+    parser.add_argument("--evaluations", type=int, default=EVALUATIONS)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    wanted = {task: options.evaluations * robot(task).config.steps for task in options.tasks}
     keys = [
         {"task": task, "seed": options.seed, "steps": steps}
-        for steps in range(PART, options.steps + PART, PART)
+        for steps in range(PART, max(wanted.values()) + PART, PART)
         for task in options.tasks
+        if steps < wanted[task] + PART
     ]
     add_rows(HERE / "ppo" / "parts.csv", keys, search)
 

@@ -3,7 +3,7 @@
     python results/problems.py
 
 writes the labyrinths as maze files into results/beyond/labyrinths. `DEVELOPMENT` are the problems that JEDi-X was made
-with; `HELD_OUT` were run once, when it was done.
+with. No setting was chosen on `HELD_OUT`, but earlier versions of JEDi-X were run on them, too.
 """
 
 from __future__ import annotations

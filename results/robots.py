@@ -8,7 +8,8 @@ revision. The next command makes the rows that are missing, all methods of one s
 with a search that was stopped. Searches with more evaluations are rows of results/robots/runs-EVALUATIONS.csv. The
 first seed of JEDi-X also leaves a film of its best robot and the map of its cells. `steady` is the fitness that remains
 when the parameters change a little: these simulations are chaotic, so the best fitness of a run is a lucky one (see
-`steady` below). Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on.
+`steady` below). Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on, but heats were
+kept because of the first three seeds.
 
 Methods have their defaults for these tasks. `jedi-x no heats` is JEDi-X before its race had heats. `jedi-x no
 gradients` is JEDi-X without PPO, with the settings that it had then; its stored rows are of that version, in which
@@ -88,7 +89,7 @@ def main() -> None:
         add_rows(path, keys, functools.partial(search, evaluations=evaluations))
     rows = pandas.DataFrame(rows_of(path))
     if len(rows) and evaluations != EVALUATIONS:
-        fill_in(HERE / "README.md", f"robots-{evaluations}", table(rows, "best", evaluations) + "\n")
+        print(table(rows, "best", evaluations))
     elif len(rows):
         fill_in(HERE / "README.md", "robots", page(rows))
         fill_in(HERE.parent / "docs/explanation/jedi-x.md", "robots", beside_the_best(rows))
@@ -174,7 +175,7 @@ def draw(rows: pandas.DataFrame) -> Figure:
     rows = rows[rows.curve.notna()]
     style = styles([method for method in ENTRIES if method in set(rows.method)])
     size = {"figsize": (13, 4.2 * len(GROUPS)), "dpi": 110}
-    figure, axes = plt.subplots(len(GROUPS), len(CONTROL), layout="constrained", squeeze=False, **size)
+    figure, axes = plt.subplots(len(GROUPS), len(CONTROL), layout="constrained", sharey="col", squeeze=False, **size)
     for (group, task), ax in zip(product(GROUPS, CONTROL), axes.flat, strict=True):
         is_shown = rows.method.str.startswith(group) | (rows.method == "jedi-x")
         draw_panel(ax, rows[(rows.task == task) & is_shown], style)
@@ -183,14 +184,17 @@ def draw(rows: pandas.DataFrame) -> Figure:
 
 
 def draw_panel(ax: Axes, rows: pandas.DataFrame, style: dict[str, dict[str, Any]]) -> None:
-    """Draw the curves of one task: the median of each method, and the range of seeds from three on."""
+    """Draw the curves of one task: the median of each method, and the range of seeds from three on.
+
+    Brackets give the number of seeds.
+    """
     for method, known in style.items():
         texts = rows[rows.method == method].curve
         if texts.empty:
             continue
         curves = on_common_grid([curve_of(text) for text in texts], EVALUATIONS)
         lines = known | {"linewidth": 1.6, "markevery": [-1]}
-        ax.plot(curves.median(axis=1), **lines, label=method, drawstyle="steps-post")
+        ax.plot(curves.median(axis=1), **lines, label=f"{method} ({len(texts)})", drawstyle="steps-post")
         if len(texts) > 2:
             band = {"step": "post", "color": known["color"], "alpha": 0.13, "linewidth": 0}
             ax.fill_between(curves.index, curves.min(axis=1), curves.max(axis=1), **band)

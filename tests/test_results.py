@@ -33,7 +33,14 @@ def stored(monkeypatch):
 
     def store(values):
         rows = [
-            {"task": task, "label": label, "seed": n, "final_fitness": v, "coverage": 0.5, "evaluations": 100.0 + n}
+            {
+                "task": task,
+                "label": label,
+                "seed": n,
+                "final_fitness": v,
+                "mean_coverage": 0.5,
+                "evaluations": 100.0 + n,
+            }
             for (task, label), each in values.items()
             for n, v in enumerate(each)
         ]
@@ -68,10 +75,35 @@ def test_p_values_are_corrected_for_all_tests_of_a_method(stored):
     stored({(maze, label): HIGH + (3.5 if label == "jedi-x" else 0) for maze in claims.MAZES
             for label in ("jedi-x", "es", "es-restart", "map-elites", "cma-mae")})  # fmt: skip
     found = claims.tests("jedi-x")
-    assert len(found) == 4 * 2 + 3 + 3 + 1 + 4 + 4  # ES, MAP-Elites, CMA-MAE twice, evaluations, coverage
+    assert len(found) == 4 * 2 + 4 + 3 + 1 + 4 + 4  # ES, MAP-Elites twice, CMA-MAE twice, evaluations, coverage
     smallest = min(found, key=lambda test: test.p)
     assert smallest.p_holm == pytest.approx(min(1, smallest.p * len(found)))
     assert all(test.p_holm >= test.p for test in found)
+
+
+def test_seeds_that_arrive_are_compared_apart_from_their_fitness(stored):
+    half = np.where(np.arange(12) < 6, HIGH, LOW)
+    stored({(maze, label): half if label == "jedi decay" else HIGH for maze in claims.MAZES
+            for label in ("jedi decay", "map-elites")} | {("maze-a", "es"): LOW})  # fmt: skip
+    found = claims.arrivals_compared("jedi decay")
+    assert [test.p for test in found if test.other == "map-elites"] == pytest.approx([0.0137297] * 4, rel=1e-4)
+    assert all(test.outcome == claims.ALIKE for test in found)  # after the correction for five tests
+    assert claims._where([claims.replace(test, p_holm=test.p) for test in found], claims.BELOW) == (
+        "map-elites on A, B, C, Quad B"
+    )
+    assert claims._where([claims.replace(test, p_holm=test.p) for test in found], claims.ABOVE) == "es on A"
+
+
+def test_the_mean_of_a_curve_is_the_area_below_it_over_its_evaluations():
+    assert claims.mean_of_curve([0.0, 1.0, 1.0], np.array([10.0, 20.0, 60.0])) == pytest.approx((5 + 40) / 50)
+
+
+def test_problems_led_and_lost_are_counted_with_and_without_a_correction():
+    text = script("beyond").balance([1, 1, 1, -1, -1], [0.001, 0.04, 0.2, 0.03, 0.012])
+    assert text == (
+        "Of the 5 problems that it was not developed on, JEDi-X has the best median on 3 (2 with p < 0.05, 1 after "
+        "Holm's correction), and is behind on 2 (2 with p < 0.05, 1 after Holm's correction).\n"
+    )
 
 
 def test_pages_say_what_the_stored_results_say():
@@ -218,6 +250,19 @@ def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
     assert list(rows.best) == [0.5, 5.0, 1.5, 0.5]
     assert list(rows.revision) == ["abc", "def", "abc", "ghi"]
     keeping.add_rows(path, keys, lambda **key: pytest.fail(f"{key} was there"))
+
+
+def test_a_search_that_another_process_is_at_is_left_to_it(tmp_path, monkeypatch):
+    keeping = script("keeping")
+    monkeypatch.setattr(keeping, "clean_revision", lambda *own: "abc")
+
+    def search(seed):
+        if seed == 0:
+            raise keeping.LockedError("another process writes here")
+        return {"best": 1.5}
+
+    rows = keeping.add_rows(tmp_path / "rows.csv", [{"seed": 0}, {"seed": 1}], search)
+    assert list(rows.seed) == [1]
 
 
 def test_parts_are_compared_with_the_whole_method():

@@ -164,6 +164,17 @@ def test_evaluations_are_logarithmic_where_all_happens_early(tmp_path, ax):
     assert ax.get_xlim() == (10, 1000)
 
 
+def test_panels_of_a_figure_have_one_scale_of_evaluations(tmp_path):
+    early, late = [-300.0, -130, -120], [-300.0, -299, -120]
+    for task, curve in (("maze-a", early), ("maze-b", early), ("maze-c", late)):
+        write_run(tmp_path / task, [curve] * 2, reports=[10, 20, 1000], budget=1000, task=task)
+    figures = dict(comparisons._figures(compare(tmp_path), "quartiles", []))
+    assert [ax.get_xscale() for ax in figures["convergence"].axes] == ["log"] * 3
+    texts = [text.get_text() for text in figures["convergence"].axes[0].get_xticklabels() if text.get_text()]
+    assert "100" in texts
+    assert not any("^" in text for text in texts)
+
+
 def test_a_logarithmic_axis_begins_at_the_second_report_where_nothing_is_known_before(tmp_path, ax):
     write_run(tmp_path / "a", [[-300.0, -130, -120]] * 2, reports=[1, 20, 1000], budget=1000)
     found = compare(tmp_path)

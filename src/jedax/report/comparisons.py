@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import PercentFormatter
 
 from jedax.bench import comparison as experiments
 from jedax.bench.comparison import Comparison, TaskTable
@@ -120,12 +119,13 @@ def outcome(comparison: Comparison, folder: Path) -> str:
 
 def curves(
     ax: Axes, comparison: Comparison, table: TaskTable, style: Styles, column: str = "max_fitness", *,
-    band: str | None = "quartiles",
+    band: str | None = "quartiles", log: bool | None = None,
 ) -> None:  # fmt: skip
     """Draw the median over seeds of the methods in `style` against evaluations; the goal is dotted.
 
     A few values of fitness far below all others are cut off. `column` is "max_fitness" or "coverage"; `band` as in
-    `jedax.bench.statistics.median_band`, None: no band.
+    `jedax.bench.statistics.median_band`, None: no band. `log` tells whether the axis of evaluations is logarithmic;
+    None: where `is_early` says so.
     """
     drawn = []
     for label, line in style.items():
@@ -148,17 +148,17 @@ def curves(
         cut_axis(ax, np.concatenate([[], *drawn]))
     if column == "coverage":
         ax.set_ylim(bottom=0)
-        ax.yaxis.set_major_formatter(PercentFormatter(1))
-    _evaluations_axis(ax, table, is_early(comparison, table), _first_shown)
+        ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+    _evaluations_axis(ax, table, is_early(comparison, [table]) if log is None else log, _first_shown)
 
 
-def is_early(comparison: Comparison, table: TaskTable) -> bool:
-    """Return whether most methods do nine tenths of their way to their final fitness in the first tenth of the budget.
+def is_early(comparison: Comparison, tables: Sequence[TaskTable]) -> bool:
+    """Return whether most curves do nine tenths of their way to their final fitness in the first tenth of the budget.
 
-    Curves over evaluations then have a logarithmic axis.
+    The axis of evaluations is then logarithmic, in all panels of a figure.
     """
     early = []
-    for entry in table.entries:
+    for table, entry in [(each, entry) for each in tables for entry in each.entries]:
         median = comparison.curves(table, entry.label, "max_fitness").median(axis=1)
         median = median.replace([-np.inf, np.inf], np.nan).dropna()
         if len(median) and median.iloc[-1] > median.iloc[0]:
@@ -175,12 +175,11 @@ def _evaluations_axis(ax: Axes, table: TaskTable, log: bool, first: Callable[[np
         ax.set_xscale("log")
         for line in ax.lines:
             line.set_clip_on(True)  # it may begin at 0, infinitely far to the left
-        ax.set_xlim(min((first(x[x > 0]) for x in known if (x > 0).any()), default=1), table.budget)
-        ax.set_xlabel("evaluations")
-        ax.grid(alpha=0.25)
+        lowest = min((first(x[x > 0]) for x in known if (x > 0).any()), default=1)
+        ax.set_xlim(min(lowest, table.budget / 10), table.budget)
     else:
         ax.set_xlim(0, table.budget)
-        evaluations_axis(ax)
+    evaluations_axis(ax)
 
 
 def _first_shown(reports: np.ndarray) -> float:
@@ -236,8 +235,11 @@ def _without_gaps(values: np.ndarray) -> list[np.ndarray]:
     return np.split(values, np.flatnonzero(np.diff(values) > _GAP * np.ptp(values)) + 1)
 
 
-def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
-    """Draw the share of seeds that have reached a fitness, against evaluations."""
+def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float, *, log: bool | None = None) -> None:
+    """Draw the share of seeds that have reached a fitness, against evaluations.
+
+    `log` tells whether the axis of evaluations is logarithmic; None: where most methods arrive early.
+    """
     count = 0
     for label, line in style.items():
         entry = table.entry(label)
@@ -249,7 +251,7 @@ def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
         shares = [0, *counts.cumsum() / len(found.evaluations)]
         ax.plot([0, *steps, table.budget], [*shares, shares[-1]], **line, drawstyle="steps-post", linewidth=1.6,
                 label=plain(label), clip_on=False)  # fmt: skip
-    _evaluations_axis(ax, table, _arrive_early(table, fitness))
+    _evaluations_axis(ax, table, _arrive_early([(table, fitness)]) if log is None else log)
     if not count:
         ax.text(0.5, 0.5, "reached by no seed", transform=ax.transAxes, ha="center", color="#666666")
     goal = " (goal)" if fitness == table.goal else ""
@@ -257,11 +259,16 @@ def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float) -> None:
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
 
-def _arrive_early(table: TaskTable, fitness: float) -> bool:
-    """Return whether most methods reach a fitness in the first tenth of the budget."""
-    found = [r.median for entry in table.entries for r in entry.reached if r.fitness == fitness]
-    known = [median for median in found if np.isfinite(median)]
-    return bool(known) and float(np.mean([median <= _EARLY * table.budget for median in known])) > 0.5
+def _arrive_early(levels: Sequence[tuple[TaskTable, float]]) -> bool:
+    """Return whether most methods reach the fitness given for each task in the first tenth of its budget."""
+    known = [
+        r.median <= _EARLY * table.budget
+        for table, fitness in levels
+        for entry in table.entries
+        for r in entry.reached
+        if r.fitness == fitness and np.isfinite(r.median)
+    ]
+    return bool(known) and float(np.mean(known)) > 0.5
 
 
 def write_comparison_figures(
@@ -291,17 +298,19 @@ def _figures(comparison: Comparison, band: str, cells: Sequence[str] | None) -> 
     style, tables = styles(comparison.labels), comparison.tables
     groups = [{label: style[label] for label in group} for group in small_groups(comparison)]
     shade = Patch(color="#bbbbbb", label=_BAND_NAMES[band])
-    draws = [lambda ax, t=t, g=g: curves(ax, comparison, t, g, band=band) for g in groups for t in tables]
+    log = is_early(comparison, tables)
+    draws = [lambda ax, t=t, g=g: curves(ax, comparison, t, g, band=band, log=log) for g in groups for t in tables]
     yield "convergence", _panels(draws, style, "best fitness (median)", [shade, *_goal(tables)], len(groups))
     yield "final-fitness", _final_fitness(comparison, style)
     covered = [t for t in tables if np.isfinite([c for entry in t.entries for c in entry.coverage]).any()]
     if covered:
         each = [(group, table) for group in groups for table in covered]
-        draws = [lambda ax, g=g, t=t: curves(ax, comparison, t, g, "coverage", band=band) for g, t in each]
+        draws = [lambda ax, g=g, t=t: curves(ax, comparison, t, g, "coverage", band=band, log=log) for g, t in each]
         yield "coverage", _panels(draws, style, "coverage (median)", [shade], len(groups))
     levels = [(table, r.fitness) for table in tables for r in table.entries[0].reached]
     if levels:
-        draws = [lambda ax, t=t, f=f, g=g: reached(ax, t, g, f) for g in groups for t, f in levels]
+        log = _arrive_early(levels)
+        draws = [lambda ax, t=t, f=f, g=g, log=log: reached(ax, t, g, f, log=log) for g in groups for t, f in levels]
         yield "evaluations-to-fitness", _panels(draws, style, "share of seeds", (), len(groups))
     for table in tables:
         if maps := cell_maps.cell_maps(comparison, table, cells):
@@ -412,10 +421,11 @@ def _ablation(
     names = {label: label.removeprefix(f"{prefix}=") for label in labels}
     figure = Figure(figsize=(0.6 + 3.3 * len(tables), 5.6 + 0.3 * len(labels)), layout="constrained")
     axes = figure.subplots(3, len(tables), squeeze=False, height_ratios=(2.6, 2.0, 0.8 + 0.3 * len(labels)))
+    log = is_early(comparison, tables)
     for place, table in enumerate(tables):
         top, middle, bottom = axes[:, place]
-        curves(top, comparison, table, style, band=shown_band)
-        curves(middle, comparison, table, style, "coverage", band=shown_band)
+        curves(top, comparison, table, style, band=shown_band, log=log)
+        curves(middle, comparison, table, style, "coverage", band=shown_band, log=log)
         final_fitness(bottom, table, style, names=names)
         top.set_xlabel("")
         for ax, ylabel in ((top, "best fitness (median)"), (middle, "coverage"), (bottom, plain(prefix))):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 REMARK: dict[str, Any] = {
@@ -15,6 +16,8 @@ REMARK: dict[str, Any] = {
     "bbox": {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
 }  # fmt: skip
 """How figures show a remark about what they leave out."""
+
+_LOG_STEPS = {100: (1, 2, 5), 1000: (1, 3)}  # ticks in each decade, by the largest ratio of the ends of the axis
 
 
 def evaluations_text(value: float) -> str:
@@ -108,8 +111,14 @@ def cut_axis(ax: Axes, values: ArrayLike) -> None:
 
 
 def evaluations_axis(ax: Axes) -> None:
-    """Let the x axis count evaluations."""
+    """Let the x axis, whose scale and limits are set, count evaluations."""
     ax.set_xlabel("evaluations")
+    if ax.get_xscale() == "log":
+        low, high = ax.get_xlim()
+        steps = next((steps for ratio, steps in _LOG_STEPS.items() if high <= ratio * low), (1,))
+        ax.xaxis.set_major_locator(LogLocator(subs=steps))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        ax.locator_params(axis="x", nbins=5)
     ax.xaxis.set_major_formatter(evaluations_format)
-    ax.locator_params(axis="x", nbins=5)
     ax.grid(alpha=0.25)
