@@ -14,9 +14,9 @@ kept because of the first three seeds.
 Methods have their defaults for these tasks. `jedi-x no heats` is JEDi-X before its race had heats. `jedi-x no
 gradients` is JEDi-X without PPO, with the settings that it had then; its stored rows are of that version, in which
 leaders of the race ended and all rivals began at random policies.
-`es small` is the ES with its population and steps. `jedi scaled` is `jedi decay` with as many choices of
-targets as in the paper's budget; the paper's JEDi chooses targets every 100 generations on HalfCheetah and every 1,000
-on the others, three times and once in this budget.
+`es small` is the ES with its population and steps, `es bold` with the longer steps of JEDi-X' bold ES. `jedi scaled` is
+`jedi decay` with as many choices of targets as in the paper's budget; the paper's JEDi chooses targets every 100
+generations on HalfCheetah and every 1,000 on the others, three times and once in this budget.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ SEEDS = 10  # planned, of each method
 NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spread of 0.08
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
 SMALL = Entry("es small", "es", None, {"population": 64, "step_size": 0.02})
+BOLD = Entry("es bold", "es", None, {"population": 64, "step_size": 0.05})
 SCALED = Entry("jedi scaled", "jedi", "decay")
 BEFORE_HEATS = {"starts": 1, "trial": 128, "scout_share": 0.5}
 BEFORE_GRADIENTS = BEFORE_HEATS | {
@@ -67,7 +68,7 @@ BEFORE_GRADIENTS = BEFORE_HEATS | {
 }  # fmt: skip
 WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, BEFORE_GRADIENTS)
 NO_HEATS = Entry("jedi-x no heats", "jedi-x", None, BEFORE_HEATS)
-METHODS = (Entry("jedi-x", "jedi-x"), NO_HEATS, WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, Entry("td3", "td3"))
+METHODS = (Entry("jedi-x", "jedi-x"), NO_HEATS, WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, BOLD, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}
 GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
 FOLDER, RUNS = HERE / "robots", Path("runs/results/robots")
