@@ -5,7 +5,8 @@
 2,000 states of each robot, half of them met by random and half by trained policies; native code and Brax simulate a
 substep, a control step and ten control steps from each. Differences are relative as `errors` in
 `tests/tasks/control/beside_brax.py` says. Brax is also compared with itself, from states that differ by the rounding of
-float32. Then the episodes of 256 random and 256 trained policies. Robots whose rows are in the tables are skipped.
+float32. Then the episodes of 256 random and 256 trained policies, whose fitness and descriptors are compared as two
+samples (Kolmogorov-Smirnov) and as pairs (Wilcoxon's signed ranks). Robots whose rows are in the tables are skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import numpy as np
 import pandas
-from scipy.stats import ks_2samp
+from scipy.stats import ks_2samp, wilcoxon
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -110,10 +111,12 @@ def episodes(robot: Robot, policies: np.ndarray) -> list[dict]:
         rows = slice(number * POLICIES, (number + 1) * POLICIES)
         for quantity in of["native"]:
             native, brax = (of[physics][quantity][rows] for physics in of)
+            of_pairs = (native - brax)[np.isfinite(native - brax)]
             ours, theirs = np.nanmedian(native), np.nanmedian(brax)
             found.append({
                 "policies": kind, "quantity": quantity, "steps": STEPS[robot.name],
-                "ks_p": ks_2samp(native, brax).pvalue,
+                "ks_p": ks_2samp(native, brax).pvalue, "signed_rank_p": wilcoxon(of_pairs).pvalue if of_pairs.any() else 1.0,
+                "median_of_pairs": np.median(of_pairs),
                 "native_median": ours, "brax_median": theirs, "difference_percent": 100 * (ours - theirs) / abs(theirs),
                 "native_iqr": np.subtract(*np.nanquantile(native, (0.75, 0.25))),
                 "brax_iqr": np.subtract(*np.nanquantile(brax, (0.75, 0.25))),
@@ -143,13 +146,16 @@ def readable(folder: Path) -> str:
         "difference",
         "in quartile ranges",
         "KS p",
+        "pairs: median difference, in quartile ranges",
+        "p",
     )
-    lines += ["", "| " + " | ".join(columns) + " |", "|---|---|---|---:|---:|---:|---:|---:|"]
+    lines += ["", "| " + " | ".join(columns) + " |", "|---|---|---|---:|---:|---:|---:|---:|---:|---:|"]
     for row in table.itertuples():
         ranges = (row.native_median - row.brax_median) / row.brax_iqr
         lines.append(
             f"| {row.robot} | {row.policies} | {row.quantity} | {row.native_median:,.4g} | {row.brax_median:,.4g} | "
-            f"{row.difference_percent:+.1f} % | {ranges:+.2f} | {row.ks_p:.2g} |"
+            f"{row.difference_percent:+.1f} % | {ranges:+.2f} | {row.ks_p:.2g} | "
+            f"{row.median_of_pairs / row.brax_iqr:+.2g} | {row.signed_rank_p:.2g} |"
         )
     return "\n".join([*lines, ""])
 
