@@ -115,7 +115,8 @@ def episodes(robot: Robot, policies: np.ndarray) -> list[dict]:
             ours, theirs = np.nanmedian(native), np.nanmedian(brax)
             found.append({
                 "policies": kind, "quantity": quantity, "steps": STEPS[robot.name],
-                "ks_p": ks_2samp(native, brax).pvalue, "signed_rank_p": wilcoxon(of_pairs).pvalue if of_pairs.any() else 1.0,
+                "ks_p": ks_2samp(native, brax).pvalue,
+                "signed_rank_p": wilcoxon(of_pairs).pvalue if of_pairs.any() else 1.0,
                 "median_of_pairs": np.median(of_pairs),
                 "native_median": ours, "brax_median": theirs, "difference_percent": 100 * (ours - theirs) / abs(theirs),
                 "native_iqr": np.subtract(*np.nanquantile(native, (0.75, 0.25))),
