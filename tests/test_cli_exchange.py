@@ -128,8 +128,13 @@ def test_samples_are_lists(here, capsys):
         ('[{"id": 0, "descriptors": [1]}]', 'id 0: expected "fitness", got none'),
         ('[{"id": 0, "fitness": 1}]', 'id 0: expected "descriptors", got none'),
         ('[{"id": 0, "fitness": 1, "descriptors": [1, 2]}]', "descriptors: expected shape"),
-        ('[{"id": 0, "fitness": "high", "descriptors": [1]}]', "fitness: expected numbers of shape"),
-        ('[{"id": 0, "fitness": 1, "descriptors": [[1], 2]}]', "descriptors: expected numbers of shape"),
+        ('[{"id": 0, "fitness": "high", "descriptors": [1]}]', "id 0: expected numbers as \"fitness\", got 'high'"),
+        ('[{"id": 0, "fitness": 1, "descriptors": [[1], 2]}]', 'id 0: expected numbers as "descriptors"'),
+        (
+            '[{"id": 0, "fitness": 1, "descriptors": [1], "violations": [1]},'
+            ' {"id": 1, "fitness": 1, "descriptors": [1], "violations": [1, 2]}]',
+            'id 1: expected "violations" as long as that of others, got [1, 2]',
+        ),
         ('[{"id": 0, "fitness": 1, "descriptors": [1], "violations": [NaN]}]', "violations: expected numbers"),
         ('[{"x": {"width": 3}, "fitness": 1, "descriptors": [1]}]', "metal: expected a value"),
         (
@@ -160,7 +165,8 @@ def test_results_that_are_refused_change_nothing(here, capsys, results, message)
         ({"bound": 3}, "unknown name 'bound'; did you mean 'bounds'"),
         ([1], "problem.yaml: expected a mapping, got list"),
         ({**BOX, "bounds": [[1, 1], [-1, -1]]}, "low below high"),
-        ({**BOX, "bounds": [[1, 1]]}, "bounds: expected (lows, highs), or a list of tuples (low, high)"),
+        ({**BOX, "bounds": [[1, 1, 1]]}, "bounds: expected (lows, highs), or a list of tuples (low, high)"),
+        ({**BOX, "minimise": "false"}, "minimise: expected True or False, got 'false'"),
         ({**BOX, "descriptor_bounds": "measured"}, "descriptor_bounds: expected (lows, highs), 'measure' or None"),
         ({**BOX, "bounds": "wide"}, "bounds: expected"),
         ({**BOX, "x0": [5, 5]}, "start"),
@@ -241,3 +247,12 @@ def test_help(capsys):
         assert code == 0
         text = re.sub(r"\s+", " ", out)
         assert all(word in text for word in words)
+
+
+def test_a_place_that_cannot_be_written_is_named_at_once(here, capsys):
+    (here / "problem.yaml").write_text(yaml.safe_dump(PROBLEM))
+    (here / "file").touch()
+    for place in ("file/d", "/proc/d"):
+        code, out, err = call(capsys, "ask", place, "--new", "problem.yaml")
+        assert (code, out) == (2, "")
+        assert f"{place}: expected a directory that can be written, got " in err

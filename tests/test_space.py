@@ -567,8 +567,11 @@ class TestErrors:
             (Choice("a", math.nan), "gain: expected options that are texts, finite numbers, booleans or None, got nan"),
             (Choice("a", (1,)), "gain: expected options that are texts, finite numbers, booleans or None, got (1,)"),
             ([0, 90], "write (low, high) for a range or Choice(...) for options"),
-            ((0, 1, 2), "gain: expected a Real, an Integer, a Choice, a tuple (low, high) or a list of options"),
-            ("steel", "gain: expected a Real, an Integer, a Choice, a tuple (low, high) or a list of options"),
+            (
+                (0, 1, 2),
+                "gain: expected a Real, an Integer, a Choice, a tuple (low, high), a list of options",
+            ),
+            ("steel", "gain: expected a Real, an Integer, a Choice, a tuple (low, high), a list of options"),
         ],
     )
     def test_parameters(self, given, message):
@@ -589,9 +592,9 @@ class TestErrors:
             (lambda: Space.box(0, 1, num_params=1.5), "num_params: expected a whole number"),
             (lambda: Space.box([0, 0], [1, 1, 1]), "highs: expected 2 numbers, got 3"),
             (lambda: Space.box([0, 0], 1, num_params=3), "lows: expected 3 numbers, got 2"),
-            (lambda: Space.box([0, 2], [1, 1]), "x1: expected low below high, got low=2.0, high=1.0"),
-            (lambda: Space.around([1, 2], 1, (0, 1.5)), "x1: expected a start from 0.0 to 1.5, got 2.0"),
-            (lambda: Space.around([1, 2], -1), "x0: expected a scale above 0, got -1.0"),
+            (lambda: Space.box([0, 2], [1, 1]), "parameter 1: expected low below high, got low=2.0, high=1.0"),
+            (lambda: Space.around([1, 2], 1, (0, 1.5)), "parameter 1: expected a start from 0.0 to 1.5, got 2.0"),
+            (lambda: Space.around([1, 2], -1), "sigma0: expected numbers above 0, got -1"),
             (lambda: Space.around([1, 2], None), "sigma0: expected a finite number, got None"),
             (lambda: Space.around([1, None], 1), "x0: expected a finite number, got None"),
             (lambda: Space.around([1, 2], [1, 2, 3]), "scale: expected 2 numbers, got 3"),

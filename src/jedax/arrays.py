@@ -17,7 +17,8 @@ def as_floats(name: str, values: Any, shape: tuple[int | None, ...], remedy: str
 
     Complex numbers, dates, text and masked values are refused; None becomes NaN, a failed evaluation.
     """
-    wanted = "(" + ", ".join("d" if size is None else str(size) for size in shape) + ",)"[len(shape) > 1 :]
+    names = [("n" if place == 0 else "d") if size is None else str(size) for place, size in enumerate(shape)]
+    wanted = "(" + ", ".join(names) + ",)"[len(shape) > 1 :]
     try:
         received = _strange(values)
         if received is None:

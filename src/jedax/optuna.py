@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jedax.errors import check_choice, fail
+from jedax.errors import fail
 from jedax.imports import require
 from jedax.methods.base import Method, MethodConfig
-from jedax.methods.registry import DEFAULT_METHOD, method_defaults, method_named
+from jedax.methods.registry import DEFAULT_METHOD, check_arguments, method_defaults, method_named
 from jedax.search.optimizer import Optimizer
+from jedax.search.outside import box_of
 from jedax.space import Choice, Integer, Real, Space
 
 require("optuna", "optuna", "jedax.optuna")
@@ -93,8 +94,7 @@ class Sampler(BaseSampler):
         if not (seed is None or (isinstance(seed, int | np.integer) and 0 <= seed < 2**32)):
             raise fail("seed", expected="a whole number from 0 to 2^32 - 1", received=repr(seed), remedy="change it")
         config = method if isinstance(method, MethodConfig) else method_defaults(method_named(method).name)
-        for name in settings:
-            check_choice("settings", name, type(config).model_fields)
+        check_arguments(settings, config, Sampler)
         self._descriptors = tuple(descriptors or ())
         self._arguments = {
             "descriptor_bounds": descriptor_bounds if self._descriptors else None,
@@ -107,7 +107,8 @@ class Sampler(BaseSampler):
         self._constraints_func, self._seed = constraints_func, seed
         self._begin()
         box = self._arguments["descriptor_bounds"]
-        if box is not None and box != "measure" and {len(bound) for bound in box} != {len(self._descriptors)}:
+        sizes = set(map(len, box_of(box) or ())) if box != "measure" else set()
+        if sizes and sizes != {len(self._descriptors)}:
             expected = f"{len(self._descriptors)} lows and highs, one per descriptor"
             raise fail("descriptor_bounds", expected=expected, received=repr(box), remedy="change them")
 

@@ -222,8 +222,9 @@ class Space:
     """The parameters of a search, and the mapping between their values and genotypes; immutable and hashable.
 
     `Space({"gain": Real(0.1, 400, log=True), "material": ["steel", "brass"], "angle": (0, 90)})`: a tuple of two
-    numbers is a `Real` with these bounds, None standing for no bound, and a list is a `Choice`. A list of two numbers
-    is refused, because it can mean either. Names that are Python identifiers can be keyword arguments.
+    numbers is a `Real` with these bounds, None standing for no bound, a list is a `Choice`, and a dict has the settings
+    of `from_spec`, such as `{"low": 8, "high": 60, "integer": True}`. A list of two numbers is refused, because it can
+    mean either. Names that are Python identifiers can be keyword arguments.
 
     Methods that take genotypes accept NumPy arrays, lists, and JAX arrays, also traced ones; they return arrays of the
     same library, in float64 for float64 genotypes and in float32 for float32 and smaller ones. Bounds that float32
@@ -258,7 +259,9 @@ class Space:
         if not given:
             raise fail("space", expected="at least one parameter", received="none", remedy="add parameters")
         object.__setattr__(self, "names", tuple(given))
-        object.__setattr__(self, "parameters", tuple(_parameter(name, one) for name, one in given.items()))
+        labels = given if is_named else (f"parameter {i}" for i in range(len(given)))
+        parameters = tuple(_parameter(label, one) for label, one in zip(labels, given.values(), strict=True))
+        object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "is_named", is_named)
         self._table(np.dtype(np.float64))
 
@@ -317,6 +320,8 @@ class Space:
         start = [_number("x0", "", x) for x in points]
         sigmas = sigma0 if isinstance(sigma0, list | tuple) else np.atleast_1d(sigma0)
         scale = [_number("sigma0", "", sigma) for sigma in sigmas]
+        if not all(sigma > 0 for sigma in scale):
+            raise fail("sigma0", expected="numbers above 0", received=repr(sigma0), remedy="change it")
         return cls.box(lows, highs, start=start, scale=scale * len(start) if len(scale) == 1 else scale)
 
     @classmethod
@@ -734,7 +739,9 @@ def _parameter(name: str, given: Any) -> Parameter:
         return _pair(*given)._checked(name)
     if isinstance(given, list) and not is_pair:
         return Choice(*given)._checked(name)
-    expected = "a Real, an Integer, a Choice, a tuple (low, high) or a list of options"
+    if isinstance(given, Mapping):
+        return _from_entry(name, given)._checked(name)
+    expected = "a Real, an Integer, a Choice, a tuple (low, high), a list of options or a dict of settings"
     remedy = "write (low, high) for a range or Choice(...) for options"
     raise fail(name, expected=expected, received=repr(given), remedy=remedy)
 

@@ -434,3 +434,31 @@ def test_parts_whose_module_is_missing_elsewhere(tmp_path, monkeypatch):
     assert loaded.method is None
     with pytest.raises(jedax.JedaxError, match=r"es: expected a module vanishing_es that can be imported"):
         jedax.resume(tmp_path / "run")
+
+
+class Short(own.Drift):
+    """Asks for a solution too few."""
+
+    def ask(self, key, state):
+        genotypes, state = super().ask(key, state)
+        return genotypes[1:], state
+
+
+class Nested(own.Spherical):
+    """Asks for a population within another one."""
+
+    def ask(self, key, state):
+        genotypes, state = super().ask(key, state)
+        return genotypes[None], state
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        (Short, {}, r"Short.ask: expected shape \(8, 4\), got shape \(7, 4\); correct Short.ask"),
+        ("es", {"es": Nested, "population": 8}, r"Nested.ask: expected 8 rows of parameters, got shape \(1, 8, 4\)"),
+    ],
+)
+def test_a_generation_of_another_shape_names_its_author(method, settings, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.run(method, jedax.tasks.make("arm", joints=4), evaluations=64, cells=16, **settings)

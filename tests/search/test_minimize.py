@@ -7,6 +7,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -203,6 +204,17 @@ def test_failures_alone_are_an_error():
         jedax.minimize(fun, bounds=BOX)
 
 
+def test_a_callback_is_told_that_the_search_goes_on():
+    seen = []
+    jedax.minimize(sphere, bounds=BOX, evaluations=40, callback=seen.append)
+    assert {(one.success, one.status, one.message) for one in seen} == {(False, -1, "The search goes on.")}
+
+
+def test_a_function_without_a_result_is_named():
+    with pytest.raises(jedax.JedaxError, match="first with None, returned by constraints, instead of numbers"):
+        jedax.minimize(sphere, bounds=BOX, constraints=lambda x: None)
+
+
 def test_callback_sees_results_and_stops():
     seen = []
 
@@ -254,10 +266,42 @@ def test_interrupt_ends_worker_processes(request):
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_worker_processes_end_with_a_killed_parent(tmp_path):
+    script = tmp_path / "search.py"
+    script.write_text(
+        "import os, time, jedax\n"
+        "def f(x):\n    open(f'worker-{os.getpid()}', 'w').close()\n    time.sleep(0.01)\n    return x @ x\n"
+        "if __name__ == '__main__':\n    jedax.minimize(f, [1., 2.], workers=2, evaluations=100_000)\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path)
+    wait_until(lambda: len(list(tmp_path.glob("worker-*"))) == 2, 120)
+    parent.kill()
+    parent.wait()
+    workers = [int(path.name.partition("-")[2]) for path in tmp_path.glob("worker-*")]
+    wait_until(lambda: not any(is_running(pid) for pid in workers), 60)
+
+
+def wait_until(holds, seconds):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")  # one that has ended may wait for another parent to notice
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"bounds": [[-1, -2], [3, 4]]}, "bounds: expected .* or a list of tuples"),
+        ({"bounds": [[-2, -1], [3, 4]]}, "bounds: expected .* or a list of tuples"),
         ({"bounds": 3}, "bounds: expected"),
         ({}, "x0: expected x0, bounds or space"),
         ({"x0": [(-1, 1), (-2, 2)]}, "x0: expected one number per parameter, .*write bounds=... if these are bounds"),

@@ -338,9 +338,9 @@ def test_wrong_shapes_change_nothing(fitness, descriptors, message):
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        (lambda g: simulate(g), r"genotypes: expected shape \(d, 6\), got \(8,\); give one solution per row, as ask"),
-        (lambda g: (g[:, :5], *simulate(g)), r"genotypes: expected shape \(d, 6\), got \(8, 5\)"),
-        (lambda g: (g[:0], *simulate(g)), r"genotypes: expected shape \(d, 6\), got \(0, 6\)"),
+        (lambda g: simulate(g), r"genotypes: expected shape \(n, 6\), got \(8,\); give one solution per row, as ask"),
+        (lambda g: (g[:, :5], *simulate(g)), r"genotypes: expected shape \(n, 6\), got \(8, 5\)"),
+        (lambda g: (g[:0], *simulate(g)), r"genotypes: expected shape \(n, 6\), got \(0, 6\)"),
         (lambda g: (g * np.nan, *simulate(g)), r"genotypes: expected finite numbers, got nan"),
         (lambda g: (np.where(g > 9, 0, np.inf), *simulate(g)), r"genotypes: expected finite numbers, got inf"),
     ],
@@ -354,17 +354,69 @@ def test_wrong_solutions_change_nothing(told, message):
     np.testing.assert_array_equal(optimizer.ask(), batch)
 
 
+def test_no_results_change_nothing():
+    optimizer = drive(make(), 3)
+    batch = optimizer.ask()
+    optimizer.tell(batch[:0], [], np.zeros((0, 2)))
+    optimizer.tell([], [], [])
+    assert optimizer.evaluations == 24
+    np.testing.assert_array_equal(optimizer.ask(), batch)
+
+
 @pytest.mark.parametrize("n", [0, -1, 1.5, "a", 2**32])
 def test_a_wrong_number_of_solutions(n):
     with pytest.raises(jedax.JedaxError, match="n: expected a whole number of at least 1, or None, got"):
         make().ask(n)
 
 
+PAIRS, FLAT = ((0.0, 2.0), (1.0, 3.0)), ((0.0, 1.0), (2.0, 2.0))
+
+
 @pytest.mark.parametrize(
-    "bounds", [[(0, 1), (2, 3)], ([0, 2], [1, 3]), ((0, 2), (1, 3)), np.array([[0, 2], [1, 3]])], ids=type
+    ("bounds", "expected"),
+    [([(0, 1), (2, 3)], PAIRS), (([0, 2], [1, 3]), PAIRS), (((0, 1), (2, 2)), FLAT), (np.array(FLAT), FLAT)],
 )
-def test_bounds_of_descriptors_in_all_their_forms(bounds):
-    assert make(descriptor_bounds=bounds).cells.bounds == ((0.0, 2.0), (1.0, 3.0))
+def test_bounds_of_descriptors_in_all_their_forms(bounds, expected):
+    assert make(descriptor_bounds=bounds).cells.bounds == expected
+
+
+@pytest.mark.parametrize("bounds", [((0, 1), (2, 3)), [[0, 1], [2, 3]], np.array([[0, 1], [2, 3]])], ids=type)
+@pytest.mark.parametrize("argument", ["bounds", "descriptor_bounds"])
+def test_bounds_with_two_readings_are_refused(argument, bounds):
+    with pytest.raises(jedax.JedaxError, match=rf"{argument}: expected \(lows, highs\), or a list of tuples"):
+        make(**{"num_params": 2, argument: bounds})
+
+
+def test_bounds_of_parameters_are_read_as_those_of_descriptors_are():
+    for bounds in ([(0, 1), (2, 3)], ([0, 2], [1, 3]), ((1, 2), (0, 3))):
+        first, second = make(num_params=2, bounds=bounds).task.space.parameters
+        assert (first.high, second.low) == ((2.0, 0.0) if bounds == ((1, 2), (0, 3)) else (1.0, 2.0))
+
+
+def test_a_flag_is_true_or_false():
+    with pytest.raises(jedax.JedaxError, match="minimise: expected True or False, got 'false'"):
+        make(minimise="false")
+
+
+def test_named_parameters_are_counted_as_the_user_does():
+    space = {"n": jedax.Integer(1, 4), "c": ["a", "b"], "x": {"low": 0.05, "high": 2.0, "log": True}}
+    optimizer = jedax.Optimizer(space=space, evaluations=100)
+    assert "3 parameters" in repr(optimizer)
+    assert optimizer.task.space.parameters[2] == jedax.Real(0.05, 2.0, log=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bounds": ([1] * 4, [0] * 4)}, "parameter 0: expected low below high"),
+        ({"x0": [0, 0], "sigma0": 0}, "sigma0: expected numbers above 0, got 0"),
+        ({"num_params": 4, "x0": [0, 0, 0]}, "num_params: expected 3, as many as x0 has, got 4"),
+        ({"num_params": 4, "bounds": ([0] * 3, [1] * 3)}, "bounds: expected 4 lows, got 3 lows for 4 parameters"),
+    ],
+)
+def test_errors_name_what_the_user_gave(arguments, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.Optimizer(evaluations=100, **arguments)
 
 
 def test_a_grid_whose_bounds_are_measured():
@@ -393,7 +445,7 @@ def test_elites_are_the_repertoire_in_units_of_the_user():
     [
         ({"population": 1}, "population: expected greater than or equal to 2"),
         ({"evalutions": 9}, "argument: unknown name 'evalutions'; did you mean 'evaluations'"),
-        ({"seed": None}, "seed: expected a whole number of at least 0, got None"),
+        ({"seed": None}, "seed: expected a whole number from 0 to 4,294,967,295, got None"),
         ({"descriptor_bounds": [(0, 0), (1, 1)]}, r"descriptor_bounds: expected .*got \(\(0.0, 1.0\), \(0.0, 1.0\)\)"),
         ({"method": "jedi", "alpa": 0.3}, "argument: unknown name 'alpa'; did you mean 'alpha'"),
         ({"alpha": 0.3}, "setting: expected one that jedi-x has, got alpha, which belongs to jedi, jedi-uniform"),
@@ -403,12 +455,12 @@ def test_elites_are_the_repertoire_in_units_of_the_user():
         ),
         ({"method": "jedy"}, "method: unknown name 'jedy'; did you mean 'jedi'"),
         ({"descriptor_bounds": ([0.0, 1.0], [1.0, 1.0])}, "descriptor_bounds: expected"),
-        ({"num_params": 0}, "num_params: expected a whole number of at least 1"),
+        ({"num_params": 0}, "num_params: expected a whole number from 1 to 2,147,483,647"),
         ({"num_params": None}, "num_params: expected the number of parameters, got None; give it, or space, bounds"),
         ({"evaluations": -1}, "evaluations: expected"),
         ({"evaluations": 7}, r"evaluations: expected at least 8 \(one generation\), got 7"),
-        ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
-        ({"seed": "a"}, "seed: expected a whole number of at least 0, got 'a'"),
+        ({"seed": -1}, "seed: expected a whole number from 0 to 4,294,967,295, got -1"),
+        ({"seed": "a"}, "seed: expected a whole number from 0 to 4,294,967,295, got 'a'"),
         (
             {"method": 3},
             "method: expected a name, settings such as a JediConfig, or a class derived from jedax.Method, got 3",

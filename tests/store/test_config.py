@@ -44,7 +44,7 @@ class TestRoundTrip:
             method="jedi",
             method_config=JediConfig(alpha=1 / 3, es="lm-ma-es", cells=64, gp_noise_floor=1e-9),
             run=RunConfig(
-                evaluations=2**31 - 1, seed=2**32 - 1, replicas=3, stop_fitness=-250.0, max_seconds=1.5,
+                evaluations=2**31 - 1, seed=2**32 - 3, replicas=3, stop_fitness=-250.0, max_seconds=1.5,
                 start_from="Anfänge.npy", report_every=7, checkpoint_seconds=0,
             ),
         )  # fmt: skip

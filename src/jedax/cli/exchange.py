@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from jedax.errors import fail, unknown
 
 if TYPE_CHECKING:
     from jedax.search.optimizer import Optimizer
+    from jedax.store.lock import Lock
 
 _SEARCH = "search.safetensors"
 _PROBLEM = "problem.yaml"
@@ -121,11 +122,20 @@ def _search(directory: Path, trust: bool, *, saves: bool = False) -> Iterator[Op
     with nothing_to_save(compiles=True):
         from jedax.search.optimizer import Optimizer
         from jedax.store.lock import Lock
-    with Lock(directory, patience=_PATIENCE_SECONDS):
+    with _locked(directory, lambda: Lock(directory, patience=_PATIENCE_SECONDS)):
         optimizer = Optimizer.load(file, trust=trust)
         yield optimizer
         if saves:
             optimizer.save(file)
+
+
+def _locked(directory: Path, lock: Callable[[], Lock]) -> Lock:
+    """Return the lock of a directory, an error where nothing can be written."""
+    try:
+        return lock()
+    except OSError as error:
+        expected, remedy = "a directory that can be written", "choose another, or change its permissions"
+        raise fail(str(directory), expected=expected, received=error.strerror, remedy=remedy) from None
 
 
 def _begin(directory: Path, problem: Path, trust: bool) -> None:
@@ -145,7 +155,7 @@ def _begin(directory: Path, problem: Path, trust: bool) -> None:
     settings = given.pop("settings")
     if not trust:
         check(problem, code_of(str(given.get("method", "")), settings))
-    with alone_in(directory, _PATIENCE_SECONDS):
+    with _locked(directory, lambda: alone_in(directory, _PATIENCE_SECONDS)):
         if (directory / _SEARCH).exists():
             remedy = "leave --new out to continue it, or choose another directory"
             raise fail("--new", expected="a directory without a search", received=str(directory), remedy=remedy)
@@ -175,6 +185,9 @@ def _read_problem(text: str, path: Path) -> dict[str, Any]:
         raise fail("settings", expected="settings of the method", received=key, remedy=f"remove {key} from settings")
     if given.get("space") is not None:
         given["space"] = Space.from_spec(given["space"])
+    for key in ("bounds", "descriptor_bounds"):  # YAML has lists only: these are lows and highs
+        if isinstance(given.get(key), list):
+            given[key] = tuple(given[key])
     return given
 
 
@@ -232,12 +245,25 @@ def _column(results: Sequence[Mapping[str, Any]], key: str, nothing: Any) -> lis
     """Return what each result has under a key; failed ones have NaN in the shape of the others, or `nothing`."""
     succeeded = [result for result in results if not result.get("failed")]
     for result in succeeded:
+        which = f"id {result['id']}" if "id" in result else f"x {result['x']}"
         if key not in result:
-            which = f"id {result['id']}" if "id" in result else f"x {result['x']}"
             raise fail(which, expected=f'"{key}"', received="none", remedy='give it, or "failed": true')
+        shape, first = _shape(result[key]), _shape(succeeded[0][key])
+        if shape is None or shape != first:
+            expected = f'numbers as "{key}"' if shape is None or first is None else f'"{key}" as long as that of others'
+            raise fail(which, expected=expected, received=repr(result[key]), remedy="correct it")
     if succeeded:
         nothing = _nan_like(succeeded[0][key])
     return [nothing if result.get("failed") else result[key] for result in results]
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of a number, or of nested lists of numbers; None: it is something else. null is a number."""
+    if not isinstance(value, list):
+        return () if value is None or (isinstance(value, int | float) and not isinstance(value, bool)) else None
+    shapes = {_shape(one) for one in value}
+    inner = shapes.pop() if len(shapes) == 1 else None
+    return None if inner is None else (len(value), *inner)
 
 
 def _nan_like(value: Any) -> Any:

@@ -213,7 +213,7 @@ def _print_outcome(found: Any, out: Any) -> None:
     if 2 * outside > counted:
         say(f"{outside:,} of {counted:,} descriptors lay outside the task's descriptor_bounds (lows, highs); "
               "they went to the nearest cells")  # fmt: skip
-    say(f"results are in {out}: see {Path(out) / 'figures' / 'best.png'}")
+    say(f"results are in {out}" + (f": see {Path(out) / 'figures' / 'best.png'}" if found.has_solution else ""))
 
 
 def _rounded(fitness: float) -> str:

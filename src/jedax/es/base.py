@@ -194,3 +194,11 @@ def follow_paths(
     h_sigma = (unbiased < (1.4 + 2 / (n + 1)) * chi_n).astype(y_w.dtype)  # below Eq. (58)
     p_c = (1 - c_c) * state.p_c + h_sigma * (c_c * (2 - c_c) * mu_eff) ** 0.5 * y_w  # Eq. (45)
     return Paths(p_sigma, p_c, sigma, h_sigma)
+
+
+def check_asked(strategy: Strategy, shape: tuple[int, ...]) -> None:
+    """Raise an error unless the samples of a strategy have the shape of its population."""
+    if len(shape) != 2 or shape[0] != strategy.population:
+        name = type(strategy).__name__
+        expected, remedy = f"{strategy.population} rows of parameters", f"correct {name}.ask"
+        raise fail(f"{name}.ask", expected=expected, received=f"shape {shape}", remedy=remedy)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jedax.es.base import Strategy
+from jedax.es.base import Strategy, check_asked
 from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
@@ -54,14 +54,13 @@ class ESPool:
 
     def ask(self, key: PRNGKeyArray, states: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Sample one generation of every ES; return the batch and the states for `tell`."""
-        keys = jax.random.split(key, self.size)
+        keys, population = jax.random.split(key, self.size), self.strategy.population
+        asked, after = jax.vmap(self.strategy.ask)(keys, states.inner if isinstance(states, _Placed) else states)
+        check_asked(self.strategy, asked.shape[1:])
         if isinstance(states, _Placed):
-            steps, inner = jax.vmap(self.strategy.ask)(keys, states.inner)
-            genotypes = states.origin[:, None] + states.unit[:, None, None] * steps
-            states = states._replace(inner=inner)
-        else:
-            genotypes, states = jax.vmap(self.strategy.ask)(keys, states)
-        return genotypes.reshape(self.size * self.strategy.population, -1), states
+            asked = states.origin[:, None] + states.unit[:, None, None] * asked
+            after = states._replace(inner=after)
+        return asked.reshape(self.size * population, -1), after
 
     def tell(
         self,

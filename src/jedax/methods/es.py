@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from pydantic import Field
 
 from jedax.es import Strategy
+from jedax.es.base import check_asked
 from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, NotNegative
@@ -85,6 +86,7 @@ class ES(Method):
     def ask(self, key: PRNGKeyArray, state: ESState) -> tuple[Float[Array, "batch params"], ESState]:
         """Sample one generation."""
         genotypes, strategy = self.strategy.ask(key, state.strategy)
+        check_asked(self.strategy, genotypes.shape)
         return genotypes, replace(state, strategy=strategy)
 
     def tell(

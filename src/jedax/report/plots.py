@@ -104,7 +104,7 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
 
 def cell_values(
     ax: Axes, run: Any, values: np.ndarray, label: str, *, log: bool = False, cmap: str = "viridis",
-    limits: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None, empty_colour: str = _EMPTY,
 ) -> None:  # fmt: skip
     """Colour every cell of the descriptor space; cells without a finite value are grey.
 
@@ -118,6 +118,7 @@ def cell_values(
         cmap: Matplotlib's name of a colour map.
         limits: Values at the ends of the colours; None: the lowest and the highest of `values`, without a few that are
             far below all others. The colour bar says what is left out.
+        empty_colour: Colour of cells without a value.
     """
     cells, values = run.cells, np.asarray(values, float)
     known = np.isfinite(values) & (values > 0 if log else True)
@@ -128,17 +129,17 @@ def cell_values(
         low, high = low - margin, low + margin
     style: dict[str, Any] = {"cmap": cmap, "norm": LogNorm(low, max(high, low * 1.01)) if log else Normalize(low, high)}
     if cells.centroids.shape[1] > 2:
-        ax.scatter(*cells.centroids[~known, :2].T, color=_EMPTY, s=6)
+        ax.scatter(*cells.centroids[~known, :2].T, color=empty_colour, s=6)
         image: Any = ax.scatter(*cells.centroids[known, :2].T, c=values[known], s=8, **style)
     else:
         outlines = cell_outlines(cells)
         empty, filled = ([outlines[cell] for cell in np.flatnonzero(which)] for which in (~known, known))
-        ax.add_collection(PolyCollection(empty, facecolor=_EMPTY, edgecolor="white", linewidth=0.2))
+        ax.add_collection(PolyCollection(empty, facecolor=empty_colour, edgecolor="white", linewidth=0.2))
         image = ax.add_collection(PolyCollection(filled, array=values[known], edgecolor="face", linewidth=0.2, **style))
     draw_or_explain(ax, drawing_of(run.task).draw_space)
     frame(ax, cells.bounds, run.task.descriptor_names)
     if not known.all():
-        ax.plot([], [], "s", color=_EMPTY, markeredgecolor="#bbbbbb", label="empty")
+        ax.plot([], [], "s", color=empty_colour, markeredgecolor="#bbbbbb", label="empty")
     legend_below(ax)
     if not known.any():
         _say_nothing_was_stored(ax)

@@ -21,6 +21,8 @@ from jedax.store.run import Run, load_with
 from jedax.tasks.base import Task
 from jedax.tasks.drawing import plain
 
+_EMPTY = "#b8b8b8"  # cells without a solution, darker than the white of no luck
+
 
 @memory_in_words()
 def reevaluate(
@@ -182,9 +184,9 @@ def figure(found: Reevaluation) -> Figure:
     luck = np.full(run.cells.num_cells, np.nan)
     rows = solutions.cell >= 0
     luck[solutions.cell[rows]] = (solutions.reported - solutions.fitness)[rows]
-    largest = np.nanmax(np.abs(luck), initial=0) or 1.0
-    plots.cell_values(right, run, luck, "luck: reported minus corrected fitness", cmap="RdBu_r",
-                      limits=(-largest, largest))  # fmt: skip
+    largest = np.nanmax(np.abs(luck), initial=0)
+    label = "luck: reported minus corrected fitness" + ("" if largest else " (0 in every cell)")
+    plots.cell_values(right, run, luck, label, cmap="RdBu_r", empty_colour=_EMPTY, limits=(-largest, largest))
     right.set_title("luck by cell", fontsize=10)
     title = f"{run.task.name}, {run.config.method}, seed {solutions.seed}: {found.samples} new samples of every elite"
     drawn.suptitle(plain(title), fontsize=10)

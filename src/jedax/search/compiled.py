@@ -104,6 +104,15 @@ class Programs:
         args = roots, state, jnp.int32(generations)
         return self._call("advance", self._advance, args, donate=(1,), shared=(2,))
 
+    def _asked(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
+        """Return what the method asks for, an error where its shape is not that of a generation."""
+        genotypes, asked = self.method.ask(key, state)
+        wanted = self.method.batch, self.task.num_params
+        if genotypes.shape != wanted:
+            name, received = type(self.method).__name__, f"shape {genotypes.shape}"
+            raise fail(f"{name}.ask", expected=f"shape {wanted}", received=received, remedy=f"correct {name}.ask")
+        return genotypes, asked
+
     def _advance(
         self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
     ) -> tuple[Any, dict[str, Array], Noted]:
@@ -112,7 +121,7 @@ class Programs:
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             ask_key, evaluate_key, tell_key = self._generation_keys(root, state)
             # The barriers keep XLA from fusing across the steps, so that other devices do not round otherwise.
-            genotypes, state = self.method.ask(ask_key, state)
+            genotypes, state = self._asked(ask_key, state)
             genotypes, state = jax.lax.optimization_barrier((self._fold(genotypes), state))
             evaluation = jax.lax.optimization_barrier(self._evaluate(evaluate_key, genotypes))
             state = self.method.tell(tell_key, state, genotypes, evaluation)[0]
@@ -239,7 +248,7 @@ class StepPrograms(Programs):
         """Return a generation of every replica, and the state that `tell` expects."""
 
         def ask(root: PRNGKeyArray, state: Any) -> Any:
-            genotypes, asked = self.method.ask(self._generation_keys(root, state)[0], state)
+            genotypes, asked = self._asked(self._generation_keys(root, state)[0], state)
             before, after = jax.tree.leaves(state), jax.tree.leaves(_alike(asked, state))
             # The program returns what `ask` changes and nothing else: the repertoire is large.
             self._changed[:] = [place for place, leaf in enumerate(after) if leaf is not before[place]]

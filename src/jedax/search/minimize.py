@@ -18,7 +18,7 @@ from jedax.errors import fail
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_arguments
 from jedax.search.optimizer import Optimizer
-from jedax.search.outside import are_pairs
+from jedax.search.outside import lows_and_highs
 from jedax.search.workers import functions
 from jedax.search.workers.functions import Evaluated, Failure, Functions, Limits, Product
 from jedax.space import Space
@@ -27,6 +27,7 @@ from jedax.store.environment import num_cores
 EVALUATIONS_PER_PARAMETER = 2_000
 """The default budget of `minimize` per parameter."""
 
+_GOES_ON = -1  # status of the results that callbacks get
 _HOPELESS = 100  # failed evaluations without a successful one, after which the search gives up
 _DEATHS = 10  # of worker processes in a row, without a result between them, after which the search gives up
 
@@ -91,9 +92,9 @@ def minimize(
     Returns:
         `x` and `fun` of the best solution, `nfev` (evaluated solutions, failed ones included), `nit` (generations),
         `success`, `status` (0: the budget is spent; 1: the same, but no solution is feasible; 2: stopped by Ctrl-C; 99:
-        by the callback),
-        `message`, `violation` (sum of the violated constraints; 0: feasible), `parameters` (by name; None without
-        `space`), `descriptors`, and `optimizer`, with its `repertoire`.
+        by the callback; -1, in callbacks: the search goes on), `message`, `violation` (sum of the violated constraints;
+        0: feasible), `parameters` (by name; None without `space`), `descriptors`, and `optimizer`, with its
+        `repertoire`.
 
     Raises:
         JedaxError: An argument does not fit, a function returns something else than numbers, worker processes do not
@@ -104,7 +105,7 @@ def minimize(
         if not (callable(given) or (given is None and name != "fun")):
             raise fail(name, expected="a function", received=repr(given), remedy="change it")
     space = space if space is None or isinstance(space, Space) else Space(space)
-    bounds = None if bounds is None else _bounds(bounds)
+    bounds = None if bounds is None else lows_and_highs("bounds", bounds)
     if bounds is None and space is None and _resembles_bounds(x0):
         remedy = "write bounds=... if these are bounds"
         raise fail("x0", expected="one number per parameter", received=repr(x0), remedy=remedy)
@@ -227,7 +228,7 @@ class _Search:
 
     def _asks_to_stop(self, callback: Any) -> bool:
         try:
-            return bool(callback(self._result(0)))
+            return bool(callback(self._result(_GOES_ON)))
         except StopIteration:
             return True
 
@@ -238,7 +239,7 @@ class _Search:
             found["x"] = self.space.rows([parameters])[0]
         is_feasible = found["violation"] == 0
         status = status or int(not is_feasible)
-        stops = {2: "Stopped by Ctrl-C.", 99: "Stopped by the callback."}
+        stops = {2: "Stopped by Ctrl-C.", 99: "Stopped by the callback.", _GOES_ON: "The search goes on."}
         message = stops.get(status) or self.optimizer.stop_reason or "The budget is spent."
         if not is_feasible:
             message += " No solution was feasible."
@@ -417,25 +418,6 @@ def _constraint(given: Any, space: Space | None) -> Callable[[Any], Any]:
         remedy = "return values above 0 where violated"
         raise fail("constraints", expected=expected, received=repr(given), remedy=remedy)
     return given
-
-
-def _bounds(given: Any) -> tuple[Any, Any]:
-    """Return bounds in any of their forms as (lows, highs)."""
-    if hasattr(given, "lb") and hasattr(given, "ub"):
-        return given.lb, given.ub
-    try:
-        size, widths = len(given), {np.size(part) for part in given}
-    except (TypeError, ValueError):
-        size, widths = 0, set()
-    is_lists = isinstance(given, tuple) and not any(isinstance(part, tuple) for part in given)
-    if widths == {2} and (size != 2 or are_pairs(given)):
-        lows, highs = zip(*given, strict=True)
-        return list(lows), list(highs)
-    if size != 2 or (widths == {2} and not is_lists):
-        expected = "(lows, highs), or a list of tuples (low, high)"
-        remedy = "write ([0, 0], [1, 5]), [(0, 1), (0, 5)] or scipy.optimize.Bounds([0, 0], [1, 5])"
-        raise fail("bounds", expected=expected, received=repr(given), remedy=remedy)
-    return tuple(given)  # type: ignore[return-value]
 
 
 def _resembles_bounds(x0: Any) -> bool:

@@ -111,11 +111,16 @@ class Optimizer:
         out: str | Path | None = None,
         **settings: Any,
     ):
-        for name, value, low in (("num_params", num_params, 1), ("evaluations", evaluations, 1), ("seed", seed, 0)):
-            given = value is not None or name == "seed"
-            if given and not (isinstance(value, int | np.integer) and low <= value < 2**32):
-                expected = f"a whole number of at least {low}"
+        whole = {"num_params": (num_params, 1, 2**31 - 1), "evaluations": (evaluations, 1, 2**31 - 1),
+                 "seed": (seed, 0, 2**32 - 1)}  # fmt: skip
+        for name, (value, low, high) in whole.items():
+            is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if (value is not None or name == "seed") and not (is_whole and low <= value <= high):
+                expected = f"a whole number from {low} to {high:,}"
                 raise fail(name, expected=expected, received=repr(value), remedy="change it")
+        for name, flag in (("minimise", minimise), ("noisy", noisy)):
+            if not isinstance(flag, bool | np.bool_):
+                raise fail(name, expected="True or False", received=repr(flag), remedy="change it")
         if not (isinstance(initial_std, int | float | np.number) and 0 <= initial_std < float("inf")):
             raise fail(
                 "initial_std", expected="a finite number of at least 0", received=repr(initial_std), remedy="change it"
@@ -190,7 +195,7 @@ class Optimizer:
         found = self._find_best()
         if found is not None:
             best = f", best {found.fitness:.6g}" if found.violation == 0 else f", violation {found.violation:.3g}"
-        return f"<Optimizer: {self._num_params} parameters, {self._name}, {self.evaluations:,}{of} evaluations{best}>"
+        return f"<Optimizer: {self._num_values} parameters, {self._name}, {self.evaluations:,}{of} evaluations{best}>"
 
     @property
     def evaluations(self) -> int:
@@ -378,6 +383,8 @@ class Optimizer:
             JedaxError: A shape does not fit, a solution is out of its bounds, or was told before with other results; or
                 a number is not that of a solution which was asked for and not told yet. Nothing is changed then.
         """
+        if not len(genotypes) and not np.size(fitness):
+            return
         ids = None if ids is None else self._checked_ids(ids, len(genotypes))
         if ids is not None:
             genotypes = self._with_ids(genotypes, ids)
@@ -472,6 +479,8 @@ class Optimizer:
             if strange := sorted(set(facts) - _FACTS):
                 raise KeyError(strange[0])
             facts["space"] = None if space is None else Space.from_spec(space)
+            if isinstance(facts.get("descriptor_bounds"), list):
+                facts["descriptor_bounds"] = tuple(facts["descriptor_bounds"])
             optimizer = cls(method=config, **facts)
             optimizer._name, optimizer._out = name, out
             if optimizer._entry.method is not kind:  # classes may share the class of their settings

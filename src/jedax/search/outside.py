@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jedax.errors import fail
+from jedax.errors import JedaxError, fail
 from jedax.space import Real, Space
 from jedax.types import Bounds
 
@@ -50,22 +50,23 @@ class OutsideTask:
 
 def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Space | None:
     """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
-    bounds = without_pairs(bounds)
-    if bounds is not None and not (isinstance(bounds, list | tuple | np.ndarray) and len(bounds) == 2):
-        expected = "(lows, highs), or a list of tuples (low, high)"
-        raise fail("bounds", expected=expected, received=repr(bounds), remedy="write ([0, 0], [1, 5])")
-    lows, highs = (None, None) if bounds is None else bounds
+    lows, highs = (None, None) if bounds is None else lows_and_highs("bounds", bounds)
     if space is not None:
         if bounds is not None or sigma0 is not None:
             remedy = "give each parameter of the space its bounds, start and scale"
             raise fail("space", expected="no bounds or sigma0 beside it", received="both", remedy=remedy)
         found = space if isinstance(space, Space) else Space(space)
     elif x0 is None and sigma0 is None:
+        _check_length(lows, highs, num_params)
         found = None if lows is None and highs is None else Space.box(lows, highs, num_params=num_params)
     else:
         if x0 is None and num_params is None:
             raise fail("num_params", expected="the number of parameters", received="None", remedy="give it, or x0")
         size = num_params if x0 is None else len(np.atleast_1d(x0))
+        if num_params not in (None, size):
+            remedy = "leave num_params out"
+            raise fail("num_params", expected=f"{size}, as many as x0 has", received=num_params, remedy=remedy)
+        _check_length(lows, highs, size)
         box = Space.box(lows, highs, num_params=size)
         if x0 is None:
             x0 = box.values(np.where(np.isfinite(_widths(box)), 0.5, 0.0))
@@ -85,14 +86,42 @@ def _widths(box: Space) -> list[float]:
     return [float(one.high - one.low) for one in box.parameters if isinstance(one, Real)]
 
 
-def are_pairs(bounds: Any) -> bool:
-    """Return whether bounds are a list of tuples `(low, high)`, as in scipy."""
-    return isinstance(bounds, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in bounds)
+def _check_length(lows: Any, highs: Any, size: int | None) -> None:
+    """Raise an error unless bounds have as many numbers as there are parameters, or one for all."""
+    for which, bound in (("lows", lows), ("highs", highs)):
+        if size is not None and np.ndim(bound) and len(bound) != size:
+            received, remedy = f"{len(bound)} {which} for {size} parameters", "give one low and one high per parameter"
+            raise fail("bounds", expected=f"{size} {which}", received=received, remedy=remedy)
 
 
-def without_pairs(bounds: Any) -> Any:
-    """Return bounds as (lows, highs) if they are a list of tuples `(low, high)`, else as they are."""
-    return tuple(map(list, zip(*bounds, strict=True))) if are_pairs(bounds) else bounds
+def lows_and_highs(name: str, given: Any) -> tuple[Any, Any]:
+    """Return bounds, of parameters or of descriptors, in any of their forms as (lows, highs).
+
+    A list of tuples has pairs, a tuple of lists and arrays has lows and highs. Any other two times two numbers are what
+    makes sense, and refused where both readings do. `name` is that of the argument.
+    """
+    if hasattr(given, "lb") and hasattr(given, "ub"):
+        return given.lb, given.ub
+    try:
+        size, widths = len(given), {np.size(part) for part in given}
+    except (TypeError, ValueError):
+        size, widths = 0, set()
+    are_pairs = isinstance(given, list) and all(isinstance(pair, tuple) for pair in given)
+    are_bounds = isinstance(given, tuple) and not any(isinstance(part, tuple) for part in given)
+    if widths == {2} and size == 2 and not are_pairs and not are_bounds:
+        table = np.array([[np.nan if value is None else value for value in part] for part in given], np.float64)
+        are_pairs, are_bounds = bool((table[:, 0] < table[:, 1]).all()), bool((table[0] < table[1]).all())
+        is_clear = are_pairs != are_bounds
+    else:
+        is_clear = size == 2 or widths == {2}
+    if widths == {2} and (size != 2 or are_pairs) and is_clear:
+        lows, highs = zip(*given, strict=True)
+        return list(lows), list(highs)
+    if not is_clear:
+        expected = "(lows, highs), or a list of tuples (low, high)"
+        remedy = "write ([0, 0], [1, 5]), [(0, 1), (0, 5)] or scipy.optimize.Bounds([0, 0], [1, 5])"
+        raise fail(name, expected=expected, received=repr(given), remedy=remedy)
+    return tuple(given)  # type: ignore[return-value]
 
 
 def box_of(bounds: Any) -> Bounds | None:
@@ -100,8 +129,10 @@ def box_of(bounds: Any) -> Bounds | None:
     if bounds is None:
         return None
     try:
-        lows, highs = (tuple(float(b) for b in bound) for bound in without_pairs(bounds))
-    except (TypeError, ValueError):
+        lows, highs = (tuple(float(b) for b in bound) for bound in lows_and_highs("descriptor_bounds", bounds))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, JedaxError):
+            raise
         raise fail(
             "descriptor_bounds",
             expected="(lows, highs), or a list of tuples (low, high)",

@@ -6,9 +6,9 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, PrivateAttr, SerializeAsAny
+from pydantic import ConfigDict, Field, PrivateAttr, SerializeAsAny, model_validator
 
 from jedax.errors import JedaxError, NotImportableError, fail
 from jedax.imports import CUSTOM, is_custom
@@ -77,6 +77,13 @@ class RunConfig(Config):
         default=30.0, ge=0, description="Seconds between checkpoints; longer where writing one takes long."
     )
     history: bool = Field(default=True, description="Whether to record the search for jedax report (history.jsonl).")
+
+    @model_validator(mode="after")
+    def _check_seeds(self) -> Self:
+        if self.seed + self.replicas > 2**32:
+            received = f"{self.replicas} from {self.seed} on"
+            raise fail("seed", expected=f"seeds up to {2**32 - 1}", received=received, remedy="choose a lower seed")
+        return self
 
 
 class UnknownSettings(MethodConfig):

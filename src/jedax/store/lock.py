@@ -43,6 +43,7 @@ class Lock:
         self._lock = FileLock(
             self._path, timeout=patience, thread_local=False, fallback_to_soft=False, on_acquired=self._sign
         )
+        self._path.touch()  # an OSError where no file can be, for which the lock would wait
         try:
             self._lock.acquire()
         except Timeout:
@@ -50,7 +51,7 @@ class Lock:
                 str(folder),
                 expected="a directory that no other process writes to",
                 received=self._holder(),
-                remedy="wait until that process ends, end it, or choose another --out",
+                remedy="wait until that process ends, end it, or choose another directory",
             ))) from None  # fmt: skip
         except OSError as error:
             if error.errno not in _NO_LOCKS:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jedax.errors import JedaxError, fail, memory_in_words
+from jedax.imports import is_custom
 from jedax.methods.base import Method
 from jedax.repertoire import Repertoire
 from jedax.repertoire.cells import Cells
@@ -219,7 +220,11 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     config = directory.read_config(code, ("task",) if task is not None else ())
     withheld = [part for part in config.withheld if part != "task" or task is None]
     why = "is not imported without trust (--trust, trust=True)."
-    missing = [f"{_WITHOUT[part]}: {shown(config.code[part][0])} {why}" for part in withheld]
+    notes = {part: f"{_WITHOUT[part]}: {shown(config.code[part][0])} {why}" for part in withheld}
+    if task is None and is_custom(config.task):
+        withheld.append("task")
+        notes["task"] = f"{_WITHOUT['task']}: the task is an object of your own; give it as task=..."
+    missing: list[str] = []
 
     def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:
         try:
@@ -236,6 +241,8 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {})
     if "task" in withheld:
         task = task_kept(about, config)
+        if isinstance(task, StoredTask) and not task.config.draws:
+            del notes["task"]
     elif task is not None or not partial:
         task = task_of(config.task, config.task_config, task)
     else:
@@ -250,7 +257,7 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
         read = functools.partial(directory.read_history, saved["cells"], config.run.replicas)
         recorded["history"] = part(history.FILE, "The search cannot be played back", read, None)
     found = Run(config, task, **saved, rows=rows, summary=summary, path=directory.path, environment=about,  # type: ignore[arg-type]
-                missing=tuple(missing) if partial else tuple(missing[: len(withheld)]))  # fmt: skip
+                missing=(*notes.values(), *(missing if partial else [])))  # fmt: skip
     vars(found).update(recorded)
     return found
 

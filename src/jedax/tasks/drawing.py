@@ -148,8 +148,13 @@ class TaskDrawing:
     @property
     def can_replay(self) -> bool:
         """Whether `replay` returns anything."""
+        return self._has_space or self.has_own_code
+
+    @property
+    def has_own_code(self) -> bool:
+        """Whether solutions are drawn by code of the task's own, and not only as the values of its parameters."""
         mine, base = type(self), TaskDrawing
-        draws = hasattr(self.task, "draw") or self._has_space or mine.draw_solution is not base.draw_solution
+        draws = hasattr(self.task, "draw") or mine.draw_solution is not base.draw_solution
         return draws or mine.replay is not base.replay
 
     @property

@@ -22,6 +22,7 @@ class TaskFacts(WithDescriptorBounds):
     space: SpaceSetting = Field(default=None, description="The parameters, where the task has a space.")
     descriptor_names: tuple[str, ...] = Field(default=(), description="Label of each descriptor.")
     is_noisy: bool = Field(default=True, description="Whether two evaluations of one genotype can differ.")
+    draws: bool = Field(default=True, description="Whether the task's own code draws solutions.")
 
 
 class StoredTask(ConfiguredTask):
@@ -70,6 +71,7 @@ def facts_of(task: Task) -> dict[str, Any]:
         "qd_offset": float(task.qd_offset),
         "goal_fitness": float(goal) if goal is not None and math.isfinite(goal) else None,
         "is_noisy": bool(task.is_noisy),
+        "draws": task.drawing.has_own_code,
         "space": None if task.space is None else task.space.spec(),
     }
 

@@ -134,7 +134,9 @@ jedax.plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&
 jedax.chart = (place, traces, layout, label) => {
   place.setAttribute("role", "img");
   place.setAttribute("aria-label", label);
-  const config = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const hasRoom = window.innerWidth > 600 && window.matchMedia("(hover: hover)").matches;  // else buttons hide titles
+  const buttons = { displayModeBar: hasRoom ? "hover" : false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const config = { displaylogo: false, responsive: true, ...buttons };
   return Plotly.react(place, traces, layout, config);
 };
 

@@ -29,7 +29,7 @@ jedax.Curves = class {
     const found = [
       { id: "best", title: "best fitness", columns: ["max_fitness"], goal, cuts: true, says: "Of the best solution so far; steps up are new bests." },
       { id: "coverage", title: "coverage", columns: ["coverage"], percent: true, says: "Share of the cells that hold a solution." },
-      { id: "qd", title: "QD score", columns: ["qd_score"], cuts: true, says: "Fitness above the task's offset, summed over the filled cells: how many behaviours are known, and how well." },
+      { id: "qd", title: "QD score", columns: ["qd_score"], cuts: true, says: "Fitness above the task's offset, summed over the filled cells: how many behaviours are known, and how well. Solutions below the offset lower it." },
     ];
     if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"], says: "At 1 evolution strategies only go for their targets, at 0 only for fitness." });
     if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true, says: "What its fit to the cells came to, loop by loop." });

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import multiprocessing
+import os
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,6 +71,10 @@ class Functions:
             violations = [constraint(_copy(x)) for constraint in self.constraints]
         except Exception as error:
             return Failure(f"{type(error).__name__}: {error}".removesuffix(": "), traceback.format_exc())
+        of_descriptors = [] if self.descriptors is None else [descriptors]
+        for name, results in (("fun", [value]), ("descriptors", of_descriptors), ("constraints", violations)):
+            if any(result is None for result in results):
+                return Failure(f"None, returned by {name}, instead of numbers")
         if any(isinstance(one, bool | np.bool_) for values in violations for one in np.asarray(values, object).flat):
             remedy = "return how far the limit is exceeded, such as 2 - x[0] for x[0] > 2"
             raise fail(
@@ -130,11 +137,19 @@ _functions: Functions | None = None  # of this worker process
 
 
 def begin(functions: Functions) -> None:
-    """Prepare a worker process for evaluations; Ctrl-C is for its parent alone."""
+    """Prepare a worker process for evaluations: Ctrl-C is for its parent alone, and it ends with its parent."""
     global _functions
     _functions = functions
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # the parent was killed; otherwise it ends its workers first
 
 
 def is_ready() -> bool:
