@@ -27,7 +27,7 @@ from scipy.stats import ks_2samp, wilcoxon
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from keeping import fill_in  # noqa: E402
+from keeping import clean_revision, fill_in  # noqa: E402
 from tests.tasks.control.beside_brax import COMPARED, ROBOTS, ROUNDING, Robot, errors  # noqa: E402
 
 from jedax.store import environment  # noqa: E402
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "physics")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    revision = environment.describe()["git_revision"]
+    revision = clean_revision("*.md", "results/physics")
     tables = {"agreement": agreement, "episodes": episodes}
     for name in arguments.only:
         robot = policies = None
@@ -62,7 +62,7 @@ def main() -> None:
                 policies = np.concatenate([robot.random_policies(POLICIES), trained])
             rows = pandas.DataFrame([{"robot": name, **row, "revision": revision} for row in measure(robot, policies)])
             pandas.concat([known, rows]).to_csv(path, index=False)
-            write_json(arguments.out / "environment.json", environment.describe())
+            write_json(arguments.out / "environment.json", {**environment.describe(), "git_revision": revision})
             print(f"{name}: {table} in {time.perf_counter() - began:.0f} s", flush=True)
     if arguments.out == ROOT / "results" / "physics":
         fill_in(ROOT / "results" / "README.md", "physics", readable(arguments.out))
@@ -158,6 +158,10 @@ def readable(folder: Path) -> str:
             f"{row.difference_percent:+.1f} % | {ranges:+.2f} | {row.ks_p:.2g} | "
             f"{row.median_of_pairs / row.brax_iqr:+.2g} | {row.signed_rank_p:.2g} |"
         )
+    shifted = table[table.signed_rank_p < 0.05]
+    largest = (shifted.median_of_pairs / shifted.brax_iqr).abs().max() if len(shifted) else 0
+    text = f"Of {len(table)} tests of pairs {len(shifted)} have p < 0.05"
+    lines += ["", f"{text}; the largest of their median differences is {largest:.1g} quartile ranges."]
     return "\n".join([*lines, ""])
 
 
