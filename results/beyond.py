@@ -16,6 +16,7 @@ import frozen
 import matplotlib.pyplot as plt
 import numpy as np
 import problems
+import tuning
 from keeping import HERE, cross, fill_in, keep, parser, run, write_small
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -41,18 +42,14 @@ def _like_control(entry: Entry) -> Entry:
     return replace(entry, changes={**found.method.large_policies, **found.presets["cpu"].changes})
 
 
+FROZEN = (*frozen.mazes(), *frozen.arms(), *frozen.functions())
 GRIDS = {
     "beyond-long": Grid("", MAZES, (OURS,), 1, 100_000_000),
     "beyond-development": Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),
     "beyond-held-out": Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),
     "beyond-late": Grid("", problems.LATE, ELSEWHERE, 20, 500_000),
-    "beyond-frozen": Grid(
-        "",
-        (*frozen.mazes(), *frozen.arms(), *frozen.functions()),
-        (OURS, *OTHERS, Entry("cma-me", "cma-me"), Entry("es-restart", "es-restart")),
-        10,
-        250_000,
-    ),
+    "beyond-frozen": Grid("", FROZEN, (OURS, *OTHERS, Entry("cma-me", "cma-me"), ELSEWHERE[-1]), 10, 250_000),
+    "beyond-tuned": Grid("", FROZEN, (OURS, *tuning.all_tuned()), 10, 250_000),
     "beyond-gymnasium": Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 3, 4096),
 }
 MOST_DRAWN = 16  # tasks in one figure
@@ -201,7 +198,7 @@ def mean_on_the_way(record: Record) -> float:
     return claims.mean_of_curve(record.curve["max_fitness"], record.curve.index.to_numpy())
 
 
-TABLES = {"beyond-long": beside_the_shortest, "beyond-frozen": losses_first}
+TABLES = {"beyond-long": beside_the_shortest, "beyond-frozen": losses_first, "beyond-tuned": losses_first}
 
 if __name__ == "__main__":
     main()

@@ -29,7 +29,7 @@ import jedax
 from jedax.bench.grids import Entry
 from jedax.search.programs import forget_programs
 
-EVALUATIONS, REPLICAS, FIRST_SEED, DRAWN_FROM = 250_000, 3, 100, 20261124
+EVALUATIONS, REPLICAS, FIRST_SEED, DRAWN_FROM, SETTINGS = 250_000, 3, 100, 20261124, 100
 FOLDER = HERE / "beyond" / "tuning"
 
 
@@ -90,6 +90,11 @@ def tuned(name: str, rows: pandas.DataFrame | None = None) -> Entry:
     return Entry(f"{name} tuned", METHODS[name], None, drawn(name, best + 1)[best])
 
 
+def all_tuned() -> tuple[Entry, ...]:
+    """Return the best setting of each method of which all settings were tried."""
+    return tuple(tuned(name) for name in METHODS if len(rows_of(_path(name))) >= SETTINGS)
+
+
 def best_number(rows: pandas.DataFrame) -> int:
     """Return the number of the best setting."""
     return int(rows.number[rows[_titles()].rank(ascending=False).mean(axis=1).idxmin()])
@@ -138,7 +143,7 @@ def search(number: int, name: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=tuple(DRAWS), default=list(DRAWS))
-    parser.add_argument("--settings", type=int, default=100)
+    parser.add_argument("--settings", type=int, default=SETTINGS)
     parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
     for name in () if options.report else options.methods:
