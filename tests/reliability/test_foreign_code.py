@@ -338,7 +338,7 @@ class TestSignature:
         return tmp_path / "run"
 
     def assert_refused(self, run, mark):
-        assert jedax.load(run).missing[0].startswith("Solutions are not drawn: evil:simulate is not imported")
+        assert jedax.load(run).missing[0].startswith("Nothing can be evaluated again: evil:simulate is not imported")
         with pytest.raises(JedaxError, match="--trust"):
             jedax.resume(run)
         assert_nothing_imported(mark)

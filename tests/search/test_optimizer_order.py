@@ -450,7 +450,7 @@ class TestAdd:
 
     def test_bad_input(self):
         optimizer = make(MAPS)
-        with pytest.raises(jedax.JedaxError, match=r"genotypes: expected shape \(d, 6\), got \(2, 5\)"):
+        with pytest.raises(jedax.JedaxError, match=r"genotypes: expected shape \(n, 6\), got \(2, 5\)"):
             optimizer.add(np.ones((2, 5)), np.zeros(2), np.zeros((2, 2)))
         with pytest.raises(jedax.JedaxError, match="genotypes: expected finite numbers"):
             optimizer.add(np.full((2, 6), np.inf), np.zeros(2), np.zeros((2, 2)))

@@ -207,7 +207,7 @@ def test_a_partial_run_of_a_task_that_is_not_there(tmp_path, small, undrawn):
     whole = jedax.run(small, Own(joints=4), evaluations=8 * 6, out=path)
     found = jedax.load(path, partial=True)
     assert (found.task.name, found.task.num_params) == ("own", 4)
-    assert found.missing == ("Solutions are not drawn: the task is an object of your own; give it as task=...",)
+    assert found.missing == ("Solutions are not drawn: the task is an object of your own, to be given as task=...",)
     assert jedax.load(path).task == found.task
     assert_same_bits(found.repertoire, whole.repertoire)
     np.testing.assert_allclose(found.cells.bounds, whole.cells.bounds, atol=0.1)

@@ -63,7 +63,7 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
         if x0 is None and num_params is None:
             raise fail("num_params", expected="the number of parameters", received="None", remedy="give it, or x0")
         size = num_params if x0 is None else len(np.atleast_1d(x0))
-        if num_params not in (None, size):
+        if x0 is not None and np.ndim(x0) and num_params not in (None, size):
             remedy = "leave num_params out"
             raise fail("num_params", expected=f"{size}, as many as x0 has", received=num_params, remedy=remedy)
         _check_length(lows, highs, size)

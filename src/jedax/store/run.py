@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _FINAL = "repertoire.safetensors"
 _REPERTOIRE = tuple(Repertoire.__dataclass_fields__)
 _WITHOUT = {"task": "Solutions are not drawn", "method": "The method is not described"}
+ALL_SHOWN = "Nothing can be evaluated again"
+"""How a sentence of `Run.missing` begins that names code whose absence takes nothing from what is shown."""
 _SAVED = ("cells", "repertoire", "gp_mean", "gp_std", "targets")
 
 
@@ -223,7 +225,7 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     notes = {part: f"{_WITHOUT[part]}: {shown(config.code[part][0])} {why}" for part in withheld}
     if task is None and is_custom(config.task):
         withheld.append("task")
-        notes["task"] = f"{_WITHOUT['task']}: the task is an object of your own; give it as task=..."
+        notes["task"] = f"{_WITHOUT['task']}: the task is an object of your own, to be given as task=..."
     missing: list[str] = []
 
     def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:
@@ -242,7 +244,7 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     if "task" in withheld:
         task = task_kept(about, config)
         if isinstance(task, StoredTask) and not task.config.draws:
-            del notes["task"]
+            notes = {part: note.replace(_WITHOUT["task"], ALL_SHOWN) for part, note in notes.items()}
     elif task is not None or not partial:
         task = task_of(config.task, config.task_config, task)
     else:
