@@ -388,6 +388,9 @@ def test_bounds_with_two_readings_are_refused(argument, bounds):
 
 
 def test_bounds_of_parameters_are_read_as_those_of_descriptors_are():
+    assert make(num_params=2, bounds=((None, None), (5, 5))).task.space.parameters[1].high == 5
+    with pytest.raises(jedax.JedaxError, match="bounds: expected"):
+        make(num_params=2, bounds=[["a", 1], [2, 3]])
     for bounds in ([(0, 1), (2, 3)], ([0, 2], [1, 3]), ((1, 2), (0, 3))):
         first, second = make(num_params=2, bounds=bounds).task.space.parameters
         assert (first.high, second.low) == ((2.0, 0.0) if bounds == ((1, 2), (0, 3)) else (1.0, 2.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,8 +98,8 @@ def _check_length(lows: Any, highs: Any, size: int | None) -> None:
 def lows_and_highs(name: str, given: Any) -> tuple[Any, Any]:
     """Return bounds, of parameters or of descriptors, in any of their forms as (lows, highs).
 
-    A list of tuples has pairs, a tuple of lists and arrays has lows and highs. Any other two times two numbers are what
-    makes sense, and refused where both readings do. `name` is that of the argument.
+    A list of tuples has pairs, a tuple of lists or arrays has lows and highs. Two times two numbers in another form are
+    read in the way in which each low is below its high, and refused if both ways are such. `name` is the argument's.
     """
     if hasattr(given, "lb") and hasattr(given, "ub"):
         return given.lb, given.ub
@@ -109,8 +110,7 @@ def lows_and_highs(name: str, given: Any) -> tuple[Any, Any]:
     are_pairs = isinstance(given, list) and all(isinstance(pair, tuple) for pair in given)
     are_bounds = isinstance(given, tuple) and not any(isinstance(part, tuple) for part in given)
     if widths == {2} and size == 2 and not are_pairs and not are_bounds:
-        table = np.array([[np.nan if value is None else value for value in part] for part in given], np.float64)
-        are_pairs, are_bounds = bool((table[:, 0] < table[:, 1]).all()), bool((table[0] < table[1]).all())
+        are_pairs, are_bounds = _are_below(*zip(*given, strict=True)), _are_below(*given)
         is_clear = are_pairs != are_bounds
     else:
         is_clear = size == 2 or widths == {2}
@@ -122,6 +122,15 @@ def lows_and_highs(name: str, given: Any) -> tuple[Any, Any]:
         remedy = "write ([0, 0], [1, 5]), [(0, 1), (0, 5)] or scipy.optimize.Bounds([0, 0], [1, 5])"
         raise fail(name, expected=expected, received=repr(given), remedy=remedy)
     return tuple(given)  # type: ignore[return-value]
+
+
+def _are_below(lows: Iterable[Any], highs: Iterable[Any]) -> bool:
+    """Return whether each low is below its high, None standing for no bound."""
+    pairs = ((-np.inf if a is None else a, np.inf if b is None else b) for a, b in zip(lows, highs, strict=True))
+    try:
+        return all(low < high for low, high in pairs)
+    except TypeError:  # texts
+        return False
 
 
 def box_of(bounds: Any) -> Bounds | None:
