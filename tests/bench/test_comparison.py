@@ -234,3 +234,9 @@ def test_restarts_that_never_came(tmp_path, method, restarts, said):
     notes = compare(tmp_path).notes
     expected = f"maze-a: {method} never restarted in any of its runs: its restart_tolerance changed nothing."
     assert notes == ((expected,) if said else ())
+
+
+def test_a_method_that_found_nothing_is_not_the_best(tmp_path):
+    write_run(tmp_path / "a", [[-np.inf, -np.inf]] * 3, label="nothing", method="es")
+    (entry,) = compare(tmp_path).tables[0].entries
+    assert (entry.median, entry.place) == (-np.inf, 0)

@@ -202,7 +202,7 @@ def test_latex_of_minus_infinity_and_of_one_seed(tmp_path):
     path = write_run(tmp_path / "a", [-1.0], task="custom:t")
     (path / "metrics.csv").write_text("evaluations,replica,max_fitness\n10000,0,-inf\n")
     text = tables.latex(compare(tmp_path))
-    assert r"t & $\mathbf{-\infty}$ \\" in text
+    assert r"t & $-\infty$ \\" in text
     assert r"t & jedi & 1 & $-\infty$ & -- & -- & -- & -- & -- & -- \\" in text
     assert "Mann--Whitney U test" not in text
 

@@ -62,7 +62,7 @@ class Entry:
     successes: int | None  # number of seeds that reached the goal; None: the task has none
     success_interval: tuple[float, float] | None  # 95 % Wilson interval of their share
     reached: tuple[Reached, ...]  # for the goal, if there is one, and for each fitness asked for
-    place: int = 0  # 1: best median of the task, 2: second best, 0: neither; equal medians share a place
+    place: int = 0  # 1: best median of the task, 2: second best, 0: neither, or -inf; equal medians share a place
     p: float | None = None  # two-sided Mann-Whitney U test against the reference; None: not tested
     p_holm: float | None = None  # the same, corrected by Holm's method for all tests on the task
     effect: float | None = None  # Vargha and Delaney's A: probability that a seed ends above one of the reference
@@ -199,7 +199,10 @@ def _table(
     levels = ([] if goal is None else [goal]) + sorted({float(level) for level in fitness if level != goal})
     entries = [_entry(found, budget, goal, levels) for label in labels if (found := records.of(task, label))]
     places = pandas.Series([entry.median for entry in entries]).rank(method="dense", ascending=False)
-    entries = [replace(entry, place=int(n) if n <= 2 else 0) for entry, n in zip(entries, places, strict=True)]
+    entries = [
+        replace(entry, place=int(n) if n <= 2 and np.isfinite(entry.median) else 0)
+        for entry, n in zip(entries, places, strict=True)
+    ]
     candidates = [e for e in entries if (is_reference(e.method) if reference is None else e.label == reference)]
     chosen = max(candidates, key=lambda entry: entry.median, default=None)
     if chosen is not None:
