@@ -144,8 +144,12 @@ def tests(judged: str) -> list[Test]:
                 test = mann_whitney(list(ours), list(theirs))
                 if test is not None:
                     found.append(Test(claim.text, judged, other, task, claim.expected, test.p, test.effect))
-    corrected = holm([test.p for test in found])
-    return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
+    return holm_corrected(found)
+
+
+def holm_corrected(found: Sequence[Test]) -> list[Test]:
+    """Return tests, corrected together by Holm's method."""
+    return [replace(test, p_holm=p) for test, p in zip(found, holm([test.p for test in found]), strict=True)]
 
 
 def verdict(found: Sequence[Test]) -> str:
@@ -247,7 +251,7 @@ def _between(folder: str, one: str, other: str, tasks: Sequence[str]) -> tuple[s
         if test is None:
             return "not tested", ""
         found.append(Test("", one, other, task, ABOVE, test.p, test.effect))
-    found = [replace(t, p_holm=p) for t, p in zip(found, holm([t.p for t in found]), strict=True)]
+    found = holm_corrected(found)
     ps = ", ".join(f"{SHORT[t.task]}: A = {t.effect:.2f}, p = {t.p_holm:.2g}" for t in found)
     return verdict(found), ps
 
@@ -393,7 +397,7 @@ def arrivals_compared(judged: str) -> list[Test]:
             ours, theirs = (_count(values(test.task, label)) for label in (judged, test.other))
             effect = 0.5 + (ours[0] / ours[1] - theirs[0] / theirs[1]) / 2
             found.append(replace(test, p=_fisher(ours, theirs), effect=effect))
-    return [replace(t, p_holm=p) for t, p in zip(found, holm([t.p for t in found]), strict=True)]
+    return holm_corrected(found)
 
 
 def compared() -> str:

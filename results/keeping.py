@@ -60,6 +60,11 @@ def clean_revision(*ignored: str) -> str:
     command += [f":!{pattern}" for pattern in ignored]
     if subprocess.run(command, capture_output=True, text=True, check=True).stdout:
         sys.exit("expected a checkout without changes, since each row names its revision; commit them first")
+    return revision()
+
+
+def revision() -> str:
+    """Return the revision of the checkout, whether it has changes or not."""
     return str(environment.describe()["git_revision"]).removesuffix("-dirty")
 
 
@@ -76,14 +81,14 @@ def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., d
         keys: The columns that tell a row from the others.
         search: Returns the other columns of the row with a key, given as keyword arguments.
     """
-    revision = clean_revision("*.md", os.path.relpath(path.parent, HERE.parent))
+    of_rows = clean_revision("*.md", os.path.relpath(path.parent, HERE.parent))
     keep_compiled_programs()
     path.parent.mkdir(parents=True, exist_ok=True)
     for key in keys:
         if has_row(path, key):
             continue
         try:
-            row = {**key, **search(**key), "revision": revision}
+            row = {**key, **search(**key), "revision": of_rows}
         except LockedError as error:
             print(error, flush=True)
             continue
@@ -91,7 +96,7 @@ def add_rows(path: Path, keys: Iterable[dict[str, Any]], search: Callable[..., d
             if has_row(path, key):  # by now, from another process
                 continue
             write_atomic(path, pandas.DataFrame([*rows_of(path), row]).to_csv(index=False))
-            write_json(path.parent / "environment.json", {**environment.describe(), "git_revision": revision})
+            write_json(path.parent / "environment.json", {**environment.describe(), "git_revision": of_rows})
             print(*(value for value in row.values() if len(str(value)) < 60), flush=True)
     return pandas.DataFrame(rows_of(path))
 

@@ -38,7 +38,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas
-from keeping import HERE, add_rows, fill_in, rows_of, write_small
+from keeping import HERE, add_rows, fill_in, revision, rows_of, write_small
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
@@ -50,7 +50,6 @@ from jedax.report.numbers import evaluations_axis
 from jedax.report.replay import replay
 from jedax.report.styles import styles
 from jedax.search.api import Run
-from jedax.store import environment
 from jedax.store.files import write_atomic
 from jedax.tasks.base import Task
 from jedax.tasks.control.settings import TARGET
@@ -105,8 +104,7 @@ def search(task: str, method: str, seed: int, evaluations: int = EVALUATIONS) ->
     config = entry.config(task, robot.config)
     if method == SCALED.label:
         config = config.replace(generations=round(config.generations * evaluations / robot.default_evaluations))
-    revision = str(environment.describe()["git_revision"]).removesuffix("-dirty")
-    folder = RUNS / revision / f"{task}-{slug(method)}-{seed}-{evaluations}"
+    folder = RUNS / revision() / f"{task}-{slug(method)}-{seed}-{evaluations}"
     if (folder / "config.yaml").exists():
         result = jedax.resume(folder)
     else:

@@ -244,11 +244,12 @@ def _take(optimizer: Optimizer, results: Sequence[Mapping[str, Any]]) -> None:
 def _column(results: Sequence[Mapping[str, Any]], key: str, nothing: Any) -> list[Any]:
     """Return what each result has under a key; failed ones have NaN in the shape of the others, or `nothing`."""
     succeeded = [result for result in results if not result.get("failed")]
+    first = _shape(succeeded[0].get(key)) if succeeded else None
     for result in succeeded:
         which = f"id {result['id']}" if "id" in result else f"x {result['x']}"
         if key not in result:
             raise fail(which, expected=f'"{key}"', received="none", remedy='give it, or "failed": true')
-        shape, first = _shape(result[key]), _shape(succeeded[0][key])
+        shape = _shape(result[key])
         if shape is None or shape != first:
             expected = f'numbers as "{key}"' if shape is None or first is None else f'"{key}" as long as that of others'
             raise fail(which, expected=expected, received=repr(result[key]), remedy="correct it")

@@ -107,21 +107,20 @@ def lows_and_highs(name: str, given: Any) -> tuple[Any, Any]:
         size, widths = len(given), {np.size(part) for part in given}
     except (TypeError, ValueError):
         size, widths = 0, set()
-    are_pairs = isinstance(given, list) and all(isinstance(pair, tuple) for pair in given)
-    are_bounds = isinstance(given, tuple) and not any(isinstance(part, tuple) for part in given)
-    if widths == {2} and size == 2 and not are_pairs and not are_bounds:
-        are_pairs, are_bounds = _are_below(*zip(*given, strict=True)), _are_below(*given)
-        is_clear = are_pairs != are_bounds
-    else:
-        is_clear = size == 2 or widths == {2}
-    if widths == {2} and (size != 2 or are_pairs) and is_clear:
-        lows, highs = zip(*given, strict=True)
-        return list(lows), list(highs)
-    if not is_clear:
+    are_pairs, are_bounds = widths == {2}, size == 2
+    if are_pairs and are_bounds:
+        are_pairs = isinstance(given, list) and all(isinstance(pair, tuple) for pair in given)
+        are_bounds = isinstance(given, tuple) and not any(isinstance(part, tuple) for part in given)
+        if not are_pairs and not are_bounds:
+            are_pairs, are_bounds = _are_below(*zip(*given, strict=True)), _are_below(*given)
+    if are_pairs == are_bounds:
         expected = "(lows, highs), or a list of tuples (low, high)"
         remedy = "write ([0, 0], [1, 5]), [(0, 1), (0, 5)] or scipy.optimize.Bounds([0, 0], [1, 5])"
         raise fail(name, expected=expected, received=repr(given), remedy=remedy)
-    return tuple(given)  # type: ignore[return-value]
+    if are_bounds:
+        return tuple(given)  # type: ignore[return-value]
+    lows, highs = zip(*given, strict=True)
+    return list(lows), list(highs)
 
 
 def _are_below(lows: Iterable[Any], highs: Iterable[Any]) -> bool:

@@ -222,10 +222,9 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     config = directory.read_config(code, ("task",) if task is not None else ())
     withheld = [part for part in config.withheld if part != "task" or task is None]
     why = "is not imported without trust (--trust, trust=True)."
-    notes = {part: f"{_WITHOUT[part]}: {shown(config.code[part][0])} {why}" for part in withheld}
+    lacks, absent = dict(_WITHOUT), {part: f"{shown(config.code[part][0])} {why}" for part in withheld}
     if task is None and is_custom(config.task):
-        withheld.append("task")
-        notes["task"] = f"{_WITHOUT['task']}: the task is an object of your own, to be given as task=..."
+        absent["task"] = "the task is an object of your own, to be given as task=..."
     missing: list[str] = []
 
     def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:
@@ -241,10 +240,10 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
         return found
 
     about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {})
-    if "task" in withheld:
+    if "task" in absent:
         task = task_kept(about, config)
-        if isinstance(task, StoredTask) and not task.config.draws:
-            notes = {part: note.replace(_WITHOUT["task"], ALL_SHOWN) for part, note in notes.items()}
+        if task is not None and not task.config.draws:
+            lacks["task"] = ALL_SHOWN
     elif task is not None or not partial:
         task = task_of(config.task, config.task_config, task)
     else:
@@ -252,14 +251,15 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     saved = part(_FINAL, "No solutions", lambda: _read_saved(directory, config, task), dict.fromkeys(_SAVED))
     rows = part("metrics.csv", "No curves", directory.read_metrics, [])
     summary = part("summary.json", "The run has not ended, as far as its directory tells", directory.read_summary, {})
-    if task is None and "task" in withheld and saved["cells"] is not None:
+    if task is None and "task" in absent and saved["cells"] is not None:
         task = task_kept(about, config, saved["cells"].centroids, saved["repertoire"].genotypes.shape[-1])
     recorded: dict[str, Any] = {}
     if partial and saved["cells"] is not None:
         read = functools.partial(directory.read_history, saved["cells"], config.run.replicas)
         recorded["history"] = part(history.FILE, "The search cannot be played back", read, None)
+    notes = (f"{lacks[part]}: {reason}" for part, reason in absent.items())
     found = Run(config, task, **saved, rows=rows, summary=summary, path=directory.path, environment=about,  # type: ignore[arg-type]
-                missing=(*notes.values(), *(missing if partial else [])))  # fmt: skip
+                missing=(*notes, *(missing if partial else [])))  # fmt: skip
     vars(found).update(recorded)
     return found
 
