@@ -134,6 +134,7 @@ def values(task: str, label: str, column: str = "final_fitness", folder: str = "
     return np.asarray(found[(found.task == task) & (found.label == label)][column], float)
 
 
+@cache
 def tests(judged: str) -> list[Test]:
     """Return all tests of a method, corrected together by Holm's method."""
     found = []

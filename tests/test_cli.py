@@ -115,6 +115,20 @@ def test_the_first_line_says_which_method_searches(here, capsys):
     assert second == "jedi searches arm with 64 evaluations"
 
 
+@pytest.mark.parametrize("budget", ["8_0", "8e1", "80.0"])
+def test_whole_numbers_are_read_as_people_write_them(here, capsys, budget):
+    code, _, err = call(capsys, "run", "arm", "--evaluations", budget, *SIZES, "--out", "r")
+    assert code == 0, err
+    assert read_config(here / "r")["run"]["evaluations"] == 80
+
+
+@pytest.mark.parametrize("budget", ["80.5", "many", "inf", "nan"])
+def test_other_numbers_are_refused(here, capsys, budget):
+    code, _, err = call(capsys, "run", "arm", "--evaluations", budget, *SIZES)
+    assert code == 2
+    assert "--evaluations: expected a whole number" in err
+
+
 def test_maze_file(here, capsys):
     (here / "mine.yaml").write_text("walls: [[0, 0.5, 0.7, 0.5]]\ntarget: [0.2, 0.8]\nevaluations: 64\n")
     code, _, err = call(capsys, "run", "mine.yaml", *SIZES, "--out", "r")
@@ -157,7 +171,7 @@ def test_descriptors_that_lie_outside_are_remarked_on(here, capsys):
 
 def test_a_run_without_a_solution_says_so(here, capsys):
     code, out, err = call(capsys, "run", "tests.failing:Failing", *TINY, "--out", "r")
-    assert code == 0, err
+    assert code == 1, err
     assert "\nAll evaluations failed, so there is no solution: " in out
     assert "\nno solution after 64 evaluations" in out
     assert "inf" not in out

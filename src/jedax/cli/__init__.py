@@ -54,8 +54,8 @@ _READING = ("compare", "export", "replay", "reevaluate", "report", "view")
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line.
 
-    Leaves with code 0; 1 for output or files that the system does not let it write; 2 for a mistake of the user's; 130
-    or 143 when stopped; 141 when the reader of its output has left.
+    Leaves with code 0; 1 for a run without a solution, and for output or files that the system does not let it write; 2
+    for a mistake of the user's; 130 or 143 when stopped; 141 when the reader of its output has left.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(50_000)  # imports make many objects that stay; looking for garbage among them took a fifth second

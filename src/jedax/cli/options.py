@@ -95,7 +95,25 @@ def _plain_type(kind: Any) -> Any:
         return _plain_type(parts[0])
     if origin in (typing.Union, types.UnionType):
         return typing.Union[tuple(map(_plain_type, parts))]  # noqa: UP007
+    if kind is int:
+        from tyro.constructors import PrimitiveConstructorSpec
+
+        return Annotated[int, PrimitiveConstructorSpec(1, "INT", _whole_number, _is_whole, lambda number: [str(number)])]
     return tuple[tuple(map(_plain_type, parts))] if origin is tuple else kind
+
+
+def _whole_number(words: list[str]) -> int:
+    """Return a whole number from text such as 250000, 250_000 or 2.5e5."""
+    with contextlib.suppress(ValueError):
+        return int(words[0])
+    with contextlib.suppress(ValueError):
+        if (number := float(words[0])).is_integer():
+            return int(number)
+    raise ValueError(f"expected a whole number, such as 250000 or 2.5e5, got {words[0]!r}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def peek(arguments: Sequence[str], flag: str) -> str | None:

@@ -184,7 +184,7 @@ def _carry_out(where: dict[str, str], began: float, out: Any, config: Any = None
 
 
 def _print_outcome(found: Any, out: Any) -> None:
-    """Print the best fitness, failures, and where the results are."""
+    """Print the best fitness, failures, and where the results are; leave with code 1 if there is no solution."""
     from jedax.search.failures import ALL_FAILED
     from jedax.search.progress import clock
 
@@ -214,6 +214,8 @@ def _print_outcome(found: Any, out: Any) -> None:
         say(f"{outside:,} of {counted:,} descriptors lay outside the task's descriptor_bounds (lows, highs); "
               "they went to the nearest cells")  # fmt: skip
     say(f"results are in {out}" + (f": see {Path(out) / 'figures' / 'best.png'}" if found.has_solution else ""))
+    if not found.has_solution:
+        raise SystemExit(1)
 
 
 def _rounded(fitness: float) -> str:
