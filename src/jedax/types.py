@@ -5,7 +5,7 @@ Shapes in annotations are those of one search; a run of R replicas adds a leadin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -78,6 +78,14 @@ class Evaluation:
     descriptor: Float[Array, "*batch descriptor"]
     transitions: Transitions | None = None
     score: Float[Array, "*batch"] | None = None
+
+    def in_floats(self) -> Evaluation:
+        """Return it with floating-point numbers: tasks may count fitness or descriptors in whole ones."""
+        fitness, descriptor = (
+            part if jax.numpy.issubdtype(part.dtype, jax.numpy.floating) else part.astype(float)
+            for part in (self.fitness, self.descriptor)
+        )
+        return replace(self, fitness=fitness, descriptor=descriptor)
 
     @property
     def valid(self) -> Bool[Array, "*batch"]:

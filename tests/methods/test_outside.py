@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.commands import call
@@ -162,6 +163,21 @@ class TestMethod:
         [
             ({"tell": jedax.Method.tell}, r"^Bad: expected the attribute tell, got none; define it"),
             ({"ask": None}, r"^Bad: expected the attribute ask, got none; define it"),
+            ({"Config": dict}, r"^Bad.Config: expected a class derived from jedax.MethodConfig, got <class 'dict'>"),
+            (
+                {"Config": jedax.MethodConfig, "presets": {}},
+                r"^Bad.Config: expected a batch of at least 1, got None; give it a",
+            ),
+            ({"batch": 0}, r"^Bad.Config: expected a batch of at least 1, got 0; give it a"),
+            ({"init": lambda *given: ()}, r"^Bad.init: expected a state with the field repertoire, got tuple"),
+            ({"ask": lambda s, key, state: (jnp.zeros((8, 5)), state)}, r"^Bad.ask: expected shape \(8, 10\), got"),
+            ({"tell": lambda s, key, state, *found: state}, r"^Bad.tell: expected a state and an Insertion, got Drift"),
+            ({"tell": lambda s, key, state, *found: (state, 0)}, r"^Bad.tell: expected a state of the next generation"),
+            ({"tell": lambda s, key, state, *found: ((), 0)}, r"^Bad.tell: expected a state with the fields it had"),
+            (
+                {"tell": lambda s, key, state, *found: (replace(state, generation=state.generation + 1.0), 0)},
+                r"^Bad.tell: state.generation: expected int32 of shape \(\), got float32 of shape \(\); keep shapes",
+            ),
         ],
     )
     def test_a_class_that_lacks_something(self, changes, message):

@@ -290,6 +290,8 @@ class TestDims:
         assert config.cells == 20
         assert config.make_cells(BOX).shape == (4, 5)
         assert config.replace(dims=[2, 3]).cells == 6
+        for sides in (np.array([3, 2]), (np.int64(3), 2), (3.0, 2.0)):
+            assert MethodConfig(dims=sides).cells == 6
         again = config.replace(dims=None)
         assert (again.dims, again.cells) == (None, 20)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jedax.errors import JedaxError
 from jedax.repertoire import Cells, Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.types import Evaluation
@@ -347,3 +348,20 @@ class TestBfloat16:
         add = jax.jit(lambda *batch: batch[0].add(many, *batch[1:])[0], donate_argnums=0)
         program = add.lower(repertoire, jnp.zeros((batch, params)), evaluation, jnp.int32(0)).compile()
         assert program.memory_analysis().temp_size_in_bytes < 3 * cells * params  # in float32 it would be 4
+
+
+@pytest.mark.parametrize(
+    ("shapes", "cells", "message"),
+    [
+        (((20, 3), (16,), (16, 2)), CVT, r"^fitness: expected shape \(20,\), got \(16,\); give one row per solution"),
+        (((16, 3), (16, 1), (16, 2)), CVT, r"^fitness: expected shape \(16,\), got \(16, 1\)"),
+        (((16, 9), (16,), (16, 2)), CVT, r"^genotypes: expected shape \(16, 3\), got \(16, 9\)"),
+        (((16, 3), (16,), (16, 3)), CVT, r"^descriptor: expected shape \(16, 2\), got \(16, 3\)"),
+        (((16, 3), (16,), (16, 2)), FOUR, r"^centroids of the cells: expected shape \(12, 2\), got \(4, 2\)"),
+    ],
+)
+def test_shapes_that_do_not_fit(shapes, cells, message):
+    """Native code would read and write beyond its arrays."""
+    genotypes, fitness, descriptor = map(jnp.zeros, shapes)
+    with pytest.raises(JedaxError, match=message):
+        empty().add(cells, genotypes, Evaluation(fitness, descriptor), jnp.int32(1))

@@ -627,6 +627,18 @@ def test_a_task_needs_no_more_than_that(plain, tmp_path, without_figures):
             "Bad.evaluate: expected real numbers, got complex numbers; return their real part or their modulus",
         ),
         ({"__hash__": None}, "Bad: expected a hashable object"),
+        (
+            {"evaluate_batch": lambda self, key, g: (g.sum(axis=1), g[:, :2])},
+            "Bad.evaluate_batch: expected an Evaluation, got tuple",
+        ),
+        (
+            {"evaluate_batch": lambda self, key, g: Evaluation(g.sum(), g[:, :2])},
+            r"Bad.evaluate_batch: expected fitness of shape \(8,\) and a descriptor of \(8, 2\), got \(\) and \(8, 2\)",
+        ),
+        ({"num_params": "3"}, "Bad.num_params: expected a whole number, got '3'; change it"),
+        ({"qd_offset": None}, "Bad.qd_offset: expected a number, got None; change it"),
+        ({"goal_fitness": "high"}, "Bad.goal_fitness: expected a number or None, got 'high'; change it"),
+        ({"space": "x"}, "Bad.space: expected a jedax.Space or None, got 'x'; change it"),
     ],
 )
 def test_tasks_whose_parts_do_not_fit(small, tmp_path, changes, message):
@@ -634,6 +646,50 @@ def test_tasks_whose_parts_do_not_fit(small, tmp_path, changes, message):
     with pytest.raises(jedax.JedaxError, match=message):
         jedax.run(small, bad, evaluations=16, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+class Counting(Good):
+    """Fitness and descriptors are whole numbers."""
+
+    descriptor_bounds = ((0, 0), (8, 8))
+
+    def evaluate(self, key, genotype):
+        counts = (8 * genotype).astype(int)
+        return Evaluation(counts.sum(), counts[:2])
+
+
+class Fractional(Counting):
+    """The same numbers as floating-point ones."""
+
+    def evaluate(self, key, genotype):
+        found = super().evaluate(key, genotype)
+        return Evaluation(found.fitness.astype(float), found.descriptor.astype(float))
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("dns", {"offspring": 8, "population": 16}), ("cma-mae", {"population": 4, "pool": 2}),
+     ("map-elites", {"offspring": 8, "samples_per_evaluation": 2})],
+)  # fmt: skip
+def test_whole_numbers_are_taken_as_floating_point_ones(method, settings):
+    one, other = (jedax.run(method, task, evaluations=64, cells=16, **settings) for task in (Counting(), Fractional()))
+    assert_same_bits(one.repertoire, other.repertoire)
+
+
+@pytest.mark.parametrize(("method", "offset", "said"), [("cma-mae", 4, 1), ("cma-mae", -1, 0), ("cma-me", 4, 0)])
+def test_a_threshold_above_all_fitness_is_said(method, offset, said):
+    notes, task = Notes(), type("Low", (Good,), {"qd_offset": offset})()
+    run = jedax.run(method, task, evaluations=32, cells=16, population=4, pool=2, progress=notes)
+    assert len(notes.said) == said
+    assert (run.summary["coverage"] == 0) == bool(said)
+    for message in notes.said:
+        assert "none has a fitness above the threshold of empty cells, 4. Set threshold_min, or the task's" in message
+
+
+def test_random_numbers_do_not_depend_on_the_default_generator_of_jax(plain):
+    run = jedax.run(plain, Good(), evaluations=32)
+    with jax.default_prng_impl("rbg"):
+        assert_same_bits(jedax.run(plain, Good(), evaluations=32).repertoire, run.repertoire)
 
 
 @pytest.mark.parametrize("attribute", ["name", "num_params", "descriptor_bounds"])

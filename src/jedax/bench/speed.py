@@ -140,7 +140,7 @@ def repertoire(cells: int, seconds: float, *, batch: int = 1024, params: int = P
 def es(params: int, seconds: float, *, population: int = 64, compare: bool = True) -> Speed:
     """Return generations of Sep-CMA-ES per second; beside NumPy and cma."""
     strategy = make_strategy("sep-cma-es", population=population)
-    key = native_random.native_keys(jax.random.key(0))
+    key = native_random.native_keys(native_random.seeded(0))
 
     def generation(turn: Array, state: Any) -> Any:
         genotypes, state = strategy.ask(jax.random.fold_in(key, turn), state)

@@ -63,7 +63,7 @@ def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str,
         kind = _plain_type(option.type)
         optional = [part for part in typing.get_args(kind) if part is not type(None)]
         is_optional = type(None) in typing.get_args(kind) and len(optional) == 1
-        metavar = option.words or (optional[0].__name__.upper() if is_optional else None)
+        metavar = option.words or (_plain_name(optional[0]) if is_optional else None)
         hint = "" if option.words or (is_optional and option.default is None) else None
         arg = tyro.conf.arg(help=option.help, metavar=metavar, help_behavior_hint=hint, aliases=option.aliases or None)
         marked = Annotated[kind, arg]
@@ -98,8 +98,13 @@ def _plain_type(kind: Any) -> Any:
     if kind is int:
         from tyro.constructors import PrimitiveConstructorSpec
 
-        return Annotated[int, PrimitiveConstructorSpec(1, "INT", _whole_number, _is_whole, lambda number: [str(number)])]
+        spec = PrimitiveConstructorSpec(1, "INT", _whole_number, _is_whole, lambda number: [str(number)])
+        return Annotated[int, spec]
     return tuple[tuple(map(_plain_type, parts))] if origin is tuple else kind
+
+
+def _plain_name(kind: Any) -> str:
+    return typing.get_args(kind)[0].__name__.upper() if typing.get_origin(kind) is Annotated else kind.__name__.upper()
 
 
 def _whole_number(words: list[str]) -> int:

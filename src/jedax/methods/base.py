@@ -63,10 +63,11 @@ class MethodConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _count_cells(cls, values: Any) -> Any:
-        dims = values.get("dims")
-        if not (isinstance(dims, list | tuple) and all(type(side) is int and side > 0 for side in dims)):
+        try:
+            sides = tuple(map(int, values.get("dims")))
+        except (TypeError, ValueError, OverflowError):
             return values  # None, or refused for its type
-        return {**values, "cells": math.prod(dims)}
+        return {**values, "cells": math.prod(sides)} if min(sides, default=0) > 0 else values
 
     def make_cells(self, bounds: Bounds) -> Cells:
         """Return the cells of a repertoire; an error where the bounds are no box, or the number does not fit a grid."""
@@ -207,6 +208,10 @@ class Method(abc.ABC):
 
     def __post_init__(self) -> None:
         _ = self.cells  # bounds and numbers of cells that do not fit are refused here
+        batch = self.batch if hasattr(self, "batch") else None
+        if not (isinstance(batch, int) and batch >= 1):
+            name, remedy = f"{type(self).__name__}.Config", "give it a field or a property batch"
+            raise fail(name, expected="a batch of at least 1", received=batch, remedy=remedy)
 
     @functools.cached_property
     def cells(self) -> Cells:

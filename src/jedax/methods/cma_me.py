@@ -40,7 +40,7 @@ class CMAMEConfig(WithPool):
     )
     threshold_min: Literal["-inf", "task"] | float = Field(
         default="-inf",
-        description="Threshold of empty cells; -inf: a hard repertoire; task: a lower bound of the task's fitness.",
+        description="Threshold of empty cells; -inf: a hard repertoire; task: the task's qd_offset.",
     )
     restart_tolerance: NotNegative | None = Field(
         default=1e-3, description="Restart an emitter when the fitness range of its population is below this."
@@ -153,6 +153,5 @@ class CMAME(PoolMethod):
 
     def _directions(self, key: PRNGKeyArray) -> Float[Array, "pool descriptor"]:
         """Draw one direction per emitter, isotropic in the unit box."""
-        lows, highs = self.cells.bounds
-        widths = np.subtract(highs, lows).astype(np.float32)
+        widths = self.cells.widths.astype(np.float32)
         return jax.random.normal(key, (self.config.pool, len(widths))) / widths

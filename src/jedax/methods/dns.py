@@ -106,7 +106,7 @@ class DNS(Method):
     def _survivors(self, state: DNSState, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> DNSState:
         """Return the state with those of population and offspring that survive; failed offspring do not."""
         valid = evaluation.valid
-        fitness = jnp.concatenate([state.fitness, jnp.where(valid, evaluation.fitness_or_worst, -jnp.inf)])
+        fitness = jnp.concatenate([state.fitness, evaluation.achieved])
         places = self.cells.to_unit_box(self.cells.within_reach(evaluation.descriptor))
         descriptors = jnp.concatenate([state.descriptors, jnp.where(valid[:, None], places, 0)])
         novelty = dominated_novelty(fitness, descriptors, self.config.neighbours)

@@ -117,6 +117,9 @@ def _checked(method: Any, argument: str) -> type[Method]:
     for attribute in ("Config", "init", "ask", "tell"):
         if getattr(method, attribute, None) in (None, getattr(Method, attribute, None)):
             raise fail(method.__name__, expected=f"the attribute {attribute}", received="none", remedy="define it")
+    if not (isinstance(method.Config, type) and issubclass(method.Config, MethodConfig)):
+        expected = "a class derived from jedax.MethodConfig"
+        raise fail(f"{method.__name__}.Config", expected=expected, received=repr(method.Config), remedy="derive it")
     return method
 
 

@@ -181,7 +181,11 @@ class Repertoire:
 
         Returns:
             The new repertoire, and the outcome for each member of the batch.
+
+        Raises:
+            JedaxError: Shapes do not fit each other, or the cells do not fit the repertoire.
         """
+        self._check_shapes(cells, genotypes, evaluation)
 
         def in_jax(self: Repertoire, *batch: Any) -> tuple[Repertoire, Insertion]:
             return self.add_in_jax(cells, *batch, acceptance=acceptance)
@@ -207,6 +211,19 @@ class Repertoire:
         counters = ("counts", "num_failed", "num_outside")
         more = {name: getattr(self, name) + samples * (getattr(added, name) - getattr(self, name)) for name in counters}
         return replace(added, **more), insertion
+
+    def _check_shapes(self, cells: Cells, genotypes: Array, evaluation: Evaluation) -> None:
+        """Raise a `JedaxError` where the shapes of a batch and of the cells do not fit the repertoire."""
+        batch, (num_cells, num_descriptors) = genotypes.shape[:1], self.descriptors.shape
+        for name, shape, expected in (
+            ("centroids of the cells", cells.centroids.shape, (num_cells, num_descriptors)),
+            ("genotypes", genotypes.shape, (*batch, self.genotypes.shape[1])),
+            ("fitness", evaluation.fitness.shape, batch),
+            ("descriptor", evaluation.descriptor.shape, (*batch, num_descriptors)),
+        ):
+            if shape != expected:
+                remedy = "give one row per solution, and the cells that the repertoire was made with"
+                raise fail(name, expected=f"shape {expected}", received=shape, remedy=remedy)
 
     def add_in_jax(
         self,

@@ -30,6 +30,7 @@ from jedax.search.engines.base import Engine
 from jedax.search.failures import Noted
 from jedax.store.config import RunConfig
 from jedax.store.environment import processor
+from jedax.tasks.base import check_evaluation
 from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
 
 Genotypes = Float[Array | np.ndarray, "*replicas batch params"]
@@ -93,7 +94,7 @@ class Programs:
 
         def start(root: PRNGKeyArray, state: Any, progress: Float[Array, ""], prediction: Any) -> Any:
             begun = self.method.start_loop(_stream(root, _LOOP, state.generation), state, progress, prediction)
-            return _alike(begun, state)
+            return self._alike("start_loop", begun, state)
 
         start_all, args = jax.vmap(start, in_axes=(0, 0, None, 0)), (roots, state, jnp.float32(progress), prediction)
         state = self._call("start_loop", start_all, args, donate=(1,), shared=(2,))
@@ -111,7 +112,47 @@ class Programs:
         if genotypes.shape != wanted:
             name, received = type(self.method).__name__, f"shape {genotypes.shape}"
             raise fail(f"{name}.ask", expected=f"shape {wanted}", received=received, remedy=f"correct {name}.ask")
-        return genotypes, asked
+        return genotypes, self._alike("ask", asked, state)
+
+    def _told(self, key: PRNGKeyArray, state: Any, genotypes: Array, evaluation: Evaluation) -> Any:
+        """Return the state after the method was told a generation, an error where it is no such state."""
+        told, name = self.method.tell(key, state, genotypes, evaluation), f"{type(self.method).__name__}.tell"
+        if not (isinstance(told, tuple) and len(told) == 2):
+            expected, received = "a state and an Insertion", type(told).__name__
+            raise fail(name, expected=expected, received=received, remedy="return what self.store returns, too")
+        after = self._alike("tell", told[0], state)
+        if after.generation is state.generation:
+            remedy = "return replace(state, generation=state.generation + 1, ...)"
+            raise fail(name, expected="a state of the next generation", received="the same one", remedy=remedy)
+        return after
+
+    def _alike(self, function: str, new: Any, old: Any) -> Any:
+        """Return a state of the method with the types of another: with float64, JAX also counts in 64 bits.
+
+        Raises a `JedaxError` that names the function which returned the state where the two have other fields, shapes
+        or kinds of numbers.
+        """
+        name = f"{type(self.method).__name__}.{function}"
+        ours, theirs = (dict(jax.tree.leaves_with_path(state)) for state in (new, old))
+        if jax.tree.structure(new) != jax.tree.structure(old):
+            other = ", ".join(
+                jax.tree_util.keystr(path) for path in [*ours, *theirs] if (path in ours) != (path in theirs)
+            )
+            received = other or f"a {type(new).__name__}"
+            raise fail(
+                name, expected="a state with the fields it had", received=received, remedy="use replace(state, ...)"
+            )
+
+        def cast(path: Any, new: Any, old: Any) -> Any:
+            new = new if hasattr(new, "dtype") else jnp.asarray(new)
+            same_kind = new.dtype == old.dtype or getattr(new.dtype, "kind", "") == getattr(old.dtype, "kind", None)
+            if new.shape != old.shape or not same_kind:
+                field = f"{name}: state{jax.tree_util.keystr(path)}"
+                expected, received = (f"{part.dtype} of shape {part.shape}" for part in (old, new))
+                raise fail(field, expected=expected, received=received, remedy="keep shapes and types")
+            return new if new.dtype == old.dtype else new.astype(old.dtype)
+
+        return jax.tree_util.tree_map_with_path(cast, new, old)
 
     def _advance(
         self, roots: PRNGKeyArray, state: Any, generations: Int[Array, ""]
@@ -124,7 +165,7 @@ class Programs:
             genotypes, state = self._asked(ask_key, state)
             genotypes, state = jax.lax.optimization_barrier((self._fold(genotypes), state))
             evaluation = jax.lax.optimization_barrier(self._evaluate(evaluate_key, genotypes))
-            state = self.method.tell(tell_key, state, genotypes, evaluation)[0]
+            state = self._told(tell_key, state, genotypes, evaluation)
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
             return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
@@ -186,7 +227,12 @@ class Programs:
         return genotypes if self.task.space is None else self.task.space.fold(genotypes)
 
     def _init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
-        return self.method.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
+        state = self.method.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
+        if missing := [name for name in ("repertoire", "generation") if not hasattr(state, name)]:
+            name, remedy = f"{type(self.method).__name__}.init", "see docs/guides/own-method.md"
+            expected = f"a state with the field {missing[0]}"
+            raise fail(name, expected=expected, received=type(state).__name__, remedy=remedy)
+        return state
 
     def _generation_keys(self, root: PRNGKeyArray, state: Any) -> PRNGKeyArray:
         """Return the keys for `ask`, evaluation and `tell` of the next generation of one replica."""
@@ -194,16 +240,21 @@ class Programs:
 
     def _evaluate(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         key = native_random.jax_keys(key)
-        needs_transitions = self.method.needs_transitions
-        evaluate = self.task.evaluate_with_transitions if needs_transitions else self.task.evaluate_batch
+        name = "evaluate_with_transitions" if self.method.needs_transitions else "evaluate_batch"
+        evaluate = getattr(self.task, name)
         num_shares = devices.describe(self.mesh)[devices.POPULATION]
         if num_shares > 1:
             evaluate = functools.partial(devices.evaluate_in_shares, evaluate, num_shares)
+
+        def checked(key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
+            found = evaluate(key, genotypes)
+            check_evaluation(self.task, name, genotypes.shape[:1], found)
+            return found.in_floats()
+
         if self.method.samples == 1:
-            return evaluate(key, genotypes)
+            return checked(key, genotypes)
         keys = jax.random.split(key, self.method.samples)
-        how = self.method.config.sample_aggregation
-        return aggregate(jax.vmap(evaluate, in_axes=(0, None))(keys, genotypes), how)
+        return aggregate(jax.vmap(checked, in_axes=(0, None))(keys, genotypes), self.method.config.sample_aggregation)
 
     def _call(
         self, name: str, function: Callable, args: tuple, donate: tuple[int, ...] = (), shared: tuple[int, ...] = ()
@@ -249,7 +300,7 @@ class StepPrograms(Programs):
 
         def ask(root: PRNGKeyArray, state: Any) -> Any:
             genotypes, asked = self._asked(self._generation_keys(root, state)[0], state)
-            before, after = jax.tree.leaves(state), jax.tree.leaves(_alike(asked, state))
+            before, after = jax.tree.leaves(state), jax.tree.leaves(asked)
             # The program returns what `ask` changes and nothing else: the repertoire is large.
             self._changed[:] = [place for place, leaf in enumerate(after) if leaf is not before[place]]
             return self._fold(genotypes), [after[place] for place in self._changed]
@@ -270,8 +321,7 @@ class StepPrograms(Programs):
         """Return the state after an evaluated generation."""
 
         def tell(root: PRNGKeyArray, state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
-            told = self.method.tell(self._generation_keys(root, state)[2], state, genotypes, evaluation)[0]
-            return _alike(told, state)
+            return self._told(self._generation_keys(root, state)[2], state, genotypes, evaluation)
 
         return self._call("tell", self._of_all(tell), (roots, state, genotypes, evaluation))
 
@@ -297,7 +347,7 @@ class StepPrograms(Programs):
         """Return the state with further solutions in its repertoire."""
 
         def insert(state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
-            return _alike(self.method.insert(state, genotypes, evaluation), state)
+            return self._alike("insert", self.method.insert(state, genotypes, evaluation), state)
 
         return self._call("insert", jax.vmap(insert), (state, genotypes, evaluation))
 
@@ -318,11 +368,6 @@ class StepPrograms(Programs):
 
         with jax.enable_x64(self.in_float64):
             return jax.eval_shape(jax.vmap(begin, in_axes=(0, None)), roots, start_genotypes)
-
-
-def _alike(new: Any, old: Any) -> Any:
-    """Return a state with the types of another: with float64, JAX also counts in 64 bits."""
-    return jax.tree.map(lambda new, old: new if new.dtype == old.dtype else new.astype(old.dtype), new, old)
 
 
 def checked_genotypes(argument: str, genotypes: Any, most: int, size: int) -> Float[np.ndarray, "given params"]:
@@ -348,13 +393,13 @@ def checked_genotypes(argument: str, genotypes: Any, most: int, size: int) -> Fl
 
 def reevaluation_key(seed: int) -> PRNGKeyArray:
     """Return the key for samples after a search, from a stream that no search uses."""
-    return _stream(jax.random.key(seed), _REEVALUATION)
+    return _stream(native_random.seeded(seed), _REEVALUATION)
 
 
 def replica_roots(seed: int, replicas: int) -> PRNGKeyArray:
     """Return the keys from which all random numbers of each replica derive: those of seeds `seed + r`."""
     seeds = jnp.arange(replicas, dtype=jnp.uint32) + jnp.uint32(seed)
-    return native_random.native_keys(jax.vmap(jax.random.key)(seeds))
+    return native_random.native_keys(jax.vmap(native_random.seeded)(seeds))
 
 
 def keep_compiled_programs() -> None:

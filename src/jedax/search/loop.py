@@ -188,6 +188,13 @@ class Search:
             self.state, noted = self.programs.begin(self.roots, self.start_genotypes)
             jax.block_until_ready(self.state)
         self._add(noted, 0)
+        threshold, rows = self.method.acceptance.start, self.measure()
+        all_failed = self._num_failed.sum() == self.method.initial_evaluations * len(rows)
+        if threshold > -np.inf and not all_failed and not any(row["coverage"] for row in rows):
+            self.note(
+                "No solution of the initial batch was stored: none has a fitness above the threshold of empty cells, "
+                f"{threshold:g}. Set threshold_min, or the task's qd_offset, to a lower bound of the fitness."
+            )
 
     def _restore(self) -> bool:
         """Restore the newest whole checkpoint; return whether there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import numbers
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +48,8 @@ class Task(abc.ABC):
         descriptor_bounds: `(lows, highs)`, each with one number per descriptor dimension. Descriptors outside belong
             to the nearest cell.
         descriptor_names: One axis label per descriptor dimension; default: none.
-        qd_offset: A fitness that no solution is expected to fall below; the QD score counts fitness above it.
+        qd_offset: A fitness that no solution is expected to fall below; the QD score counts fitness above it, and
+            CMA-MAE stores no solution below it.
         goal_fitness: A run has reached its goal once its best fitness is at least this; None: there is no goal.
         default_evaluations: Budget of a run that names none.
         space: The parameters and their bounds, to which genotypes are folded; None: genotypes are any numbers.
@@ -140,8 +142,13 @@ class Task(abc.ABC):
 def member_keys(key: PRNGKeyArray, batch: int) -> PRNGKeyArray:
     """Return one key for each member of a batch: `key` split, or `key` itself if it is an array of keys already.
 
-    Several devices that share a batch thus evaluate each member with the key that it has in the whole batch.
+    Several devices that share a batch thus evaluate each member with the key that it has in the whole batch. Raw keys,
+    of `jax.random.PRNGKey`, are taken, too. Raises a `JedaxError` if there are more or fewer keys than members.
     """
+    if not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):
+        key = jax.random.wrap_key_data(key)
+    if key.ndim and key.shape != (batch,):
+        raise fail("key", expected=f"one key or {batch}", received=f"shape {key.shape}", remedy="give one key")
     return key if key.ndim else jax.random.split(key, batch)
 
 
@@ -163,24 +170,41 @@ def check_task(task: Task) -> Task:
     if [np.ndim(bound) for bound in task.descriptor_bounds] != [1, 1]:
         remedy = "write ((-1.0,), (1.0,)) for one descriptor"
         raise wrong(".descriptor_bounds", "(lows, highs), a tuple each", repr(task.descriptor_bounds), remedy)
+    kinds = (
+        ("num_params", numbers.Integral, "a whole number"),
+        ("qd_offset", numbers.Real, "a number"),
+        ("goal_fitness", numbers.Real | None, "a number or None"),
+        ("space", Space | None, "a jedax.Space or None"),
+    )
+    for attribute, kind_of, expected in kinds:
+        if not isinstance(value := getattr(task, attribute), kind_of):
+            raise wrong(f".{attribute}", expected, repr(value), "change it")
     key = jax.eval_shape(lambda: jax.random.key(0))
     genotype = _traced(task, "init", key)
     if getattr(genotype, "shape", None) != (task.num_params,):
         received = getattr(genotype, "shape", type(genotype).__name__)
         raise wrong(".init", f"a genotype of shape ({task.num_params},)", received, "see num_params")
-    found = _traced(task, "evaluate", key, genotype)
-    if not isinstance(found, Evaluation):
-        remedy = "return jedax.Evaluation(fitness, descriptor)"
-        raise wrong(".evaluate", "an Evaluation", type(found).__name__, remedy)
-    if lists := [part for part in (found.fitness, found.descriptor) if isinstance(part, list | tuple)]:
-        raise wrong(".evaluate", "arrays", type(lists[0]).__name__, "use jnp.stack([...])")
-    shapes = jax.numpy.shape(found.fitness), jax.numpy.shape(found.descriptor)
-    if shapes != ((), (task.num_descriptors,)):
-        expected = f"fitness of shape () and a descriptor of ({task.num_descriptors},)"
-        raise wrong(".evaluate", expected, " and ".join(map(str, shapes)), "see descriptor_bounds")
-    if any(jax.numpy.iscomplexobj(part) for part in (found.fitness, found.descriptor)):
-        raise wrong(".evaluate", "real numbers", "complex numbers", "return their real part or their modulus")
+    check_evaluation(task, "evaluate", (), _traced(task, "evaluate", key, genotype))
     return task
+
+
+def check_evaluation(task: Any, method: str, batch: tuple[int, ...], found: Any) -> None:
+    """Raise a `JedaxError` unless a task's method has returned the evaluation of a batch of this shape."""
+
+    def wrong(expected: str, received: object, remedy: str) -> JedaxError:
+        return fail(f"{type(task).__name__}.{method}", expected=expected, received=received, remedy=remedy)
+
+    if not isinstance(found, Evaluation):
+        raise wrong("an Evaluation", type(found).__name__, "return jedax.Evaluation(fitness, descriptor)")
+    if lists := [part for part in (found.fitness, found.descriptor) if isinstance(part, list | tuple)]:
+        raise wrong("arrays", type(lists[0]).__name__, "use jnp.stack([...])")
+    shapes = jax.numpy.shape(found.fitness), jax.numpy.shape(found.descriptor)
+    wanted = batch, (*batch, task.num_descriptors)
+    if shapes != wanted:
+        expected = f"fitness of shape {wanted[0]} and a descriptor of {wanted[1]}"
+        raise wrong(expected, " and ".join(map(str, shapes)), "see descriptor_bounds")
+    if any(jax.numpy.iscomplexobj(part) for part in (found.fitness, found.descriptor)):
+        raise wrong("real numbers", "complex numbers", "return their real part or their modulus")
 
 
 def _traced(task: Task, method: str, *arguments: Any) -> Any:

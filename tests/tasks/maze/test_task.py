@@ -465,6 +465,17 @@ class TestNoise:
         genotypes = jnp.broadcast_to(random_genotypes(noisy, 4, seed=3)[1], (8, 66))
         assert len(set(evaluate_batch(noisy, KEY, genotypes).fitness.tolist())) == 8
 
+    def test_raw_keys(self, noisy):
+        genotypes = random_genotypes(noisy, 8)
+        raw, key = jax.random.PRNGKey(5), jax.random.key(5)
+        for keys in ((raw, key), (jax.random.split(raw, 8), jax.random.split(key, 8))):
+            one, other = (evaluate_batch(noisy, each, genotypes) for each in keys)
+            np.testing.assert_array_equal(one.fitness, other.fitness)
+
+    def test_another_number_of_keys(self, noisy):
+        with pytest.raises(JedaxError, match=r"^key: expected one key or 8, got shape \(2,\); give one key"):
+            noisy.evaluate_batch(jax.random.split(KEY, 2), random_genotypes(noisy, 8))
+
     def test_wheel_noise_has_the_given_spread(self):
         maze = Maze(**NOWHERE, wheel_noise=0.005)
         positions = rollouts(maze, jax.random.split(KEY, 16), jnp.broadcast_to(wheels(0, 0), (16, 66))).positions

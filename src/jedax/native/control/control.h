@@ -106,6 +106,11 @@ struct Episode {
   int averages;
 };
 
+// How many values a state has.
+inline int num_values(const Model& m, const Episode& e) {
+  return m.coordinates + m.dofs + 3 + (e.sees_inertia ? 16 * m.links + m.dofs : 0);
+}
+
 // A call. Outputs that are null are not wanted; rows of a record after the end of an episode stay zero.
 struct Work {
   const Model* model;

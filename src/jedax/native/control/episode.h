@@ -14,10 +14,6 @@ inline int widest_layer(const Episode& e) {
   return whole_vectors(most) * kWidth;
 }
 
-inline int num_values(const Model& m, const Episode& e) {
-  return m.coordinates + m.dofs + 3 + (e.sees_inertia ? 16 * m.links + m.dofs : 0);
-}
-
 // How many numbers of the descriptor are sums over the steps: one for each foot, then one for each average.
 inline int num_sums(const Episode& e) { return e.feet + e.averages; }
 
@@ -285,7 +281,7 @@ inline unsigned out_of_bounds(const Group& g) {
   unsigned ended = 0;
   for (int k = 0; k < e.bounds; ++k) {
     const Real value = g.values[e.bounded[k]], least(e.bounded_least[k]), most(e.bounded_most[k]);
-    ended |= e.nan_ends ? ~bits((least < value) & (value < most)) : bits((value < least) | (most < value));
+    ended |= e.nan_ends ? ~bits((least < value) & (value < most)) : bits(value < least) | bits(most < value);
   }
   return ended & ((1ull << kLanes) - 1);
 }

@@ -70,7 +70,7 @@ inline bool within(const int32_t* values, int count, int least, int most) {
 
 // What is wrong with the settings; null: nothing
 inline const char* check(const Model& m, const Episode& s) {
-  const int values = m.coordinates + m.dofs + 3 + (s.sees_inertia ? 16 * m.links + m.dofs : 0);
+  const int values = num_values(m, s);
   int dofs = 0, coordinates = 0;
   bool ordered = m.links > 0;
   for (int i = 0; i < m.links; ++i) {

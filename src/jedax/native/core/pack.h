@@ -49,7 +49,6 @@ JEDAX_PACK Pack<K> scale(Pack<K> a, Pack<K> n) { JEDAX_EACH(Pack<K>, scale(a.v[k
 JEDAX_PACK Masks<K> operator<(Pack<K> a, Pack<K> b) { JEDAX_EACH(Masks<K>, less(a.v[k], b.v[k])) }
 JEDAX_PACK Masks<K> operator<=(Pack<K> a, Pack<K> b) { JEDAX_EACH(Masks<K>, less_equal(a.v[k], b.v[k])) }
 JEDAX_PACK Masks<K> operator&(Masks<K> a, Masks<K> b) { JEDAX_EACH(Masks<K>, Mask(a.v[k] & b.v[k])) }
-JEDAX_PACK Masks<K> operator|(Masks<K> a, Masks<K> b) { JEDAX_EACH(Masks<K>, Mask(a.v[k] | b.v[k])) }
 JEDAX_PACK Pack<K> select(Masks<K> m, Pack<K> a, Pack<K> b) { JEDAX_EACH(Pack<K>, select(m.v[k], a.v[k], b.v[k])) }
 
 JEDAX_PACK Pack<K> min_within(Pack<K> a, Pack<K> off, Pack<K> reach, Pack<K> b) {

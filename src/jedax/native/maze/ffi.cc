@@ -58,6 +58,11 @@ ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genot
   if (params != settings.params) return ffi::Error::InvalidArgument("genotypes: they do not fit the layers");
   const int64_t robots = int64_t(genotypes.element_count()) / params;
   if (robots == 0) return ffi::Error::Success();
+  const int64_t of_lasers = robots * (settings.steps + 1) * settings.lasers, of_wheels = robots * settings.steps * 2;
+  if ((laser_noise.element_count() > 0 && int64_t(laser_noise.element_count()) != of_lasers) ||
+      (wheel_noise.element_count() > 0 && int64_t(wheel_noise.element_count()) != of_wheels)) {
+    return ffi::Error::InvalidArgument("noise: it does not fit the genotypes and steps");
+  }
   const int64_t num_walls = segments.dimensions()[segments.dimensions().size() - 2], floats = 4 * num_walls;
   const float* first = segments.typed_data();
   for (int64_t i = floats; i < int64_t(segments.element_count()); i += floats) {

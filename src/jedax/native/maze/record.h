@@ -35,7 +35,7 @@ Pack<K> sense(const Work& work, Group<K>& g, const Pose<K>& p) {
 
 // Copies what a step was for every robot: before the step its senses, the action, the position after.
 template <int K>
-void write(const Work& work, const Group<K>& g, int step, const float* senses, const float* action, const Pose<K>& p) {
+void write(const Work& work, const Group<K>& g, int step, const float* action, const Pose<K>& p) {
   const Settings& s = *work.settings;
   alignas(64) float x[Group<K>::kLanes], y[Group<K>::kLanes];
   store(x, p.x);
@@ -43,9 +43,9 @@ void write(const Work& work, const Group<K>& g, int step, const float* senses, c
   for (int lane = 0; lane < g.kLanes && g.active >> lane & 1; ++lane) {
     const int64_t row = g.robot[lane] * s.steps + step;
     float* observation = work.observations + row * (s.lasers + 2);
-    for (int i = 0; i < s.lasers; ++i) observation[i] = senses[(2 + i) * g.kLanes + lane];
+    for (int i = 0; i < s.lasers; ++i) observation[i] = g.senses[(2 + i) * g.kLanes + lane];
     for (int i = 0; i < 2; ++i) {
-      observation[s.lasers + i] = senses[i * g.kLanes + lane];
+      observation[s.lasers + i] = g.senses[i * g.kLanes + lane];
       work.actions[2 * row + i] = action[i * g.kLanes + lane];
     }
     work.positions[2 * row] = x[lane];
@@ -72,7 +72,7 @@ void record_group(const Work& work, Group<K>& g) {
     const Pose<K> moved = drive(s, p, action, work.wheel_noise ? packs<K>(g.wheel_noise) : nullptr);
     p = {select(stuck, p.x, moved.x), select(stuck, p.y, moved.y), select(stuck, p.cos, moved.cos),
          select(stuck, p.sin, moved.sin)};
-    write(work, g, step, g.senses, reinterpret_cast<float*>(action), p);
+    write(work, g, step, reinterpret_cast<float*>(action), p);
     const Pack<K> clearance = sense(work, g, p);
     feel(s, *work.walls, p, stuck, bumpers);
     stuck = clearance <= radius_squared;

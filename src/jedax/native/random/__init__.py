@@ -33,13 +33,18 @@ def key_type() -> Any:
 
     return define_prng_impl(
         key_shape=(2,),
-        seed=lambda seed: jax.random.key_data(jax.random.key(seed, impl=_THREEFRY)),
+        seed=lambda seed: jax.random.key_data(seeded(seed)),
         split=_split,
         random_bits=_bits,
         fold_in=_fold_in,
         name="jedax_threefry",
         tag="jedax",
     )
+
+
+def seeded(seed: Any) -> Array:
+    """Return the key of a seed for Threefry, whatever `JAX_DEFAULT_PRNG_IMPL` names."""
+    return jax.random.key(seed, impl=_THREEFRY)
 
 
 def native_keys(keys: Array) -> Array:

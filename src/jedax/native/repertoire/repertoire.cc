@@ -162,6 +162,15 @@ ffi::Error add(ffi::RemainingArgs inputs, ffi::Span<const float> lows, ffi::Span
   of.lows = lows.begin();
   of.highs = highs.begin();
   const int64_t groups = int64_t(inputs.get<Ints>(4)->element_count());
+  const int64_t members = groups * of.batch;
+  if (int64_t(inputs.get<Ints>(0)->element_count()) != members ||
+      int64_t(inputs.get<Floats>(1)->element_count()) != members ||
+      int64_t(inputs.get<Floats>(2)->element_count()) != members * of.dimensions ||
+      int64_t(inputs.get<Floats>(3)->element_count()) != members * of.params ||
+      int64_t(inputs.get<Floats>(5)->element_count()) != groups * of.cells * of.params ||
+      int64_t(inputs.get<Floats>(8)->element_count()) != groups * of.cells * of.dimensions) {
+    return ffi::Error::InvalidArgument("shapes that do not fit each other");
+  }
   // Kept from call to call: filling it anew would take as long as the rest where cells are many.
   static thread_local std::vector<int32_t> winner, touched;
   for (int64_t g = 0; g < groups; ++g) {
