@@ -12,6 +12,7 @@ Holm's correction for all tests of A on this page, and A has the higher ranks.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -134,7 +135,6 @@ def values(task: str, label: str, column: str = "final_fitness", folder: str = "
     return np.asarray(found[(found.task == task) & (found.label == label)][column], float)
 
 
-@cache
 def tests(judged: str) -> list[Test]:
     """Return all tests of a method, corrected together by Holm's method."""
     found = []
@@ -402,33 +402,19 @@ def arrivals_compared(judged: str) -> list[Test]:
 
 
 def compared() -> str:
-    """Return, for each judged method, where it ends above other methods and below, and where more seeds arrive."""
-    lines = []
-    for judged in JUDGED:
-        on_fitness = [test for test in tests(judged) if test.claim in _ON_FITNESS]
-        of_arrivals = arrivals_compared(judged)
-        sentences = [
-            f"{words} {others}"
-            for words, found, mark in (
-                ("It ends above", on_fitness, ABOVE),
-                ("It ends below", on_fitness, BELOW),
-                ("It is not distinguishable from", on_fitness, ALIKE),
-                ("More seeds reach the goal than of", of_arrivals, ABOVE),
-                ("Fewer seeds reach the goal than of", of_arrivals, BELOW),
-            )
-            if (others := _where(found, mark))
-        ]
-        lines.append(f"- **{judged}**: {'. '.join(sentences) or 'not tested'}.")
+    """Return two tables: where the judged methods end above other methods, and where more of their seeds arrive."""
+    fitness = {judged: [test for test in tests(judged) if test.claim in _ON_FITNESS] for judged in JUDGED}
+    arrivals = {judged: arrivals_compared(judged) for judged in JUDGED}
+    return f"{_outcomes('final fitness', fitness)}\n{_outcomes('seeds that reach the goal', arrivals)}"
+
+
+def _outcomes(head: str, found: dict[str, list[Test]]) -> str:
+    """Return a table of the outcomes on the four mazes, one row for each other method."""
+    lines = [f"| {head}, against | {' | '.join(found)} |", "|---|" + "---|" * len(found)]
+    for other in sorted({test.other for each in found.values() for test in each}):
+        marks = [{test.task: test.outcome for test in each if test.other == other} for each in found.values()]
+        lines.append(f"| {other} | {' | '.join(' '.join(of[task] for task in MAZES if task in of) for of in marks)} |")
     return "\n".join(lines) + "\n"
-
-
-def _where(found: Sequence[Test], mark: str) -> str:
-    """Return the other methods, and the mazes, of the tests with one outcome."""
-    by_other: dict[str, list[str]] = {}
-    for test in sorted(found, key=lambda test: MAZES.index(test.task)):
-        if test.outcome == mark:
-            by_other.setdefault(test.other, []).append(SHORT[test.task])
-    return "; ".join(f"{other} on {', '.join(mazes)}" for other, mazes in sorted(by_other.items()))
 
 
 def in_short() -> str:
@@ -459,6 +445,7 @@ def parts() -> dict[tuple[Path, str], str]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for (page, name), text in parts().items():
         fill_in(page, name, text)
     found = pandas.DataFrame([vars(test) | {"outcome": test.outcome} for label in JUDGED for test in tests(label)])

@@ -9,6 +9,7 @@ command, the versions and the machine.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -58,7 +59,9 @@ def run(file: str) -> int:
 
 
 def main() -> None:
-    sys.exit(max(run(file) for file in sys.argv[1:] or FILES))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", metavar="FILE", default=FILES)
+    sys.exit(max(map(run, parser.parse_args().files)))
 
 
 if __name__ == "__main__":

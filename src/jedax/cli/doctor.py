@@ -15,7 +15,7 @@ from jedax.errors import JedaxError, check_choice, fail, printable
 
 _PARTS = ("simulator", "repertoire", "es", "gp", "run")
 _OPTIONS = {
-    "directories": Option("Directories whose runs are checked.", tuple[str, ...], (), words="DIR..."),
+    "directories": Option("Directories whose runs are checked.", tuple[str, ...], (), words="[DIR...]"),
     "speed": Option("Measure how fast the parts of a search are, beside NumPy and other packages if they are installed "
                     "(pip install 'jedax[compare]'). Takes about two minutes.", bool, False),
     "only": Option("With --speed: parts to measure: " + ", ".join(_PARTS) + ".", tuple[str, ...], ()),
