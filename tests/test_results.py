@@ -88,10 +88,13 @@ def test_seeds_that_arrive_are_compared_apart_from_their_fitness(stored):
     found = claims.arrivals_compared("jedi decay")
     assert [test.p for test in found if test.other == "map-elites"] == pytest.approx([0.0137297] * 4, rel=1e-4)
     assert all(test.outcome == claims.ALIKE for test in found)  # after the correction for five tests
-    assert claims._where([claims.replace(test, p_holm=test.p) for test in found], claims.BELOW) == (
-        "map-elites on A, B, C, Quad B"
-    )
-    assert claims._where([claims.replace(test, p_holm=test.p) for test in found], claims.ABOVE) == "es on A"
+    uncorrected = {"jedi decay": [claims.replace(test, p_holm=test.p) for test in found]}
+    assert claims._outcomes("arrivals", uncorrected).splitlines() == [
+        "| arrivals, against | jedi decay |",
+        "|---|---|",
+        "| es | > |",
+        "| map-elites | < < < < |",
+    ]
 
 
 def test_the_mean_of_a_curve_is_the_area_below_it_over_its_evaluations():
