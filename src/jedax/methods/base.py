@@ -178,10 +178,11 @@ class Method(abc.ABC):
         config: Settings, an instance of the class attribute `Config`.
         problem: What is known about the task.
         Config: Class of the settings. A setting or property `batch` gives the solutions of one generation.
-        name: Name on the command line and in tables; default: the class's name.
+        name: Name of a method of this package on the command line and in tables; others have that of their entry point
+            or `module:Class`.
         summary: What the method is, in one line.
         presets: Named settings; the first is the default.
-        variants: The same method under other names with other defaults.
+        variants: The same method under other names with other defaults; for registered methods.
         large_policies: Settings that differ on tasks with large policies (column "Brax" of the paper's tables).
         by_task: Settings that differ on single tasks; they apply to tasks with large policies only.
         family: "jedi" makes the method a reference, against which comparisons test other methods.
