@@ -8,7 +8,7 @@ from tests.conftest import assert_same_bits
 from tests.search.outside import JEDI_X, MAPS, drive, make, simulate, step
 
 import jedax
-from jedax.search.told import _fingerprints
+from jedax.search.told import fingerprints
 
 ORDER = np.random.default_rng(0).permutation(8)
 
@@ -190,6 +190,24 @@ class TestWorkers:
         assert optimizer.evaluations == 200
         assert int(optimizer._state.generation[0]) >= 24
         assert int(optimizer.repertoire.counts.sum()) >= 8 * 25
+
+    def test_the_oldest_of_many_lost_ones_are_forgotten(self, monkeypatch):
+        """Else each `tell` takes longer and each file is larger. A late result is that of another solution then."""
+        monkeypatch.setattr("jedax.search.optimizer._REMEMBERED", 20)
+        optimizer = make(MAPS)
+        lost = list(optimizer.ask(24)[:16])
+        step(optimizer)
+        for _ in range(6):
+            genotypes = optimizer.ask(11)
+            optimizer.tell(genotypes[3:], *simulate(genotypes[3:]))
+            lost += list(genotypes[:3])
+        forgotten = 16 + 5 * 3 - 20  # at the last `ask`
+        np.testing.assert_array_equal(list(optimizer.asked.values()), lost[forgotten:])
+        with pytest.raises(jedax.JedaxError, match=rf"not told yet \({forgotten}, .*got {forgotten - 1}; "):
+            optimizer.tell([None], [0.0], [[0.0, 0.0]], ids=[forgotten - 1])
+        late = np.array(lost[forgotten - 1 : forgotten + 1])
+        optimizer.tell(late, *simulate(late))
+        assert (optimizer.evaluations, len(optimizer.asked)) == (8 * 7 + 2, 22)
 
     def test_workers_of_all_speeds(self):
         """Sixteen workers whose evaluations take as long as they like; all results arrive."""
@@ -459,10 +477,10 @@ class TestAdd:
 def test_solutions_of_simple_numbers_are_told_apart():
     # The lower bits of whole numbers and of their halves are zero, which a weak hash does not mix.
     rows = np.stack(np.meshgrid(*4 * [np.arange(-8, 9) / 2.0]), axis=-1).reshape(-1, 4)
-    prints = _fingerprints(rows[:, :2], rows[:, 2:])
+    prints = fingerprints(rows[:, :2], rows[:, 2:]).tolist()
     assert len(set(prints)) == len(rows) == 17**4
-    assert _fingerprints(rows[5:6, :2], rows[5:6, 2:]) == prints[5:6]
-    assert not set(prints) & set(_fingerprints(rows[:, 2:] + 20, rows[:, :2]))
+    assert fingerprints(rows[5:6, :2], rows[5:6, 2:]) == prints[5:6]
+    assert not set(prints) & set(fingerprints(rows[:, 2:] + 20, rows[:, :2]).tolist())
 
 
 def test_the_best_of_several_samples_is_the_best_mean():

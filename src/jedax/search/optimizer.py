@@ -38,7 +38,7 @@ from jedax.search.constraints import Penalty, stored, total_violation, violation
 from jedax.search.generation import Generation
 from jedax.search.outside import OutsideTask, box_of, measured_box, space_of
 from jedax.search.programs import step_programs_for
-from jedax.search.told import Opened, Print, Result, few_sizes, flags, padded, prints_of
+from jedax.search.told import Opened, Print, Result, few_sizes, fingerprints, flags, padded, prints_of
 from jedax.space import Space
 from jedax.store import files
 from jedax.store.run import Solution
@@ -48,7 +48,7 @@ from jedax.types import Bounds, Evaluation
 _FACTS = {
     "num_params", "descriptor_bounds", "space", "evaluations", "seed", "minimise", "noisy", "initial_std",
 }  # fmt: skip
-_REMEMBERED = 10_000  # solutions whose results are known when they are told again
+_REMEMBERED = 10_000  # solutions whose results are known when they are told again; late ones that can be told
 _SAME = 1e-6  # difference, in coordinates, up to which a told solution is the one that was asked for
 
 
@@ -327,7 +327,11 @@ class Optimizer:
         return self._shown(self._open.rows(numbers))
 
     def ask_ids(self, n: int | None = None) -> list[int]:
-        """Return the numbers of the solutions that `ask` would return; `asked` has the solutions."""
+        """Return the numbers of the solutions that `ask` would return; `asked` has the solutions.
+
+        Solutions that are not told stay open. The last 10,000 of past generations do: a result of an older one is
+        taken as that of a solution of your own, and is refused with its number.
+        """
         if self._may_fit and n is not None and n > self._method.num_initial:
             self._build(self.task.descriptor_bounds, int(n))
             if self._budget is None or self._method.evaluations_per_generation <= self._budget:
@@ -609,11 +613,13 @@ class Optimizer:
         return np.asarray(self._programs.again(self._roots, self._state, trial)[0])
 
     def _give(self, places: list[int], genotypes: np.ndarray) -> list[int]:
-        """Note that candidates of some places were given out; return their numbers."""
+        """Note that candidates of some places were given out; return their numbers. Forget the oldest of many."""
         numbers = np.arange(self._next_id, self._next_id + len(places))
         if places:
             number = np.full(len(places), self._number)
             self._open.append(Opened(numbers, number, np.array(places), genotypes, self.values(genotypes)))
+            late = self._open.numbers[self._open.generations < self._number]
+            self._open.remove(late[:-_REMEMBERED].tolist())  # those whose evaluation was lost are never told
         self._next_id += len(places)
         return numbers.tolist()
 
@@ -760,14 +766,16 @@ class Optimizer:
 
     def _checked_ids(self, ids: Sequence[int | None], number: int) -> list[int | None]:
         """Return the numbers of solutions as whole numbers, an error unless all are open and none is given twice."""
-        opened, found, seen = set(self._open.numbers.tolist()), list(ids), set[int]()
+        found, seen, numbers = list(ids), set[int](), self._open.numbers
+        whole = [one for one in found if isinstance(one, int | np.integer) and not isinstance(one, bool)]
+        opened = set(numbers[np.isin(numbers, whole)].tolist())
         if len(found) != number:
             raise fail("ids", expected=f"{number} numbers", received=len(found), remedy="give one per solution")
         for one in found:
             if one is None:
                 continue
             if isinstance(one, bool) or not isinstance(one, int | np.integer) or one not in opened:
-                known = ", ".join(map(str, sorted(opened)[:10])) + ", ..." * (len(opened) > 10)
+                known = ", ".join(map(str, numbers[:10])) + ", ..." * (len(numbers) > 10)
                 expected = f"one of those asked for and not told yet ({known or 'none'})"
                 raise fail("id", expected=expected, received=repr(one), remedy="leave it out, or check it")
             if one in seen:
@@ -785,29 +793,26 @@ class Optimizer:
 
         An error where a solution was told before with another result, or is out of its bounds.
         """
-        taken, waiting = set(ids), dict[bytes, list[int]]()
-        for number, values in zip(self._open.numbers.tolist(), self._open.values, strict=True):
-            if number not in taken:
-                waiting.setdefault(values.tobytes(), []).append(number)
+        free = ~np.isin(self._open.numbers, [one for one in ids if one is not None])
+        marks = fingerprints(self._open.values) if None in ids else free
         now: dict[int, int] = {}
         numbers = []
         for result, (solution, outcome), given in zip(results, prints, ids, strict=True):
             known = now.get(solution, self._told.get(solution))
             is_known, is_same = known is not None, known == outcome
-            numbers.append(given if given is not None else self._number_of(result, waiting, is_known, is_same))
+            if given is None:
+                row = self._open_row(result.values, free, marks == solution, self.noisy or not is_known)
+                if row is None:
+                    given = self._other(result, is_known, is_same)
+                else:
+                    given, free[row] = int(self._open.numbers[row]), False
+            numbers.append(given)
             if not result.failed:
                 now[solution] = outcome
         return numbers
 
-    def _number_of(self, result: Result, waiting: dict[bytes, list[int]], is_known: bool, is_same: bool) -> int | None:
-        key = result.values.tobytes()
-        if key not in waiting and waiting and (self.noisy or not is_known):
-            key = self._nearest(result.values, waiting) or key
-        if key in waiting:
-            number = waiting[key].pop(0)
-            if not waiting[key]:
-                del waiting[key]
-            return number
+    def _other(self, result: Result, is_known: bool, is_same: bool) -> int | None:
+        """Return the number of a result that no open solution waits for: -1 if it is known already, else None."""
         if is_known and not self.noisy:
             if not is_same and not result.failed:
                 raise fail(
@@ -820,12 +825,18 @@ class Optimizer:
         self._with_genotype(result)  # refused here if it is out of its bounds
         return None
 
-    def _nearest(self, values: np.ndarray, waiting: dict[bytes, list[int]]) -> bytes | None:
-        """Return the key of the open solution that is another one but for a detour; None: there is none.
+    def _open_row(self, values: np.ndarray, free: np.ndarray, same: np.ndarray, may_differ: bool) -> int | None:
+        """Return the row of the oldest open solution that is `same`, or else of the nearest; None: there is none.
 
-        A detour goes through float32, or through a few decimals.
+        The nearest is the same solution but for a detour through float32, or through a few decimals. `free` are the
+        rows that still wait for a result.
         """
-        rows = self._open.rows([numbers[0] for numbers in waiting.values()])
+        rows = np.flatnonzero(free & same)
+        if rows.size:
+            return int(rows[0])
+        rows = np.flatnonzero(free)
+        if not (rows.size and may_differ):
+            return None
         known, genotypes = self._open.values[rows], self._open.genotypes[rows]
         if self._space is None:
             tolerances = _SAME * np.maximum(1, np.abs(genotypes))
@@ -836,7 +847,7 @@ class Optimizer:
         difference = np.where(is_rounded, 0, np.abs(known - values))
         is_close = (difference <= tolerances).all(axis=1)
         farthest = np.where(is_close, (difference / np.maximum(tolerances, 1e-300)).max(axis=1), np.inf)
-        return list(waiting)[int(np.argmin(farthest))] if is_close.any() else None  # the oldest of several
+        return int(rows[np.argmin(farthest)]) if is_close.any() else None  # the oldest of several
 
     def _answers_generation(self, results: Result, ids: list[int | None] | None) -> bool:
         """Whether results are those of the open generation and of nothing else, one each, and in its order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -96,14 +97,15 @@ def padded(rows: np.ndarray, size: int) -> np.ndarray:
 
 def prints_of(results: Result) -> list[Print]:
     """Return what tells the solutions apart, and what tells their results apart."""
-    outcomes = _fingerprints(results.fitness, results.descriptor, results.constraints)
-    return list(zip(_fingerprints(results.values), outcomes, strict=True))
+    outcomes = fingerprints(results.fitness, results.descriptor, results.constraints)
+    return list(zip(fingerprints(results.values).tolist(), outcomes.tolist(), strict=True))
 
 
-def _fingerprints(*columns: np.ndarray) -> list[int]:
+def fingerprints(*columns: np.ndarray) -> Int[np.ndarray, " n"]:
     """Return 64 bits that tell the rows of columns `(n, ...)` apart: the sum of all mixed numbers (SplitMix64)."""
-    rows = np.concatenate([np.reshape(column, (len(column), -1)) for column in columns], axis=1, dtype=np.float64)
+    flat = [column.reshape(len(column), math.prod(column.shape[1:])) for column in columns]
+    rows = np.concatenate(flat, axis=1, dtype=np.float64)
     mixed = np.ascontiguousarray(rows).view(np.uint64) + _GOLDEN * np.arange(1, rows.shape[1] + 1, dtype=np.uint64)
     for shift, factor in (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1).view(np.int64).tolist()
+    return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1).view(np.int64)
