@@ -29,7 +29,7 @@ EVALUATIONS_PER_PARAMETER = 2_000
 
 _GOES_ON = -1  # status of the results that callbacks get
 _HOPELESS = 100  # failed evaluations without a successful one, after which the search gives up
-_DEATHS = 10  # of worker processes in a row, without a result between them, after which the search gives up
+_DEATHS = 10  # of each worker process, without a result between them, after which the search gives up
 
 
 def minimize(
@@ -98,8 +98,8 @@ def minimize(
 
     Raises:
         JedaxError: An argument does not fit, a function returns something else than numbers, worker processes do not
-            start or die ten times without a result in between, or no evaluation succeeded (the search gives up after
-            100).
+            start, or die ten times each without a result in between, or no evaluation succeeded (the search gives up
+            after 100).
     """
     for name, given in (("fun", fun), ("descriptors", descriptors), ("callback", callback)):
         if not (callable(given) or (given is None and name != "fun")):
@@ -278,20 +278,17 @@ class _Direct:
 
 
 class _Processes:
-    """Evaluates in worker processes, one solution each at a time."""
+    """Evaluates in worker processes, one solution each at a time.
+
+    Each process is a pool of its own, since the death of a process ends all evaluations of its pool.
+    """
 
     def __init__(self, problem: Functions, size: int):
         self._problem, self._size = problem, size
-        self._running: dict[Future, Any] = {}
+        self._idle = [self._pool() for _ in range(size)]
+        self._running: dict[Future, tuple[ProcessPoolExecutor, Any]] = {}
         self._deaths = 0  # in a row, without a result between them
-        self._start()
-
-    def _start(self) -> None:
-        # Spawned, because a process that has used JAX must not be forked.
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(self._size, context, initializer=functions.begin, initargs=(self._problem,))
-        # All processes start at once: one that starts while another dies makes the pool's thread fail.
-        started = [self._pool.submit(functions.is_ready) for _ in range(self._size)]
+        started = [pool.submit(functions.is_ready) for pool in self._idle]
         try:
             for future in started:
                 future.result()
@@ -300,9 +297,14 @@ class _Processes:
             received = "processes that end at once"
             raise fail("workers", expected="processes that start", received=received, remedy=remedy) from None
 
+    def _pool(self) -> ProcessPoolExecutor:
+        # Spawned, because a process that has used JAX must not be forked.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(1, context, initializer=functions.begin, initargs=(self._problem,))
+
     @property
     def free(self) -> int:
-        return self._size - len(self._running)
+        return len(self._idle)
 
     @property
     def num_running(self) -> int:
@@ -310,45 +312,45 @@ class _Processes:
 
     def submit(self, xs: list[Any]) -> None:
         for x in xs:
+            pool = self._idle.pop()
             try:
-                future = self._pool.submit(functions.evaluate, x)
-            except BrokenProcessPool as error:  # a process has died since the last result
-                future = Future()
-                future.set_exception(error)
-            self._running[future] = x
+                future = pool.submit(functions.evaluate, x)
+            except BrokenProcessPool:  # its process has died since the last result
+                pool = self._pool()
+                future = pool.submit(functions.evaluate, x)
+            self._running[future] = pool, x
 
     def results(self) -> list[tuple[list[Any], Evaluated | Failure]]:
         """Return the results of those that have ended, at least one."""
-        done = wait(self._running, return_when=FIRST_COMPLETED).done
-        is_broken = any(isinstance(future.exception(), BrokenProcessPool) for future in done)
-        if is_broken:  # then all evaluations end
-            done = wait(self._running).done
         found = []
-        for future in done:
-            x = self._running.pop(future)
+        for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+            pool, x = self._running.pop(future)
             if isinstance(future.exception(), BrokenProcessPool):
                 found.append(([x], Failure("the end of its worker process")))
+                pool.shutdown(wait=False)
+                pool = self._pool()
+                self._deaths += 1
             else:
                 found.append(([x], future.result()))
                 self._deaths = 0
-        if is_broken:
-            self._pool.shutdown(wait=False)
-            self._deaths += 1
-            if self._deaths == _DEATHS:
-                received = f"{_DEATHS} that ended their process, without a result between them"
-                raise fail("fun", expected="evaluations that return", received=received, remedy="correct fun")
-            self._start()
+            self._idle.append(pool)
+        if self._deaths >= _DEATHS * self._size:
+            received = f"{self._deaths} that ended their process, without a result between them"
+            raise fail("fun", expected="evaluations that return", received=received, remedy="correct fun")
         return found
 
     def cancel(self) -> None:
         """End the processes, whatever they evaluate."""
+        pools = [*self._idle, *(pool for pool, _ in self._running.values())]
         self._running.clear()
-        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
-            process.terminate()
-        self._pool.shutdown(cancel_futures=True)
+        for pool in pools:
+            for process in list((getattr(pool, "_processes", None) or {}).values()):
+                process.terminate()
+            pool.shutdown(cancel_futures=True)
 
     def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        for pool in self._idle:
+            pool.shutdown()
 
 
 @contextlib.contextmanager
