@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -107,6 +108,24 @@ def test_ctrl_c_gives_up_a_generation_and_nothing_else(tmp_path, method, whole, 
         jedax.run(method, TASK, workers=2, out=path, callbacks=[stop_later], **SETTINGS)
     assert jedax.load(path).summary["status"] == "interrupted"
     assert [row["evaluations"] for row in RunDirectory(path).read_metrics()] == [8, 8, 48, 48]
+    nap.unlink()
+    assert_same_run(jedax.resume(path, draw=None), whole)
+
+
+def test_ctrl_c_during_the_first_generation(tmp_path, method, whole, nap):
+    """The evaluations, which would go on and on, are given up; the run can be begun again."""
+    path = tmp_path / "run"
+
+    def stop_later():
+        while not (path / "environment.json").exists():
+            time.sleep(0.01)
+        nap.touch()
+        time.sleep(3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=stop_later, daemon=True).start()
+    with pytest.raises(jedax.Interrupted, match=rf"before the first generation .*; .* jedax run --resume {path}$"):
+        jedax.run(method, TASK, workers=2, out=path, **SETTINGS)
     nap.unlink()
     assert_same_run(jedax.resume(path, draw=None), whole)
 

@@ -313,7 +313,9 @@ def _carry_out(search: Search, tracking: Tracking, draw: Draw | None) -> Run:
             try:
                 search.run(caught)
             except Interrupted:
-                summary = _finish(search, draw).summary
+                summary = {"status": "interrupted"}
+                if search.state is not None:  # else it was stopped before the first generation was complete
+                    summary = _finish(search, draw).summary
                 raise
             found = _finish(search, draw)
             summary = found.summary

@@ -33,6 +33,9 @@ def mesh_for(devices: int | Literal["all"], replicas: int) -> Mesh | None:
 
     The size of the axis `replicas` is the greatest common divisor of the numbers of replicas and devices, or 1 with
     several processes.
+
+    Raises:
+        JedaxError: JAX has fewer devices, or several processes would use some of them only.
     """
     known = jax.devices()
     number = len(known) if devices == "all" else devices

@@ -29,6 +29,7 @@ from jedax.search.failures import Noted, first_arrival
 from jedax.search.interrupts import Interrupted
 from jedax.search.programs import programs_for
 from jedax.search.progress import Progress, Silent
+from jedax.search.workers.pool import Stopped
 from jedax.store import history
 from jedax.store.config import FullConfig
 from jedax.store.directory import RunDirectory, has_ended
@@ -165,7 +166,7 @@ class Search:
         ):
             try:
                 if not self._restore():
-                    self._begin()
+                    self._begin(caught)
                     self._end_chunk(caught)
                 while self.status == "running":
                     self._run_chunk()
@@ -180,13 +181,19 @@ class Search:
                 message += f"; all of them are saved. Continue with: jedax run --resume {self.directory.path}"
             raise Interrupted(message, signal=caught[0] if caught else signal.SIGINT)  # or the first process caught it
 
-    def _begin(self) -> None:
+    def _begin(self, caught: list[int]) -> None:
         """Evaluate the initial batch."""
         if self.directory is not None:
             self.directory.cut(-1)
-        with self.phase("simulate+es"):
-            self.state, noted = self.programs.begin(self.roots, self.start_genotypes)
-            jax.block_until_ready(self.state)
+        try:
+            with self.phase("simulate+es"):
+                self.state, noted = self.programs.begin(self.roots, self.start_genotypes)
+                jax.block_until_ready(self.state)
+        except Stopped:
+            message = "Stopped before the first generation was complete; nothing is saved yet"
+            if self.directory is not None:
+                message += f". Begin it again with: jedax run --resume {self.directory.path}"
+            raise Interrupted(message, signal=caught[0]) from None
         self._add(noted, 0)
         threshold, rows = self.method.acceptance.start, self.measure()
         all_failed = self._num_failed.sum() == self.method.initial_evaluations * len(rows)

@@ -26,7 +26,11 @@ from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
 
 def programs_for(method: Method, task: Task, replicas: int, devices: int | Literal["all"] = 1) -> Programs:
-    """Return the programs of a method on a task; equal arguments share what is compiled."""
+    """Return the programs of a method on a task; equal arguments share what is compiled.
+
+    Raises:
+        JedaxError: `devices` does not fit the replicas, the machine, or a task in worker processes.
+    """
     if not isinstance(task, HostTask):
         return _cached(Programs, method, task, replicas, mesh_for(devices, replicas))
     if devices not in ("all", 1):
@@ -98,7 +102,6 @@ class HostPrograms(StepPrograms):
     task: HostTask
 
     _pool: WorkerPool | None = None
-    _should_stop: Callable[[], bool]
 
     @contextmanager
     def opened(
@@ -106,7 +109,7 @@ class HostPrograms(StepPrograms):
     ) -> Iterator[None]:
         """Start the workers, and close them at the end."""
         self._pool = engine.open_pool(self.task.work, settings.workers, settings.evaluation_timeout, note)
-        self._should_stop = should_stop
+        self._pool.should_stop = should_stop
         try:
             yield
         finally:
@@ -114,7 +117,11 @@ class HostPrograms(StepPrograms):
             self._pool = None
 
     def begin(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> tuple[Any, Any]:
-        """Return the state after the initial batch, which begins with `start_genotypes`, and what was noted of it."""
+        """Return the state after the initial batch, which begins with `start_genotypes`, and what was noted of it.
+
+        Raises:
+            Stopped: The search was asked to stop before the batch was evaluated.
+        """
         genotypes = self.draw(roots, start_genotypes)
         evaluation, noted = self._evaluate_all(genotypes)
         return self.init(roots, genotypes, evaluation), noted
@@ -124,7 +131,6 @@ class HostPrograms(StepPrograms):
         assert self._pool is not None
         evaluation = None
         failed, arrived = np.zeros((self.replicas, len(self.failure_kinds)), int), np.zeros(self.replicas, int)
-        self._pool.should_stop = self._should_stop
         try:
             for done in range(generations):
                 genotypes, asked = self.ask(roots, state)
