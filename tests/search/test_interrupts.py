@@ -1,5 +1,6 @@
 """SIGINT and SIGTERM stop a search, which saves what it has done."""
 
+import pickle
 import signal
 import subprocess
 import sys
@@ -7,7 +8,8 @@ import threading
 
 import pytest
 
-from jedax.search.interrupts import interruptible
+from jedax.cli.options import nothing_to_save
+from jedax.search.interrupts import Interrupted, interruptible
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
 
@@ -52,6 +54,23 @@ def test_both_at_once(usual, monkeypatch):
         send(*BOTH)
         assert sorted(caught) == sorted(BOTH)
     assert dropped == []
+
+
+@pytest.mark.parametrize("handles", [interruptible, nothing_to_save])
+def test_an_ignored_signal_stays_ignored(usual, handles):
+    """A shell script ignores SIGINT for what it starts with `&`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with handles() as caught:
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM).__name__ in ("handle", "leave")
+        send(signal.SIGINT)
+        assert not caught
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+def test_the_exception_can_be_sent_to_other_processes():
+    found = pickle.loads(pickle.dumps(Interrupted("Stopped.", signal.SIGTERM)))
+    assert (str(found), found.signal) == ("Stopped.", signal.SIGTERM)
 
 
 SCRIPT = """

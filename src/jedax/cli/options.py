@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import signal
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from jedax.errors import fail, printable
+from jedax.search.interrupts import handled_by
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,16 +146,9 @@ def nothing_to_save(*, compiles: bool = False) -> Iterator[None]:
         os.write(2, b"jedax: stopped; nothing was written.\n")
         os._exit(128 + number)
 
-    try:
-        before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread, which alone handles signals
-        before = {}
-    try:
+    with handled_by(leave):
         if compiles:
             from jedax.search.compiled import keep_compiled_programs
 
             keep_compiled_programs()
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

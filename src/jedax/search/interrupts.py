@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -13,7 +13,7 @@ from typing import Any
 class Interrupted(KeyboardInterrupt):
     """A run was stopped by a signal, after all that it had done was saved; `signal` is its number."""
 
-    def __init__(self, message: str, signal: int):
+    def __init__(self, message: str, signal: int = signal.SIGINT):  # the default is for pickle
         super().__init__(message)
         self.signal = signal
 
@@ -22,7 +22,6 @@ class Interrupted(KeyboardInterrupt):
 def interruptible() -> Iterator[list[int]]:
     """Yield a list that receives the first SIGINT and the first SIGTERM; a second of one kind has its usual effect."""
     caught: list[int] = []
-    before: dict[int, Any] = {}
 
     def handle(number: int, frame: FrameType | None) -> None:
         if number not in caught:
@@ -33,13 +32,23 @@ def interruptible() -> Iterator[list[int]]:
             signal.signal(number, before[number])
             os.kill(os.getpid(), number)
 
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, handle)
-    except ValueError:  # only the main thread receives signals
-        pass
-    try:
+    with handled_by(handle) as before:
         yield caught
+
+
+@contextmanager
+def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[dict[int, Any]]:
+    """Let a function handle SIGINT and SIGTERM; yield what handled each before.
+
+    A signal that is ignored stays so, such as SIGINT in a command that a shell script starts with `&`.
+    """
+    before: dict[int, Any] = {}
+    with suppress(ValueError):  # only the main thread receives signals
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, handler)
+    try:
+        yield before
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, one in before.items():
+            signal.signal(number, one)
