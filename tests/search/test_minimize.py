@@ -72,6 +72,13 @@ def test_forms_of_bounds(bounds):
     assert highs[1] > 11
 
 
+@pytest.mark.parametrize("arguments", [{"x0": [1.0, 2.0, 3.0]}, {"num_params": 3}, {"num_params": 3, "sigma0": 0.5}])
+@pytest.mark.parametrize("bounds", [Bounds(-5, 5), Bounds([-5], 5), Bounds(-5, [5] * 3), ([-5], [5]), (-5, 5)])
+def test_one_low_and_one_high_hold_for_all_parameters(bounds, arguments):
+    optimizer = jedax.Optimizer(bounds=bounds, **arguments)
+    assert [(one.low, one.high) for one in optimizer.task.space.parameters] == [(-5, 5)] * 3
+
+
 @pytest.mark.parametrize(
     "constraints",
     [

@@ -58,7 +58,7 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
             raise fail("space", expected="no bounds or sigma0 beside it", received="both", remedy=remedy)
         found = space if isinstance(space, Space) else Space(space)
     elif x0 is None and sigma0 is None:
-        _check_length(lows, highs, num_params)
+        lows, highs = _fitted(lows, highs, num_params)
         found = None if lows is None and highs is None else Space.box(lows, highs, num_params=num_params)
     else:
         if x0 is None and num_params is None:
@@ -67,7 +67,7 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
         if x0 is not None and np.ndim(x0) and num_params not in (None, size):
             remedy = "leave num_params out"
             raise fail("num_params", expected=f"{size}, as many as x0 has", received=num_params, remedy=remedy)
-        _check_length(lows, highs, size)
+        lows, highs = _fitted(lows, highs, size)
         box = Space.box(lows, highs, num_params=size)
         if x0 is None:
             x0 = box.values(np.where(np.isfinite(_widths(box)), 0.5, 0.0))
@@ -87,12 +87,17 @@ def _widths(box: Space) -> list[float]:
     return [float(one.high - one.low) for one in box.parameters if isinstance(one, Real)]
 
 
-def _check_length(lows: Any, highs: Any, size: int | None) -> None:
-    """Raise an error unless bounds have as many numbers as there are parameters, or one for all."""
+def _fitted(lows: Any, highs: Any, size: int | None) -> tuple[Any, Any]:
+    """Return bounds of so many parameters: lows and highs, or a low and a high for all of them.
+
+    An array of one number holds for all, as in `scipy.optimize.Bounds`; other lengths are errors.
+    """
+    lows, highs = (bound[0] if size is not None and np.shape(bound) == (1,) else bound for bound in (lows, highs))
     for which, bound in (("lows", lows), ("highs", highs)):
         if size is not None and np.ndim(bound) and len(bound) != size:
             received, remedy = f"{len(bound)} {which} for {size} parameters", "give one low and one high per parameter"
             raise fail("bounds", expected=f"{size} {which}", received=received, remedy=remedy)
+    return lows, highs
 
 
 def lows_and_highs(name: str, given: Any) -> tuple[Any, Any]:
@@ -102,7 +107,8 @@ def lows_and_highs(name: str, given: Any) -> tuple[Any, Any]:
     read in the way in which each low is below its high, and refused if both ways are such. `name` is the argument's.
     """
     if hasattr(given, "lb") and hasattr(given, "ub"):
-        return given.lb, given.ub
+        lows, highs = np.broadcast_arrays(given.lb, given.ub)
+        return lows, highs
     try:
         size, widths = len(given), {np.size(part) for part in given}
     except (TypeError, ValueError):
