@@ -1,5 +1,7 @@
 """`Optimizer.save` and `load`: a search that was saved at any moment goes on with the same bits."""
 
+import errno
+import os
 import signal
 import subprocess
 import sys
@@ -226,6 +228,39 @@ def test_killed_at_any_moment(tmp_path):
     assert counts[-1] == 320
     assert counts == sorted(set(counts))
     assert int(jedax.Optimizer.load(path).repertoire.counts.sum()) >= 320
+
+
+def test_a_full_disk_during_tell(tmp_path, monkeypatch):
+    """The results are taken, so that `save` is all that is left to do."""
+    path = tmp_path / "search"
+    optimizer = make(MAPS, out=path)
+    genotypes = optimizer.ask()
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", raising(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+        for take in (optimizer.tell, optimizer.add):
+            with pytest.raises(jedax.JedaxError, match=r"out: .*No space left on device\); free some space, then call"):
+                take(genotypes, *simulate(genotypes))
+    assert (optimizer.evaluations, optimizer.generations, list(tmp_path.iterdir())) == (8, 1, [])
+    optimizer.save(path)
+    assert jedax.Optimizer.load(path).evaluations == 8
+
+
+def test_ctrl_c_during_tell_leaves_no_other_file(tmp_path, monkeypatch):
+    optimizer = make(MAPS, out=tmp_path / "search")
+    genotypes = optimizer.ask()
+    monkeypatch.setattr("os.fsync", raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.tell(genotypes, *simulate(genotypes))
+    assert list(tmp_path.iterdir()) == []
+
+
+def raising(error):
+    """Return a function that raises an error."""
+
+    def fun(*arguments):
+        raise error
+
+    return fun
 
 
 def test_saving_where_nothing_can_be_written(tmp_path):

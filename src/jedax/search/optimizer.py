@@ -8,6 +8,7 @@ fail: `Optimizer` then asks for other solutions.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -385,7 +386,8 @@ class Optimizer:
 
         Raises:
             JedaxError: A shape does not fit, a solution is out of its bounds, or was told before with other results; or
-                a number is not that of a solution which was asked for and not told yet. Nothing is changed then.
+                a number is not that of a solution which was asked for and not told yet. Nothing is changed then. Or
+                the file of `out` cannot be written: the results were taken then.
         """
         if not len(genotypes) and not np.size(fitness):
             return
@@ -407,7 +409,7 @@ class Optimizer:
         if self._generation is not None and self._generation.is_complete:
             self._close_generation()
         if self._out is not None:
-            self.save(self._out)
+            self._write(self._out, "out")
 
     def add(self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None) -> None:
         """Add solutions whose results were known before; they do not count towards the budget.
@@ -419,10 +421,18 @@ class Optimizer:
         self._note_constraints(results)
         self._insert(known)
         if self._out is not None:
-            self.save(self._out)
+            self._write(self._out, "out")
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one file, atomically, including solutions that were asked for; `load` reads it."""
+        """Write everything to one file, atomically, including solutions that were asked for; `load` reads it.
+
+        Raises:
+            JedaxError: The file cannot be written; an earlier one of that name is unchanged.
+        """
+        self._write(path, "path")
+
+    def _write(self, path: str | Path, argument: str) -> None:
+        """Write the file of `save`, whose path is that of an argument: "path", or "out" when results were taken."""
         arrays = files.flatten({"state": self._state, "given": self._given, **self._bookkeeping()})
         box = "measure" if self._measures else self.task.descriptor_bounds
         facts = {
@@ -448,12 +458,10 @@ class Optimizer:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             files.write_tensors(Path(path), arrays, {"format": saved.FORMAT, "facts": json.dumps(facts)})
         except OSError as error:
-            raise fail(
-                "path",
-                expected="a file that can be written",
-                received=f"{path} ({error.strerror})",
-                remedy="choose another",
-            ) from None
+            remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable"
+            remedy += ", then call save(); the results were taken" if argument == "out" else ", or choose another"
+            received = f"{path} ({error.strerror})"
+            raise fail(argument, expected="a file that can be written", received=received, remedy=remedy) from None
 
     @classmethod
     @memory_in_words()

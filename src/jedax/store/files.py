@@ -45,7 +45,7 @@ def write_atomic(path: Path, data: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError:
+    except BaseException:  # such as Ctrl-C
         with contextlib.suppress(OSError):
             temporary.unlink()  # a full disk stays full otherwise
         raise
