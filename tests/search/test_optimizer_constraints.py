@@ -83,7 +83,7 @@ class TestBest:
         optimizer = make(MAPS)
         optimizer.add(np.ones((1, 6)), [50.0], [[0.9, 0.9]], violations=[[1.0, -1.0]])
         genotypes = optimizer.ask()
-        optimizer.tell(genotypes, *simulate(genotypes))
+        optimizer.tell(genotypes, *simulate(genotypes), violations=np.zeros((len(genotypes), 2)))
         assert optimizer.best.fitness < 0
         optimizer.tell(np.full((1, 6), 2.0), [60.0], [[0.9, 0.9]], violations=[[1.0, 2.0]])
         assert optimizer.best.fitness < 0
@@ -194,7 +194,18 @@ class TestBadInput:
         tell(optimizer, np.zeros(8), np.ones((8, 2)))
         with pytest.raises(jedax.JedaxError, match="violations: expected 2 constraints, as told before, got 3; give"):
             optimizer.add(np.ones((1, 6)), [0.0], [[0.0, 0.0]], violations=np.ones((1, 3)))
-        step(optimizer)  # without violations: none
+
+    def test_left_out_later(self):
+        """They are not known to be satisfied; a failed evaluation needs none."""
+        optimizer = make(MAPS)
+        tell(optimizer, np.zeros(8), np.ones((8, 2)))
+        genotypes = optimizer.ask()
+        for take in (optimizer.tell, optimizer.add):
+            with pytest.raises(jedax.JedaxError, match="violations: expected 2 constraints, as told before, got None"):
+                take(genotypes, *simulate(genotypes))
+        assert len(optimizer.asked) == 8
+        optimizer.tell(genotypes[:1], [np.nan], [[0.0, 0.0]])
+        assert (optimizer.evaluations, optimizer.num_failed) == (8, 1)
 
     def test_what_is_refused_does_not_tell_how_many_there_are(self):
         optimizer = make(MAPS)

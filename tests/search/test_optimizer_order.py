@@ -91,6 +91,17 @@ class TestNumbers:
         assert optimizer.generations == other.generations == 1
         np.testing.assert_array_equal(optimizer.best.genotype, own[-1])
 
+    def test_without_solutions(self):
+        """The numbers say which; a single dict is one solution."""
+        optimizer = jedax.Optimizer(space={"coils": (2.0, 9.0)}, population=32, evaluations=64)
+        ids = optimizer.ask_ids()
+        optimizer.tell(None, np.arange(3.0), ids=np.array(ids[:3]))
+        optimizer.tell(optimizer.asked[ids[4]], [4.0], ids=[ids[4]])
+        optimizer.tell(optimizer.asked[ids[5]], [5.0])
+        assert list(optimizer.asked) == [ids[3], *ids[6:]]
+        with pytest.raises(jedax.JedaxError, match=r"genotypes: expected .* got "):
+            optimizer.tell(None, [1.0])
+
     @pytest.mark.parametrize(
         ("ids", "message"),
         [

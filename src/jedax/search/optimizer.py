@@ -374,12 +374,12 @@ class Optimizer:
         failed and as evaluated.
 
         Args:
-            genotypes: `(n, parameters)` or a list of dicts: solutions as `ask` returned them.
+            genotypes: `(n, parameters)` or a list of dicts: solutions as `ask` returned them; None beside `ids`.
             fitness: `(n,)`; with several samples per evaluation (`samples_per_evaluation`), `(n, samples)`.
             descriptors: `(n, d)` or `(n, samples, d)`; None where there are none.
             violations: `(n, constraints)` or `(n,)`, the constraints' values: above 0 where violated, by how much, and
                 below 0 where satisfied, if you know by how much, which helps. Give values of similar size: the sum of
-                those above 0 is compared.
+                those above 0 is compared. Once given, they are needed each time.
             failed: `(n,)`, whether each evaluation failed, whatever its numbers are.
             ids: `(n,)`, the numbers from `ask_ids`, whose genotypes may be None; None for solutions of your own.
                 Without them a solution is found by its values.
@@ -389,6 +389,9 @@ class Optimizer:
                 a number is not that of a solution which was asked for and not told yet. Nothing is changed then. Or
                 the file of `out` cannot be written: the results were taken then.
         """
+        if genotypes is None:
+            genotypes = [None] * (0 if ids is None else len(ids))
+        genotypes = [genotypes] if isinstance(genotypes, Mapping) else genotypes
         if not len(genotypes) and not np.size(fitness):
             return
         ids = None if ids is None else self._checked_ids(ids, len(genotypes))
@@ -736,7 +739,11 @@ class Optimizer:
             is_bad |= flags(failed, number)
         known = self._penalty.number
         constraints = np.zeros((number, known))
-        if violations is not None:
+        if violations is None:
+            if known and not is_bad.all():
+                expected, remedy = f"{known} constraints, as told before", "give them each time"
+                raise fail("violations", expected=expected, received="None", remedy=remedy)
+        else:
             wanted = (number,) if np.asarray(violations, object).ndim == 1 else (number, None)
             constraints = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
             if np.isnan(constraints[~is_bad]).any():
