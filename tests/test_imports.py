@@ -35,6 +35,7 @@ def test_what_is_not_there(name, message):
 @pytest.mark.parametrize(
     ("code", "message"),
     [
+        ("import broken", r"No module named 'broken'; correct the module"),  # not broken_module itself
         ("import missing_elsewhere", r"No module named 'missing_elsewhere'; correct the module"),
         ("1 / 0", r"ZeroDivisionError: division by zero; correct the module"),
         ("def f(:", r"SyntaxError: .*; correct the module"),

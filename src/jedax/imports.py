@@ -32,7 +32,11 @@ def look_here() -> None:
 
 
 def load_object(name: str, argument: str) -> Any:
-    """Return the object named `module:attribute`; modules in the current directory can be imported, too."""
+    """Return the object named `module:attribute`; modules in the current directory can be imported, too.
+
+    Raises:
+        JedaxError: The module cannot be imported (`NotImportableError`), or has no such attribute.
+    """
     module_name, _, attribute = name.partition(":")
     if re.search(r"\s", module_name):  # `jedax.settings.object_names` passes over such names
         raise fail(argument, expected="a module's name without spaces", received=repr(name), remedy="rename the module")
@@ -43,7 +47,7 @@ def load_object(name: str, argument: str) -> Any:
     except JedaxError:
         raise
     except Exception as error:
-        is_missing = isinstance(error, ModuleNotFoundError) and (error.name or "") in module_name
+        is_missing = isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}.")
         raise fail(
             argument,
             expected=f"a module {module_name} that can be imported",
@@ -96,7 +100,11 @@ def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
 
 
 def require(module: str, extra: str, argument: str) -> ModuleType:
-    """Import and return a module of an optional dependency, which `extra` of jedax installs."""
+    """Import and return a module of an optional dependency, which `extra` of jedax installs.
+
+    Raises:
+        NotImportableError: It is not installed, or fails to import.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
