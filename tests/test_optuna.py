@@ -64,6 +64,28 @@ def test_all_kinds_of_parameters():
     assert study.sampler.optimizer.evaluations == 599
 
 
+def test_more_values_than_32_bits_hold():
+    def objective(trial):
+        count = trial.suggest_int("count", 0, 2**40)
+        even = trial.suggest_int("even", -(2**40), 2**40, step=2)
+        size = trial.suggest_int("size", 1, 2**40, log=True)
+        assert all(isinstance(value, int) for value in (count, even, size))
+        assert even % 2 == 0
+        return abs(count / 2**40 - 0.5) + abs(even / 2**40) + abs(np.log2(size) - 20) / 40
+
+    study = study_with()
+    study.optimize(objective, n_trials=400)
+    assert study.best_value < 0.05
+    assert study.sampler.optimizer.evaluations == 399
+    assert not study.sampler._unused
+
+
+def test_more_steps_than_optuna_tells_apart():
+    space = {"x": optuna.distributions.FloatDistribution(0, 1, step=1e-10)}
+    with pytest.raises(jedax.JedaxError, match=r"x: expected fewer than 2\^31 steps, got 10000000000; leave step out"):
+        Sampler(search_space=space)
+
+
 def test_behaviours_fill_a_repertoire():
     def objective(trial):
         value = sphere(trial)

@@ -30,18 +30,6 @@ from optuna.samplers._base import _process_constraints_after_trial  # noqa: E402
 from optuna.study import Study, StudyDirection  # noqa: E402
 from optuna.trial import FrozenTrial, TrialState  # noqa: E402
 
-_STATE = (
-    "_lock",
-    "_study",
-    "_space",
-    "_optimizer",
-    "_random",
-    "_asked",
-    "_unused",
-    "_seen",
-    "_constraints",
-)  # not pickled: trials have it all
-
 
 class Sampler(BaseSampler):
     """Samples the parameters of a study's trials with `jedax.Optimizer`.
@@ -127,7 +115,8 @@ class Sampler(BaseSampler):
     def optimizer(self) -> Optimizer:
         """The search, with its `repertoire`; an error before it has begun.
 
-        Its parameters are the study's; those with a step are the number of steps, categories are indices.
+        Its parameters are the study's; those with a step are the number of steps, categories are indices. Whole numbers
+        of more than 32 bits are those before rounding.
         """
         if self._optimizer is None:
             remedy = "run more trials"
@@ -176,7 +165,7 @@ class Sampler(BaseSampler):
             if asked is None or optimizer is None or space is None:
                 return  # `_learn` finds the trial in the study
             used = space.to_search({**space.to_study(asked), **trial.params})
-            if used != asked:
+            if used != space.to_search(space.to_study(asked)):  # `asked` may not be rounded yet
                 self._unused.append(asked)
                 return
             self._seen.add(trial.number)
@@ -198,7 +187,8 @@ class Sampler(BaseSampler):
             self._random.reseed_rng()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in _STATE}
+        names = ("_descriptors", "_arguments", "_search_space", "_constraints_func", "_seed")
+        return {name: vars(self)[name] for name in names}  # the rest follows from the study's trials
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -343,22 +333,31 @@ def _steps(known: BaseDistribution) -> tuple[float, float, int] | None:
 
 def _parameter(name: str, known: BaseDistribution) -> Real | Integer | Choice:
     if steps := _steps(known):
-        return Integer(0, steps[2])
+        if isinstance(known, FloatDistribution) and steps[2] >= 2**31:  # Optuna does not recognise such values either
+            raise fail(name, expected="fewer than 2^31 steps", received=steps[2], remedy="leave step out")
+        return _counted(0, steps[2])
     if isinstance(known, FloatDistribution):
         return Real(known.low, known.high, log=known.log)
     if isinstance(known, IntDistribution):
-        return Integer(known.low, known.high, log=known.log)
+        return _counted(known.low, known.high, log=known.log)
     if isinstance(known, CategoricalDistribution):
         return Choice(*range(len(known.choices)))
     received = type(known).__name__
     raise fail(name, expected="a float, int or categorical distribution", received=received, remedy="change it")
 
 
+def _counted(low: int, high: int, *, log: bool = False) -> Real | Integer:
+    """Return a parameter of whole numbers; `Real`, which `_to_study` rounds, where they need more than 32 bits."""
+    return (Integer if max(-low, high) < 2**31 else Real)(low, high, log=log)
+
+
 def _to_study(known: BaseDistribution, value: Any) -> Any:
     if isinstance(known, CategoricalDistribution):
         return known.choices[value]
     if steps := _steps(known):
-        return min(steps[0] + steps[1] * value, known.high)  # type: ignore[attr-defined]
+        return min(steps[0] + steps[1] * round(value), known.high)  # type: ignore[attr-defined]
+    if isinstance(known, IntDistribution):
+        return min(max(round(value), known.low), known.high)
     return value
 
 
