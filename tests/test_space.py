@@ -459,6 +459,8 @@ class TestSpec:
         assert Space.box(-5, 5, num_params=20).spec() == {"lows": -5.0, "highs": 5.0, "num_params": 20}
         assert Space.box([0, 1], 5).spec() == {"lows": [0.0, 1.0], "highs": 5.0, "num_params": 2}
         assert Space.from_spec({"lows": [0, "1e-3"], "highs": [1, 2]}) == Space.box([0, 1e-3], [1, 2])
+        assert Space.from_spec({"lows": [-5, 5]}) == Space.box([-5, 5])
+        assert Space.from_spec({"lows": {"low": -5, "high": 5}}).names == ("lows",)
         assert Space.from_spec({"lows": {"low": 0}, "highs": [0, 1]}).names == ("lows", "highs")
 
     @pytest.mark.parametrize(
@@ -597,7 +599,7 @@ class TestErrors:
             (lambda: Space.around([1, 2], -1), "sigma0: expected numbers above 0, got -1"),
             (lambda: Space.around([1, 2], None), "sigma0: expected a finite number, got None"),
             (lambda: Space.around([1, None], 1), "x0: expected a finite number, got None"),
-            (lambda: Space.around([1, 2], [1, 2, 3]), "scale: expected 2 numbers, got 3"),
+            (lambda: Space.around([1, 2], [1, 2, 3]), "sigma0: expected 1 or 2 numbers, got 3"),
             (lambda: Space.around([1, 2], 1, 3), "bounds: expected the pair (lows, highs), got 3"),
         ],
     )

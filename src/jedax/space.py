@@ -322,6 +322,9 @@ class Space:
         scale = [_number("sigma0", "", sigma) for sigma in sigmas]
         if not all(sigma > 0 for sigma in scale):
             raise fail("sigma0", expected="numbers above 0", received=repr(sigma0), remedy="change it")
+        if len(scale) not in (1, len(start)):
+            expected, remedy = f"1 or {len(start)} numbers", "give one number, or one per parameter"
+            raise fail("sigma0", expected=expected, received=len(scale), remedy=remedy)
         return cls.box(lows, highs, start=start, scale=scale * len(start) if len(scale) == 1 else scale)
 
     @classmethod
@@ -336,13 +339,14 @@ class Space:
         - `[0, 90]`: two numbers are the bounds of a `Real`, null standing for no bound;
         - `[steel, brass]`: texts that are not numbers are options. Other lists are errors, never guesses.
 
-        A mapping whose `lows` and `highs` are not mappings holds the arguments of `box` instead. Numbers may be texts,
-        because YAML reads `1e-3` as one.
+        A mapping with `lows` or `highs` that are not mappings holds the arguments of `box` instead: parameters of these
+        names need the long forms above. Numbers may be texts, because YAML reads `1e-3` as one.
 
         Raises:
             JedaxError: The mapping is malformed, or as in `Space` and `box`.
         """
-        if isinstance(spec, Mapping) and not any(isinstance(spec.get(key, {}), Mapping) for key in ("lows", "highs")):
+        bounds = [spec[key] for key in ("lows", "highs") if key in spec] if isinstance(spec, Mapping) else []
+        if bounds and not any(isinstance(one, Mapping) for one in bounds):
             known = ("lows", "highs", "start", "scale", "num_params")
             for key in spec:
                 if key not in known:

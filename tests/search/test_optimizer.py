@@ -413,6 +413,8 @@ def test_named_parameters_are_counted_as_the_user_does():
     [
         ({"bounds": ([1] * 4, [0] * 4)}, "parameter 0: expected low below high"),
         ({"x0": [0, 0], "sigma0": 0}, "sigma0: expected numbers above 0, got 0"),
+        ({"x0": [1, 2], "sigma0": [1, 2, 3]}, "sigma0: expected 1 or 2 numbers, got 3"),
+        ({"x0": np.ones((1, 2))}, r"x0: expected one number per parameter, got array\(\[\[1., 1.\]\]\); give one sol"),
         ({"num_params": 4, "x0": [0, 0, 0]}, "num_params: expected 3, as many as x0 has, got 4"),
         ({"num_params": 4, "bounds": ([0] * 3, [1] * 3)}, "bounds: expected 4 lows, got 3 lows for 4 parameters"),
     ],

@@ -12,9 +12,8 @@ import numpy as np
 
 from jedax.errors import JedaxError, fail
 from jedax.space import Real, Space
+from jedax.tasks.measured import MARGIN
 from jedax.types import Bounds
-
-_MARGIN = 0.1  # of measured bounds of descriptors, on each side, as a share of the measured range
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,8 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
     else:
         if x0 is None and num_params is None:
             raise fail("num_params", expected="the number of parameters", received="None", remedy="give it, or x0")
+        if isinstance(x0, list | tuple | np.ndarray) and any(isinstance(x, list | tuple) or np.ndim(x) for x in x0):
+            raise fail("x0", expected="one number per parameter", received=repr(x0), remedy="give one solution")
         size = num_params if x0 is None else len(np.atleast_1d(x0))
         if x0 is not None and np.ndim(x0) and num_params not in (None, size):
             remedy = "leave num_params out"
@@ -163,7 +164,7 @@ def measured_box(descriptors: np.ndarray) -> Bounds:
     known = known if len(known) else np.zeros((1, known.shape[1]))
     lows, highs = known.min(axis=0), known.max(axis=0)
     are_equal = lows == highs
-    margin = np.where(are_equal, np.maximum(np.abs(lows), 1) / 2, _MARGIN * (highs - lows))
+    margin = np.where(are_equal, np.maximum(np.abs(lows), 1) / 2, MARGIN * (highs - lows))
     lows, highs = (lows - margin).tolist(), (highs + margin).tolist()
     for i in np.flatnonzero(are_equal):
         warnings.warn(

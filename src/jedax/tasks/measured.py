@@ -17,8 +17,8 @@ from jedax.tasks.settings import WithDescriptorBounds
 from jedax.tasks.work import Work
 from jedax.types import Array, Evaluation, Float, PRNGKeyArray
 
-# Margin of measured bounds on each side, as a share of the measured range.
-_MARGIN = 0.1
+MARGIN = 0.1
+"""Margin of measured bounds on each side, as a share of the measured range."""
 # Random genotypes for a trial of code of the user's, where bounds need no measuring.
 _TRIALS = 2
 
@@ -93,7 +93,7 @@ class MeasuredTask(ConfiguredTask):
                 received=f"{lows[lows == highs][0]:g} for all in dimension {int(np.argmax(lows == highs))}",
                 remedy="give descriptor_lows and descriptor_highs",
             )
-        margin = _MARGIN * (highs - lows)
+        margin = MARGIN * (highs - lows)
         digits = 4 + int(max(0, np.floor(np.log10(np.abs([lows, highs]).max(axis=0) / (highs - lows))).max()))
         bounds = {
             "descriptor_lows": in_digits(lows - margin, digits), "descriptor_highs": in_digits(highs + margin, digits)
