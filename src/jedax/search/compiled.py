@@ -63,7 +63,7 @@ class Programs:
         self.method, self.task, self.replicas, self.mesh = method, task, replicas, mesh
         self.compile_seconds = 0.0  # so far
         self._compiled: dict[Any, Callable] = {}
-        self._changed: list[int] = []  # leaves of the state that `ask` changes, known once it is traced
+        self._changed: list[int] = []  # leaves of the state that `StepPrograms.ask` changes, known once it is traced
         self._jitted_begin = jax.jit(self._begin)  # one object, so that `begin` and `shapes` share one trace
 
     def opened(
@@ -284,8 +284,6 @@ class StepPrograms(Programs):
     first_chunk = 1
     donates = False
     in_float64 = True
-
-    _changed: list[int]  # leaves of the state that `Method.ask` changes
 
     def draw(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> Float[Array, "replicas b p"]:
         """Return the initial batches; their first members are `start_genotypes`."""

@@ -122,14 +122,18 @@ def sample_again(
     parameter_noise: float = 0.0,
     note: Note = lambda share: None,
 ) -> Reevaluation:
-    """Return new samples of the solutions of a run; for the arguments see `jedax.reevaluate`."""
+    """Return new samples of the solutions of a run; for the arguments see `jedax.reevaluate`.
+
+    Raises:
+        JedaxError: An argument does not fit, or the task's code was not loaded with the run.
+    """
     check_choice("cells", cells, ("all", "best"))
     for name, value, least in (("samples", samples, 4), ("seed", seed, 0)):
-        if not least <= value < 2**31:
-            raise fail(name, expected=f"a whole number of at least {least}", received=value, remedy="change it")
-    if not 0 <= parameter_noise < math.inf:
+        if not isinstance(value, int | np.integer) or not least <= value < 2**31:
+            raise fail(name, expected=f"a whole number of at least {least}", received=repr(value), remedy="change it")
+    if not isinstance(parameter_noise, int | float | np.number) or not 0 <= parameter_noise < math.inf:
         expected, remedy = "a number of at least 0", "change it"
-        raise fail("parameter_noise", expected=expected, received=parameter_noise, remedy=remedy)
+        raise fail("parameter_noise", expected=expected, received=repr(parameter_noise), remedy=remedy)
     if isinstance(run.task, StoredTask):
         raise run.task.no_code()
     number = samples if run.task.is_noisy or parameter_noise else _SAMPLES_WITHOUT_NOISE
