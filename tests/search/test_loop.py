@@ -300,8 +300,39 @@ def test_callbacks_see_reports_and_stop(small, arm):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"callbacks": print}, r"callbacks: expected a list of functions, got <built-in function print>; write callb"),
+        ({"callbacks": "print"}, r"callbacks: expected a list of functions, got 'print'"),
+        (
+            {"progress": True},
+            r"progress: expected None or a Progress, got True; give jedax.search.progress.",
+        ),
+        ({"engine": "loca"}, r"engine: unknown name 'loca'"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_before_anything_is_written(tmp_path, small, arm, arguments, message):
+    out = tmp_path / "run"
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.run(small, arm, evaluations=16, out=out, **arguments)
+    assert not out.exists()
+    run = jedax.run(small, arm, evaluations=16, out=out, draw=None)
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.resume(out, task=arm, **arguments)
+    assert_same_bits(jedax.resume(out, task=arm, engine="local", draw=None).repertoire, run.repertoire)
+
+
+@pytest.mark.parametrize(
     ("wish", "stops"),
-    [(np.True_, True), (np.array([True]), True), (np.False_, False), (1, False), ("no", False), ([1, 2], False)],
+    [
+        (np.True_, True),
+        (np.array([True]), True),
+        (np.False_, False),
+        (1, False),
+        ("no", False),
+        ([1, 2], False),
+        ([1, [2]], False),
+    ],
 )
 def test_what_a_callback_returns(wish, stops):
     assert _is_true(wish) is stops
@@ -342,7 +373,7 @@ def test_arguments_of_another_kind(method, task, message):
 
 
 def test_more_start_genotypes_than_a_batch_are_refused(small, arm):
-    with pytest.raises(jedax.JedaxError, match=r"start_from: expected at most 8 rows of 4 numbers, got .*\(9, 4\)"):
+    with pytest.raises(jedax.JedaxError, match=r"start_genotypes: expected at most 8 rows of 4 .*, got .*\(9, 4\)"):
         jedax.run(small, arm, evaluations=8, start_genotypes=np.zeros((9, 4)))
 
 
@@ -355,7 +386,7 @@ def test_start_genotypes_come_first(small, arm):
 
 
 def test_start_genotypes_of_the_wrong_length_are_refused(small, arm):
-    with pytest.raises(jedax.JedaxError, match=r"start_from: expected at most 8 rows of 4 numbers, got .*\(2, 5\)"):
+    with pytest.raises(jedax.JedaxError, match=r"start_genotypes: expected at most 8 rows of 4 .*, got .*\(2, 5\)"):
         jedax.run(small, arm, evaluations=8, start_genotypes=np.zeros((2, 5)))
 
 

@@ -111,6 +111,14 @@ def test_classes_and_functions_by_name(tmp_path, monkeypatch, name):
     assert sys.modules["mine_to_track"].seen == [row["evaluations"] for row in run.rows]
 
 
+def test_one_tracker_needs_no_list():
+    run = jedax.run("map-elites", Noisy(), track=(kept := Kept()), **SETTINGS)
+    assert kept.calls[-1][0] == "finish"
+    assert run.rows
+    with pytest.raises(jedax.JedaxError, match="track tensorboard: expected a run with a directory"):
+        jedax.run("map-elites", Noisy(), track="tensorboard", **SETTINGS)
+
+
 @pytest.mark.parametrize("where", ["begin", "report", "finish"])
 @pytest.mark.parametrize("error", [RuntimeError("no network"), SystemExit(3)])
 def test_a_tracker_that_fails_is_noted_once(alone, where, error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,7 +123,7 @@ def run(
         method_config=parameters.replace(**settings),
         run=RunConfig.build({"evaluations": evaluations, "seed": seed, "replicas": replicas} | of_run),
     )
-    with contextlib.nullcontext(engine) if isinstance(engine, Engine) else engines.make(engine) as used:
+    with _opened(engine) as used:
         return start(config, task=task, method=entry.method if is_custom(entry.name) else None, out=out,
                      overwrite=overwrite, start_genotypes=start_genotypes, callbacks=callbacks, progress=progress,
                      track=track, engine=used, draw=draw)  # fmt: skip
@@ -149,6 +150,7 @@ def start(
     `task` and the class `method` are needed where the settings cannot name them. `began` is `time.perf_counter()` at
     the start of the command; the time since then is the phase "import".
     """
+    _check(callbacks, progress)
     progress, engine = progress or Silent(), engine or LocalEngine()
     tracking = make_tracking(track, out)
     config, task = settled(config, task_of(config.task, config.task_config, task), engine, progress.note)
@@ -156,11 +158,13 @@ def start(
     if samples > 1 and not task.is_noisy:
         progress.note(f"{task.name} is deterministic: all {samples} samples of a solution are equal.")
     made = method_of(config, task, method)
+    argument = "start_genotypes"
     if start_genotypes is None and config.run.start_from is not None:
+        argument = "start_from"
         start_genotypes = _read_genotypes(config.run.start_from)
     if start_genotypes is None and task.space is not None:
         start_genotypes = task.space.start_genotype
-    given = checked_genotypes("start_from", start_genotypes, made.num_initial, task.num_params)
+    given = checked_genotypes(argument, start_genotypes, made.num_initial, task.num_params)
     search = Search(config, made, task, given, None, progress, engine, callbacks, began)
     search.programs.shapes(search.roots, given)  # raises what does not fit before anything is written
     try:
@@ -192,7 +196,7 @@ def resume(
     progress: Progress | None = None,
     began: float | None = None,
     track: Sequence[str | Tracker] = (),
-    engine: Engine | None = None,
+    engine: str | Engine = "local",
     draw: Draw | None = None,
 ) -> Run:
     """Continue a run that was stopped or killed; the results are those of a run without the stop.
@@ -209,13 +213,14 @@ def resume(
         progress: As in `run`.
         began: `time.perf_counter()` at the start of the command, for the phase "import"; None: now.
         track: As in `run`; trackers may differ from before.
-        engine: As in `run`, but no name; None: processes on this machine.
+        engine: As in `run`.
         draw: As in `run`.
 
     Raises:
         JedaxError: No run there, no checkpoint that is whole, or another process works on it.
         Interrupted: As in `run`.
     """
+    _check(callbacks, progress)
     directory = RunDirectory.open(path)
     tracking = make_tracking(track, directory.path)
     code: Code = "any" if trust else "ask"
@@ -228,28 +233,43 @@ def resume(
     task = task_of(config.task, config.task_config, task)
     made = method_of(config, task, method, origin=_origin_of_method(directory))
     given = checked_genotypes("start_from", directory.read_start_genotypes(), made.num_initial, task.num_params)
-    search = Search(config, made, task, given, directory, progress or Silent(), engine or LocalEngine(), callbacks,
-                    began, max_seconds)  # fmt: skip
-    search.digest = stored.digest()
-    try:
-        if search.leads:
-            directory.lock()
-            if directory.read_config(code, given_parts) != stored:
-                raise fail(
-                    str(path),
-                    expected="the settings that were there when this command started",
-                    received="others, from another process",
-                    remedy="give the command again to continue the run that is there now",
-                )
-            _write_environment(search, directory)
-            directory.log(f"Resumed{summary(search.programs.mesh)}.")
-            if directory.has_lost_manifest():
-                search.note(
-                    "manifest.json is missing: the files of this run are used without a check of their content."
-                )
-        return _carry_out(search, tracking, draw)
-    finally:
-        directory.release()
+    with _opened(engine) as used:
+        search = Search(config, made, task, given, directory, progress or Silent(), used, callbacks, began, max_seconds)
+        search.digest = stored.digest()
+        try:
+            if search.leads:
+                directory.lock()
+                if directory.read_config(code, given_parts) != stored:
+                    raise fail(
+                        str(path),
+                        expected="the settings that were there when this command started",
+                        received="others, from another process",
+                        remedy="give the command again to continue the run that is there now",
+                    )
+                _write_environment(search, directory)
+                directory.log(f"Resumed{summary(search.programs.mesh)}.")
+                if directory.has_lost_manifest():
+                    search.note(
+                        "manifest.json is missing: the files of this run are used without a check of their content."
+                    )
+            return _carry_out(search, tracking, draw)
+        finally:
+            directory.release()
+
+
+def _opened(engine: str | Engine) -> AbstractContextManager[Engine]:
+    """Return an engine, to be closed if it is made here."""
+    return contextlib.nullcontext(engine) if isinstance(engine, Engine) else engines.make(engine)
+
+
+def _check(callbacks: Any, progress: Any) -> None:
+    """Raise an error unless there are callbacks in a list, and something that shows progress."""
+    if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
+        remedy = "write callbacks=[f]"
+        raise fail("callbacks", expected="a list of functions", received=repr(callbacks), remedy=remedy)
+    if progress is not None and not isinstance(progress, Progress):
+        remedy = "give jedax.search.progress.RunProgress(evaluations)"
+        raise fail("progress", expected="None or a Progress", received=repr(progress), remedy=remedy)
 
 
 def _write_environment(search: Search, directory: RunDirectory) -> None:

@@ -429,5 +429,7 @@ class Search:
 
 def _is_true(found: Any) -> bool:
     """Return whether a callback has returned True, also as an array of one truth value."""
+    if not isinstance(found, bool | np.bool_ | np.ndarray | jax.Array):
+        return False
     value = np.asarray(found)
     return value.dtype == bool and value.size == 1 and value.item()

@@ -6,7 +6,7 @@ import io
 import shutil
 import sys
 import time
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, runtime_checkable
 
 from jedax.errors import printable
 
@@ -15,6 +15,7 @@ _BAR_WIDTH = 20
 _CLEAR = "\r\x1b[K"  # clears the line of a terminal
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Follows a run."""
 

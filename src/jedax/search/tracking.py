@@ -259,18 +259,19 @@ def names() -> list[str]:
     return sorted(TRACKERS)
 
 
-def make(wanted: Sequence[str | Tracker], folder: str | Path | None) -> Tracking:
+def make(wanted: str | Tracker | Sequence[str | Tracker], folder: str | Path | None) -> Tracking:
     """Return the trackers of a run.
 
     Args:
-        wanted: Names, `module:name` of a class or function of your own, or callbacks.
+        wanted: Names, `module:name` of a class or function of your own, or callbacks; or one of them.
         folder: The directory of the run; None: it has none.
 
     Raises:
         JedaxError: An unknown name, a package that is not installed, an object that cannot be called, or a tracker that
             needs a directory.
     """
-    return Tracking([_make(entry, folder) for entry in wanted])
+    listed = [wanted] if isinstance(wanted, str) or callable(wanted) else wanted
+    return Tracking([_make(entry, folder) for entry in listed])
 
 
 def _make(entry: str | Tracker, folder: str | Path | None) -> tuple[str, Tracker]:
