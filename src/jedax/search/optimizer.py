@@ -321,6 +321,9 @@ class Optimizer:
         Args:
             n: Number of solutions, none of which was returned before. None: one for each missing result of the
                 current generation, the same ones until they are told.
+
+        Raises:
+            JedaxError: `n` is no whole number of at least 1.
         """
         if n is not None and not (isinstance(n, int | np.integer) and 1 <= n <= 2**31):
             raise fail("n", expected="a whole number of at least 1, or None", received=repr(n), remedy="change it")
