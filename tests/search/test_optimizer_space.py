@@ -207,7 +207,7 @@ class TestBounds:
             ({"x0": [0] * 5}, "num_params: expected 5, as many as x0 has, got 6"),
             ({"x0": [0] * 6, "sigma0": 0}, "sigma0: expected numbers above 0, got 0"),
             ({"x0": "abc"}, "x0: expected a finite number"),
-            ({"x0": [0] * 6, "sigma0": [1, 2]}, "scale: expected 6 numbers, got 2"),
+            ({"x0": [0] * 6, "sigma0": [1, 2]}, "sigma0: expected 1 or 6 numbers, got 2"),
             ({"num_params": None, "sigma0": 1}, "num_params: expected the number of parameters, got None"),
             ({"num_params": None, "bounds": (0, 1)}, "num_params: expected a number of at least 1, got none"),
         ],
