@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import tempfile
 from importlib.metadata import version
@@ -24,6 +25,9 @@ if version("jaxlib").startswith("0.10."):
 os.environ.setdefault("XLA_FLAGS", _QUICK)
 USUAL_EMITTERS = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in os.environ["XLA_FLAGS"] else None
 """Options of `jax.jit` where a test compares to the last bits: the emitters that XLA takes by itself."""
+
+# A command that a script starts with `&` ignores SIGINT, and so would these tests and the commands that they stop.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MOST_MAPS = 6_000  # with so many a process takes more than 1 GB
 
