@@ -1,4 +1,4 @@
-"""MAP-Elites, CMA-ME and CMA-MAE tuned on the problems that JEDi-X was developed on, with up to 100 settings each.
+"""MAP-Elites, CMA-ME and CMA-MAE tuned on the problems that JEDi-X was developed on, 100 settings each.
 
     python results/tuning.py [--methods map-elites cma-me cma-mae "variation of jedi-x"] [--settings 100] [--report]
 
