@@ -445,7 +445,6 @@ def parts() -> dict[tuple[Path, str], str]:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for (page, name), text in parts().items():
         fill_in(page, name, text)
     found = pandas.DataFrame([vars(test) | {"outcome": test.outcome} for label in JUDGED for test in tests(label)])
@@ -453,4 +452,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()
