@@ -63,13 +63,15 @@ def parse(arguments: Sequence[str], options: Mapping[str, Option], *, prog: str,
         kind = _plain_type(option.type)
         optional = [part for part in typing.get_args(kind) if part is not type(None)]
         is_optional = type(None) in typing.get_args(kind) and len(optional) == 1
-        metavar = option.words or (_plain_name(optional[0]) if is_optional else None)
+        metavar = option.words or (optional[0].__name__.upper() if is_optional else None)
         hint = "" if option.words or (is_optional and option.default is None) else None
         arg = tyro.conf.arg(help=option.help, metavar=metavar, help_behavior_hint=hint, aliases=option.aliases or None)
         marked = Annotated[kind, arg]
         fields.append((name, tyro.conf.Positional[marked] if option.words else marked, option.default))
     made = dataclasses.make_dataclass("Options", fields, frozen=True)
-    parsed = tyro.cli(made, args=list(arguments), prog=prog, description=description)
+    registry = tyro.constructors.ConstructorRegistry()
+    registry.primitive_rule(_whole_number_spec)
+    parsed = tyro.cli(made, args=list(arguments), prog=prog, description=description, registry=registry)
     return {name: getattr(parsed, name) for name in options}
 
 
@@ -95,16 +97,18 @@ def _plain_type(kind: Any) -> Any:
         return _plain_type(parts[0])
     if origin in (typing.Union, types.UnionType):
         return typing.Union[tuple(map(_plain_type, parts))]  # noqa: UP007
-    if kind is int:
-        from tyro.constructors import PrimitiveConstructorSpec
-
-        spec = PrimitiveConstructorSpec(1, "INT", _whole_number, _is_whole, lambda number: [str(number)])
-        return Annotated[int, spec]
     return tuple[tuple(map(_plain_type, parts))] if origin is tuple else kind
 
 
-def _plain_name(kind: Any) -> str:
-    return typing.get_args(kind)[0].__name__.upper() if typing.get_origin(kind) is Annotated else kind.__name__.upper()
+def _whole_number_spec(kind: Any) -> Any:
+    """Return how tyro reads whole numbers; None for other types, which it reads as usual."""
+    from tyro.constructors import PrimitiveConstructorSpec
+
+    if kind.type is not int:
+        return None
+    return PrimitiveConstructorSpec(
+        1, "INT", _whole_number, lambda value: type(value) is int, lambda value: [str(value)]
+    )
 
 
 def _whole_number(words: list[str]) -> int:
@@ -115,10 +119,6 @@ def _whole_number(words: list[str]) -> int:
         if (number := float(words[0])).is_integer():
             return int(number)
     raise ValueError(f"expected a whole number, such as 250000 or 2.5e5, got {words[0]!r}")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def peek(arguments: Sequence[str], flag: str) -> str | None:

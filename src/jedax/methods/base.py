@@ -209,7 +209,7 @@ class Method(abc.ABC):
 
     def __post_init__(self) -> None:
         _ = self.cells  # bounds and numbers of cells that do not fit are refused here
-        batch = self.batch if hasattr(self, "batch") else None
+        batch = getattr(self, "batch", None)
         if not (isinstance(batch, int) and batch >= 1):
             name, remedy = f"{type(self).__name__}.Config", "give it a field or a property batch"
             raise fail(name, expected="a batch of at least 1", received=batch, remedy=remedy)

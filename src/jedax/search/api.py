@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -257,7 +256,7 @@ def resume(
             directory.release()
 
 
-def _opened(engine: str | Engine) -> AbstractContextManager[Engine]:
+def _opened(engine: str | Engine) -> contextlib.AbstractContextManager[Engine]:
     """Return an engine, to be closed if it is made here."""
     return contextlib.nullcontext(engine) if isinstance(engine, Engine) else engines.make(engine)
 

@@ -133,15 +133,11 @@ class Programs:
         or kinds of numbers.
         """
         name = f"{type(self.method).__name__}.{function}"
-        ours, theirs = (dict(jax.tree.leaves_with_path(state)) for state in (new, old))
         if jax.tree.structure(new) != jax.tree.structure(old):
-            other = ", ".join(
-                jax.tree_util.keystr(path) for path in [*ours, *theirs] if (path in ours) != (path in theirs)
-            )
-            received = other or f"a {type(new).__name__}"
-            raise fail(
-                name, expected="a state with the fields it had", received=received, remedy="use replace(state, ...)"
-            )
+            ours, theirs = (dict(jax.tree.leaves_with_path(state)) for state in (new, old))
+            other = [jax.tree_util.keystr(path) for path in [*ours, *theirs] if (path in ours) != (path in theirs)]
+            expected, received = "a state with the fields it had", ", ".join(other) or f"a {type(new).__name__}"
+            raise fail(name, expected=expected, received=received, remedy="use replace(state, ...)")
 
         def cast(path: Any, new: Any, old: Any) -> Any:
             new = new if hasattr(new, "dtype") else jnp.asarray(new)

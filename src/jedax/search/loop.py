@@ -195,9 +195,9 @@ class Search:
                 message += f". Begin it again with: jedax run --resume {self.directory.path}"
             raise Interrupted(message, signal=caught[0]) from None
         self._add(noted, 0)
-        threshold, rows = self.method.acceptance.start, self.measure()
-        all_failed = self._num_failed.sum() == self.method.initial_evaluations * len(rows)
-        if threshold > -np.inf and not all_failed and not any(row["coverage"] for row in rows):
+        threshold = self.method.acceptance.start
+        all_failed = self._num_failed.sum() == self.method.initial_evaluations * self.config.run.replicas
+        if threshold > -np.inf and not all_failed and not any(row["coverage"] for row in self.measure()):
             self.note(
                 "No solution of the initial batch was stored: none has a fitness above the threshold of empty cells, "
                 f"{threshold:g}. Set threshold_min, or the task's qd_offset, to a lower bound of the fitness."

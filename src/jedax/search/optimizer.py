@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import jax
 import numpy as np
@@ -115,8 +115,7 @@ class Optimizer:
         whole = {"num_params": (num_params, 1, 2**31 - 1), "evaluations": (evaluations, 1, 2**31 - 1),
                  "seed": (seed, 0, 2**32 - 1)}  # fmt: skip
         for name, (value, low, high) in whole.items():
-            is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if (value is not None or name == "seed") and not (is_whole and low <= value <= high):
+            if (value is not None or name == "seed") and not (_is_whole(value) and low <= value <= high):
                 expected = f"a whole number from {low} to {high:,}"
                 raise fail(name, expected=expected, received=repr(value), remedy="change it")
         for name, flag in (("minimise", minimise), ("noisy", noisy)):
@@ -785,14 +784,14 @@ class Optimizer:
     def _checked_ids(self, ids: Sequence[int | None], number: int) -> list[int | None]:
         """Return the numbers of solutions as whole numbers, an error unless all are open and none is given twice."""
         found, seen, numbers = list(ids), set[int](), self._open.numbers
-        whole = [one for one in found if isinstance(one, int | np.integer) and not isinstance(one, bool)]
+        whole = [one for one in found if _is_whole(one)]
         opened = set(numbers[np.isin(numbers, whole)].tolist())
         if len(found) != number:
             raise fail("ids", expected=f"{number} numbers", received=len(found), remedy="give one per solution")
         for one in found:
             if one is None:
                 continue
-            if isinstance(one, bool) or not isinstance(one, int | np.integer) or one not in opened:
+            if not _is_whole(one) or one not in opened:
                 known = ", ".join(map(str, numbers[:10])) + ", ..." * (len(numbers) > 10)
                 expected = f"one of those asked for and not told yet ({known or 'none'})"
                 raise fail("id", expected=expected, received=repr(one), remedy="leave it out, or check it")
@@ -920,3 +919,7 @@ class Optimizer:
             return result
         generation.fill(place, result.genotype, result.fitness, result.descriptor, result.constraints)
         return None
+
+
+def _is_whole(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
