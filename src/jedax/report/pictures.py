@@ -43,7 +43,8 @@ def write_figure(path: Path, figure: Figure, dpi: int = _DPI) -> Path:
 def write_picture(path: Path, figure: Figure) -> Path:
     """Write a figure as PNG, cut to what it shows, close it, and return the path.
 
-    A figure that leaves a margin on all sides of its canvas is drawn once; `Figure.savefig` would draw it twice.
+    A figure that leaves a margin on all sides of its canvas is drawn once; `Figure.savefig` would draw it twice. The
+    margin must be wider than a space, else it could be one within a title that the canvas cuts off.
     """
     figure.set_dpi(_DPI)
     canvas = FigureCanvasAgg(figure)
@@ -52,10 +53,10 @@ def write_picture(path: Path, figure: Figure) -> Path:
     shown = (pixels != 255).any(axis=2)
     rows, columns = np.flatnonzero(shown.any(axis=1)), np.flatnonzero(shown.any(axis=0))
     pad = _DPI // 10
-    if len(rows) and rows[0] and columns[0] and rows[-1] + 1 < shown.shape[0] and columns[-1] + 1 < shown.shape[1]:
-        top, left = max(0, rows[0] - pad), max(0, columns[0] - pad)
+    if all(len(n) and pad <= n[0] and n[-1] + pad < size for n, size in zip((rows, columns), shown.shape, strict=True)):
+        cut = pixels[rows[0] - pad : rows[-1] + pad, columns[0] - pad : columns[-1] + pad]
         buffer = io.BytesIO()
-        Image.fromarray(pixels[top : rows[-1] + pad, left : columns[-1] + pad]).save(buffer, "PNG", dpi=(_DPI, _DPI))
+        Image.fromarray(cut).save(buffer, "PNG", dpi=(_DPI, _DPI))
         write_atomic(path, buffer.getvalue())
     else:
         write_figure(path, figure, _DPI)
