@@ -21,6 +21,7 @@ from jedax.tasks.drawing import (
     Trace,
     draw_or_explain,
     draw_parameters,
+    frame,
 )
 from jedax.tasks.motion import acting
 
@@ -185,3 +186,13 @@ def test_a_function_with_a_space_is_replayed_as_its_parameters():
     assert drawing.can_replay
     assert labels == list(SPRING.names)
     plt.close("all")
+
+
+def test_axes_of_a_space():
+    figure, (one, two) = plt.subplots(1, 2, figsize=(13, 5))
+    frame(one, ((-1.0,), (1.0,)), ("$x$ of $y$",))
+    assert one.get_xlabel() == r"\$x\$ of \$y\$"  # dollars are no math
+    np.testing.assert_array_equal(one.get_xticks(), [-1, -0.5, 0, 0.5, 1])  # more would touch each other
+    frame(two, ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), ("price ($)", "rent ($)", "z"))
+    assert (two.get_xlabel(), two.get_ylabel()) == (r"price (\$)", r"rent (\$) (first two of 3 descriptors)")
+    plt.close(figure)

@@ -233,9 +233,10 @@ def draw_or_explain(ax: Axes, draw: Callable[..., Any], *arguments: Any) -> Any:
 def frame(ax: Axes, bounds: tuple[Sequence[float], Sequence[float]], names: Sequence[str]) -> None:
     """Set limits, labels and border of axes that show a descriptor space, or its first two dimensions."""
     lows, highs = (np.asarray(side, float) for side in bounds)
-    labels = (*names, *(f"descriptor {number}" for number in range(len(names) + 1, 3)))
+    labels = (*map(plain, names), *(f"descriptor {number}" for number in range(len(names) + 1, 3)))
     if len(lows) == 1:
         ax.set(xlim=(lows[0], highs[0]), ylim=(0, 1), xlabel=labels[0], yticks=[])
+        ax.locator_params(axis="x", nbins=5)
         return
     size = (highs - lows)[:2]
     (left, bottom), (right, top) = lows[:2] - 0.02 * size, highs[:2] + 0.02 * size
@@ -309,7 +310,7 @@ class EpisodeDrawing(TaskDrawing, abc.ABC):
         elif episodes.kind == WAY:
             below.plot(*motion.seen.T, color=PATH, linewidth=1.6)
             below.plot(*motion.seen[-1], "X", color=STOP, markersize=8)
-            below.set(**dict(zip(("xlabel", "ylabel"), self.task.descriptor_names, strict=True)))
+            below.set(**dict(zip(("xlabel", "ylabel"), map(plain, self.task.descriptor_names), strict=True)))
         else:
             below.plot(steps, np.cumsum(motion.rewards), color=PATH)
             below.set(xlabel="step", ylabel="return", xlim=(0.5, len(steps) + 0.5))
