@@ -156,6 +156,36 @@ def test_no_panel_has_more_than_eight_lines(tmp_path):
     assert {label for group in groups for label in group} == set(found.labels)
 
 
+def test_each_group_of_methods_begins_a_row(tmp_path):
+    for task in ("maze-a", "maze-b", "maze-c", "sphere", "arm"):
+        write_run(tmp_path / task, [-300.0], task=task)
+        for n in range(8):
+            write_run(tmp_path / f"{task}{n}", [-310.0], task=task, label=f"method {n}", method=BASELINE)
+    found = compare(tmp_path)
+    assert len(comparisons.small_groups(found)) == 3
+    names = [table.task for table in found.tables]
+    figure = dict(comparisons._figures(found, "quartiles", []))["convergence"]
+    rows = {}
+    for ax in figure.axes:
+        rows.setdefault(ax.get_subplotspec().rowspan.start, []).append(ax)
+    assert [[ax.get_title() for ax in row] for row in rows.values()] == [names[:3], names[3:]] * 3
+    assert [[bool(ax.get_ylabel()) for ax in row] for row in rows.values()] == [[True, False, False], [True, False]] * 3
+    below = [[bool(ax.get_xlabel()) for ax in row] for row in rows.values()]
+    assert below == [[False, False, True], [False, False]] * 2 + [[False, False, True], [True, True]]
+
+
+def test_long_names_leave_room_for_the_points(tmp_path):
+    def width(label):
+        folder = tmp_path / str(len(label))
+        for task in ("maze-a", "maze-b", "maze-c", "sphere"):
+            write_run(folder / task, [-300.0], task=task, label=label)
+        figure = dict(comparisons._figures(compare(folder), "quartiles", []))["final-fitness"]
+        figure.draw_without_rendering()
+        return figure.axes[0].get_window_extent().width / figure.dpi
+
+    assert width("a name of sixty-four letters, which takes five inches at the axis") > width("jedi") - 0.2
+
+
 def test_evaluations_are_logarithmic_where_all_happens_early(tmp_path, ax):
     write_run(tmp_path / "a", [[-300.0, -130, -120]] * 2, reports=[10, 20, 1000], budget=1000)
     found = compare(tmp_path)

@@ -225,7 +225,7 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
     shown = [plain(label if names is None else names[label]) for label in style]
     ax.set(yticks=range(len(shown)), yticklabels=shown, ylim=(len(shown) - 0.4, -0.6), title=plain(table.task),
            xlabel="final best fitness")  # fmt: skip
-    ax.locator_params(axis="x", nbins=5)
+    ax.locator_params(axis="x", nbins=4)
     ax.grid(alpha=0.25, axis="x")
 
 
@@ -355,17 +355,23 @@ def _goal(tables: Sequence[TaskTable]) -> list[Line2D]:
 
 
 def _grid(
-    draws: Sequence[Callable[[Axes], None]], columns: int, panel: tuple[float, float], sharey: bool = False
-) -> Figure:
-    """Return a figure with a panel for each drawing, in rows of equal size."""
-    rows = math.ceil(len(draws) / columns)
-    figure = Figure(figsize=(panel[0] * columns, panel[1] * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharey=sharey).flatten()
-    for ax in axes[len(draws) :]:
-        ax.remove()
-    for ax, draw in zip(axes, draws, strict=False):
-        draw(ax)
-    return figure
+    draws: Sequence[Callable[[Axes], None]], columns: int, panel: tuple[float, float], sharey: bool = False,
+    groups: int = 1,
+) -> tuple[Figure, np.ndarray]:  # fmt: skip
+    """Return a figure with a panel for each drawing, and its axes in rows of equal size; a group begins a new row.
+
+    Axes without a drawing are not in the figure.
+    """
+    each = len(draws) // groups
+    rows = math.ceil(each / columns)
+    figure = Figure(figsize=(panel[0] * columns, panel[1] * rows * groups), layout="constrained")
+    axes = figure.subplots(rows * groups, columns, squeeze=False, sharey=sharey)
+    for group, own in enumerate(np.split(axes, groups)):
+        for ax, draw in zip(own.flat, draws[group * each : (group + 1) * each], strict=False):
+            draw(ax)
+        for ax in own.flat[each:]:
+            ax.remove()
+    return figure, axes
 
 
 def _panels(
@@ -378,11 +384,12 @@ def _panels(
     """Return a figure with a panel for each drawing, several groups one below the other, and one legend."""
     each = len(draws) // groups
     columns = {1: 1, 2: 2, 3: 3, 4: 2 if groups == 1 else 4}.get(each, 3 if each <= 6 else 4)
-    figure = _grid(draws, columns, _PANEL)
-    for place, ax in enumerate(figure.axes):
-        ax.set_ylabel(ylabel if place % columns == 0 else "")
-        if place + columns < len(draws):
-            ax.set_xlabel("")
+    figure, axes = _grid(draws, columns, _PANEL, groups=groups)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(ylabel)
+    for above, below in zip(axes[:-1].flat, axes[1:].flat, strict=True):
+        if below.figure is not None:
+            above.set_xlabel("")
     _legend_below(figure, style, extra)
     return figure
 
@@ -405,7 +412,8 @@ def _final_fitness(comparison: Comparison, style: Styles) -> Figure:
     tables = comparison.tables
     draws = [lambda ax, t=t: final_fitness(ax, t, style) for t in tables]
     columns = min(len(tables), 4)
-    figure = _grid(draws, columns, (3.1 + 1.3 / columns, 1.2 + 0.36 * len(style)), sharey=True)
+    names = max(1.3, 0.085 * max(map(len, style)))  # inches; those of a few words would leave no room for the points
+    figure, _ = _grid(draws, columns, (3.1 + names / columns, 1.2 + 0.36 * len(style)), sharey=True)
     marks = [Line2D([], [], color="#111111", linewidth=1.8, label="median"),
              Line2D([], [], color="#666666", marker="o", markersize=3.5, linestyle="", label="a seed")]  # fmt: skip
     _legend_below(figure, {}, [*marks, *_goal(tables)])
