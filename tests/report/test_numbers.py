@@ -66,6 +66,9 @@ def test_decimals_show_four_digits_of_the_largest(values, decimals):
 def test_fitness():
     assert [fitness_text(v, 1) for v in (-117.25, -0.0, 0.0, -math.inf)] == ["-117.2", "0.0", "0.0", "-inf"]
     assert [fitness_text(v, 1) for v in (-0.04, 2e-13, 0.06)] == ["-0.04", "2e-13", "0.1"]
+    assert [fitness_text(v, 0) for v in (-9999999999, -1.83821290543565e14, 1e30)] == [
+        "-9999999999", "-1.838213e+14", "1e+30"
+    ]  # fmt: skip
 
 
 def test_decimals_tell_values_apart():

@@ -11,7 +11,7 @@ from tests.failing import Failing
 
 import jedax
 from jedax.repertoire.cells import make_cells
-from jedax.report import plots
+from jedax.report import figures, plots
 from jedax.report.figures import write_figures
 
 
@@ -110,6 +110,32 @@ def test_other_numbers_of_descriptors(lows, tmp_path):
     assert len(write_figures(run, tmp_path)) == 6
 
 
+def test_colours_of_evaluations_have_their_numbers(runs):
+    def texts(low, high):
+        figure, ax = plt.subplots()
+        plots.cell_values(ax, runs["sphere"], np.linspace(low, high, 64), "evaluations", log=True)
+        figure.canvas.draw()
+        axis = figure.axes[1].yaxis
+        plt.close(figure)
+        assert not any(text.get_text() for text in axis.get_minorticklabels())
+        return [text.get_text() for text in axis.get_ticklabels() if low <= text.get_position()[1] <= high]
+
+    assert texts(1, 60) == ["1", "2", "5", "10", "20", "50"]
+    assert texts(1, 3e6) == ["1", "10", "100", "1 k", "10 k", "100 k", "1 M"]
+    assert texts(320, 350) == ["320", "325", "330", "335", "340", "345", "350"]
+    assert texts(1920, 1920) == ["1920"]
+
+
+def test_the_factor_of_colours_lies_beside_the_map(runs):
+    figure, ax = plt.subplots()
+    plots.cell_values(ax, runs["sphere"], np.linspace(-9e-11, -1e-11, 64), "fitness")
+    figure.canvas.draw()
+    factor, bar = figure.axes[1].yaxis.get_offset_text(), figure.axes[1].get_window_extent()
+    assert factor.get_text() == "1e\N{MINUS SIGN}11"
+    assert factor.get_window_extent().x0 >= bar.x0
+    plt.close(figure)
+
+
 def test_one_very_bad_cell_does_not_flatten_the_colours(runs):
     values = np.linspace(-100, 0, 64)
     values[0] = -1e6
@@ -131,6 +157,13 @@ def test_a_very_bad_start_does_not_flatten_a_curve(runs):
     low, high = ax.get_ylim()
     assert -120 < low < -100
     assert 0 < high < 10  # the goal, at -0.01, stays in sight
+    plt.close(figure)
+
+
+def test_coverage_begins_at_zero(runs):
+    rows = [dict(runs["sphere"].rows[0], coverage=0.0)]
+    figure = figures._convergence(dataclasses.replace(runs["sphere"], rows=rows))
+    assert figure.axes[1].get_ylim()[0] == 0
     plt.close(figure)
 
 

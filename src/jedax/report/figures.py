@@ -50,6 +50,7 @@ def _convergence(run: Run) -> Figure:
     plots.convergence(top, run)
     top.set_xlabel("")
     plots.convergence(bottom, run, "coverage", "coverage")
+    bottom.set_ylim(bottom=0)
     bottom.yaxis.set_major_formatter(PercentFormatter(1))
     top.set_title(_title(run), fontsize=10)
     figure.align_ylabels()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
@@ -50,7 +51,12 @@ def decimals_for(values: Iterable[float]) -> int:
 
 
 def fitness_text(value: float, decimals: int) -> str:
-    """Return a fitness with that many decimals, one that would round to zero with two digits; -inf stays."""
+    """Return a fitness with that many decimals; -inf stays.
+
+    One that would round to zero has two digits, one from 1e10 on the seven digits that a float32 has.
+    """
+    if abs(value) >= 1e10:
+        return f"{value:.7g}"
     text = f"{value:.{decimals}f}"
     if float(text) != 0:
         return text
@@ -114,11 +120,16 @@ def evaluations_axis(ax: Axes) -> None:
     """Let the x axis, whose scale and limits are set, count evaluations."""
     ax.set_xlabel("evaluations")
     if ax.get_xscale() == "log":
-        low, high = ax.get_xlim()
-        steps = next((steps for ratio, steps in _LOG_STEPS.items() if high <= ratio * low), (1,))
-        ax.xaxis.set_major_locator(LogLocator(subs=steps))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        log_ticks(ax.xaxis, *ax.get_xlim())
     else:
         ax.locator_params(axis="x", nbins=5)
-    ax.xaxis.set_major_formatter(evaluations_format)
+        ax.xaxis.set_major_formatter(evaluations_format)
     ax.grid(alpha=0.25)
+
+
+def log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Let a logarithmic axis between two limits name as many evaluations as have room."""
+    steps = next((steps for ratio, steps in _LOG_STEPS.items() if high <= ratio * low), (1,))
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(evaluations_format)

@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from jedax.errors import JedaxError, check_choice, fail
 from jedax.repertoire.cells import Cells
 from jedax.repertoire.repertoire import Repertoire
-from jedax.report.numbers import colour_limits, cut_axis, evaluations_axis, evaluations_format, evaluations_text
+from jedax.report import numbers
+from jedax.report.numbers import colour_limits, cut_axis, evaluations_axis, evaluations_text
 from jedax.report.pictures import write_figure
 from jedax.search.optimizer import Optimizer
 from jedax.store import history
@@ -99,7 +100,7 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     if not np.isfinite(lines).any():
         _say_nothing_was_stored(ax)
     ax.grid(alpha=0.25)
-    ax.xaxis.set_major_formatter(evaluations_format)
+    ax.xaxis.set_major_formatter(numbers.evaluations_format)
 
 
 def cell_values(
@@ -124,10 +125,11 @@ def cell_values(
     known = np.isfinite(values) & (values > 0 if log else True)
     shown = values[known] if known.any() else np.array([1.0])
     low, high = limits or colour_limits(shown, log=log)
+    ticks = None
     if not low < high:  # all are equal
-        margin = 1e-3 * abs(low) or 1.0
+        ticks, log, margin = [low], False, 1e-3 * abs(low) or 1.0
         low, high = low - margin, low + margin
-    style: dict[str, Any] = {"cmap": cmap, "norm": LogNorm(low, max(high, low * 1.01)) if log else Normalize(low, high)}
+    style: dict[str, Any] = {"cmap": cmap, "norm": LogNorm(low, high) if log else Normalize(low, high)}
     if cells.centroids.shape[1] > 2:
         ax.scatter(*cells.centroids[~known, :2].T, color=empty_colour, s=6)
         image: Any = ax.scatter(*cells.centroids[known, :2].T, c=values[known], s=8, **style)
@@ -149,8 +151,10 @@ def cell_values(
         label, extend = f"{label} (cut off below: down to {shown.min():.3g})", "min"
     elif shown.max() > high:
         label, extend = f"{label} (cut off above: up to {shown.max():.3g})", "max"
-    ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03, extend=extend,
-                       format=evaluations_format if log else None)  # fmt: skip
+    bar = ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03, extend=extend, ticks=ticks)
+    bar.ax.yaxis.set_offset_position("left")  # at the right, a factor such as 1e6 would reach over the map
+    if log:
+        numbers.log_ticks(bar.ax.yaxis, low, high)
 
 
 def _say_nothing_was_stored(ax: Axes) -> None:
