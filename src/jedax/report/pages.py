@@ -70,7 +70,9 @@ def write_report(
         text = run_page(
             folder, task, shared(page) if share else None, trace_seconds=trace_seconds, trust=trust, say=say
         )
-        return _write(page, text, folder, share)
+        if share:
+            _share(folder)
+        return _write(page, text)
     configs = [run / "config.yaml" for run in runs_below(folder)] if folder.is_dir() else []
     if not configs:
         remedy = "check the path, or make one with: jedax run maze-a"
@@ -78,23 +80,31 @@ def write_report(
             "report", expected="the directory of a run or of several", received=f"no run in {folder}", remedy=remedy
         )
     share = share or runs
+    if share:
+        _share(folder)
     for config in configs if runs else ():
         own = config.parent / FILE
         try:
             text = run_page(config.parent, None, shared(own), trace_seconds=trace_seconds, trust=trust, say=say)
-            _write(own, text, folder, share)
+            _write(own, text)
         except JedaxError as error:
             raise JedaxError(f"{config.parent}: {error}") from None
-    return _write(page, _comparison_page(folder, page, shared(page) if share else None), folder, share)
+    return _write(page, _comparison_page(folder, page, shared(page) if share else None))
 
 
-def _write(page: Path, text: str, folder: Path, share: bool) -> Path:
+def _write(page: Path, text: str) -> Path:
     with writing("a file", page):
         page.parent.mkdir(parents=True, exist_ok=True)
-        if share and not _holds(folder / _PLOTLY, source := plotly_source()):
-            write_atomic(folder / _PLOTLY, source)
         write_atomic(page, text)
     return page
+
+
+def _share(folder: Path) -> None:
+    """Put the chart library in a folder."""
+    path = folder / _PLOTLY
+    with writing("a file", path):
+        if not _holds(path, source := plotly_source()):
+            write_atomic(path, source)
 
 
 def _holds(path: Path, text: str) -> bool:
@@ -206,7 +216,7 @@ def _cell(entry: Entry, decimals: int) -> dict[str, Any]:
         "place": {1: "best", 2: "second"}.get(entry.place, ""),
         "p": "" if entry.p is None else f"({p_text(entry.p)})",
         "similar": entry.similar,
-        "success": "" if entry.successes is None else f"{entry.successes} of {len(entry.seeds)} reached the goal, ",
+        "success": "" if entry.successes is None else f"{entry.successes} of {len(entry.seeds)} reached the goal",
         "coverage": share_text(entry.median_coverage),
     }
 
