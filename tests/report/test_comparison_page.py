@@ -11,6 +11,7 @@ from tests.report.pages import opened, saved
 
 from jedax.bench.comparison import compare
 from jedax.bench.statistics import ranking
+from jedax.report import pages
 from jedax.report.pages import write_report
 
 NASTY = "<script>alert(1)</script>"
@@ -153,13 +154,26 @@ def test_numbers(page, found, name):
 def test_it_fits_a_phone(browser, bench):
     with opened(browser, write_report(bench).as_uri(), viewport={"width": 390, "height": 800}) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        widths = page.evaluate("[...document.querySelectorAll('#table td')].map((cell) => cell.clientWidth)")
+        assert max(widths) < 150  # what stands below a number takes several lines
 
 
-def test_pages_of_all_runs_share_the_charts_library(browser, maze_run, tmp_path):
+@pytest.mark.parametrize(("seeds", "is_clear"), [(9, True), (10, False)])
+def test_few_seeds_have_no_density(browser, tmp_path, seeds, is_clear):
+    write_run(tmp_path / "a", [[-300.0, final] for final in range(-290, -290 + seeds)])
+    with opened(browser, write_report(tmp_path).as_uri()) as page:
+        (colour,) = traces(page, 0, "final", "t.line.color")
+        assert (colour == "rgba(0,0,0,0)") == is_clear
+
+
+def test_pages_of_all_runs_share_the_charts_library(browser, maze_run, tmp_path, monkeypatch):
+    looked, holds = [], pages._holds
+    monkeypatch.setattr(pages, "_holds", lambda path, text: looked.append(path) or holds(path, text))
     shutil.copytree(maze_run, tmp_path / "bench" / "deep" / "run")
     (tmp_path / "bench" / "plotly.min.js").write_text("alert('somebody else')")
     report = write_report(tmp_path / "bench", runs=True)
     own = tmp_path / "bench" / "deep" / "run" / "report.html"
+    assert looked == [tmp_path / "bench" / "plotly.min.js"]  # 5 MB, which need not be compared for each page
     assert (tmp_path / "bench" / "plotly.min.js").stat().st_size > 1e6
     assert own.stat().st_size < 1e6
     page = browser.new_page()

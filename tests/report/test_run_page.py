@@ -302,6 +302,40 @@ def test_it_fits_the_screen(browser, report, width, scheme):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert paper == {"dark": "rgb(20, 23, 27)", "light": "rgb(255, 255, 255)"}[scheme]
+        box = "(what) => document.querySelector(`#chart-gp ${what}`).getBoundingClientRect()"
+        titled, explained = (page.evaluate(box, what) for what in (".gtitle", ".legend"))
+        assert titled["bottom"] <= explained["top"] or explained["bottom"] <= titled["top"]
+        phases = page.evaluate("jedax.data.phases")
+        entries = page.locator("#phase-legend li").all_inner_texts()
+        assert {text.split()[0] for text in entries} == {name for name, seconds in phases.items() if seconds > 0}
+
+
+@pytest.mark.parametrize(
+    ("width", "name", "shown"), [(300, "speed", "speed"), (100, "mass with its load", "mass with…")]
+)
+def test_a_long_name_of_an_axis_leaves_room_for_its_numbers(page, width, name, shown):
+    script = """([name, room]) => {
+        const pen = document.createElement("canvas").getContext("2d");
+        pen.font = "12px monospace";
+        pen.measureText = (text) => ({ width: 10 * text.length });
+        return jedax.shortened(pen, name, room);
+    }"""
+    assert page.evaluate(script, [name, width]) == shown
+    drawn = """(name) => {
+        const { explorer } = jedax, names = jedax.data.space.names, { write } = jedax, found = [], [first] = names;
+        jedax.write = (pen, text, x, y, align) => {
+            const { width } = pen.measureText(text);
+            found.push([text, align === "right" ? x - width : align === "center" ? x - width / 2 : x, width]);
+        };
+        names[0] = name;
+        explorer.drawMap();
+        [names[0], jedax.write] = [first, write];
+        explorer.drawMap();
+        return found.slice(0, 3).sort((one, other) => one[1] - other[1]);
+    }"""
+    (_, low, wide), (label, start, length), (_, high, _) = page.evaluate(drawn, f"{name} " * 40)
+    assert label.endswith("…")
+    assert low + wide < start < start + length < high
 
 
 def test_an_address_names_a_seed(browser, report):
@@ -504,7 +538,9 @@ def test_a_run_without_a_solution_shows_none(browser, tmp_path, undrawn):
     with opened(browser, write_report(tmp_path / "run", task=Failing()).as_uri()) as page:
         assert page.inner_text(".badge") == "no solution"
         assert "All evaluations failed" in page.inner_text(".lead")
-        for place in ("#best-legend", "#show-best", "#replay"):
+        assert page.inner_text("#detail-title") == "No solution"
+        assert page.evaluate("document.getElementById('chart-coverage').layout.yaxis.range[0]") == 0
+        for place in ("#best-legend", "#cell-legend", "#show-best", "#replay"):
             assert page.is_hidden(place)
         assert page.inner_text("#scale-low") == page.inner_text("#scale-high") == ""
         assert page.evaluate("Object.keys(jedax.data.replicas[0].layers)") == ["fitness", "counts", "improved"]

@@ -87,6 +87,14 @@ jedax.write = (pen, text, x, y, align, baseline, colour = "soft") => {
   pen.fillText(text, x, y);
 };
 
+// A text that is as wide as the room that it has, with an ellipsis for what is left out.
+jedax.shortened = (pen, text, room) => {
+  if (pen.measureText(text).width <= room) return text;
+  const letters = [...text];
+  while (letters.length && pen.measureText(`${letters.join("")}…`).width > room) letters.pop();
+  return `${letters.join("")}…`;
+};
+
 // Columns by name, from rows with the same names.
 jedax.columns = (rows) => Object.fromEntries(Object.keys(rows[0] || {}).map((name) => [name, rows.map((row) => row[name])]));
 

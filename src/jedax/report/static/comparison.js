@@ -88,11 +88,13 @@ jedax.Comparison = class {
     return entries.map((entry) => {
       const kept = entry.final.map((value, place) => place).filter((place) => entry.final[place] !== null);
       const failed = entry.final.length - kept.length;
+      // As in final_fitness of comparisons.py: few points have no density.
+      const ink = this.ink(entry.label), clear = "rgba(0,0,0,0)", outline = kept.length < 10 ? { line: { color: clear }, fillcolor: clear } : { line: { color: ink, width: 1.4 } };
       const name = jedax.plain(entry.label) + (failed ? `<br>${failed} of ${entry.final.length} seeds: no solution` : "");
       return {
         type: "violin", orientation: "h", name, x: kept.map((place) => entry.final[place]), y: kept.map(() => name), points: "all", pointpos: 0, jitter: 0.5,
-        spanmode: "hard", width: 0.9, line: { color: this.ink(entry.label), width: 1.4 }, meanline: { visible: false }, marker: { size: 7, color: this.ink(entry.label), opacity: 0.85 },
-        box: { visible: !failed, width: 0.12 }, hoveron: "points", text: kept.map((place) => `seed ${entry.seeds[place]}${entry.links[place] ? ", click to open its run" : ""}`),
+        spanmode: "hard", width: 0.9, ...outline, meanline: { visible: false }, marker: { size: 7, color: ink, opacity: 0.85 },
+        box: { visible: !failed, width: 0.12, line: { color: ink, width: 1.4 } }, hoveron: "points", text: kept.map((place) => `seed ${entry.seeds[place]}${entry.links[place] ? ", click to open its run" : ""}`),
         customdata: kept.map((place) => ({ link: entry.links[place], seed: entry.seeds[place] })), hovertemplate: `%{text}<br>%{x:.6~g}<extra>${name}</extra>`,
       };
     });

@@ -42,7 +42,7 @@ jedax.Explorer = class {
     if (first || this.replica >= data.replicas.length) this.fromAddress();
     const best = this.now.best.cell;
     if (this.cell === null) this.cell = best;
-    for (const id of ["best-legend", "show-best"]) document.getElementById(id).hidden = best === null;
+    for (const id of ["best-legend", "cell-legend", "show-best"]) document.getElementById(id).hidden = best === null;
     this.fill();
     this.draw();
   }
@@ -380,17 +380,18 @@ jedax.Explorer = class {
   axis({ pen, to, height, width, left, bottom }, lows, highs, names = null) {
     const { space } = this.data;
     const [across, up] = names || (this.dimensions === 1 ? [space.names[0], ""] : this.axes.map((axis) => space.names[axis]));
-    const text = (value) => jedax.number(Number(value.toPrecision(3)));
+    const text = (value) => jedax.number(Number(value.toPrecision(3))), wide = (value) => pen.measureText(text(value)).width + 8;
     jedax.write(pen, text(lows[0]), left, height - bottom + 5, "left", "top");
     jedax.write(pen, text(highs[0]), width - 6, height - bottom + 5, "right", "top");
-    jedax.write(pen, across, (left + width) / 2, height - bottom + 8, "center", "top");
+    const from = left + wide(lows[0]), until = width - 6 - wide(highs[0]); // between the numbers
+    jedax.write(pen, jedax.shortened(pen, across, until - from), (from + until) / 2, height - bottom + 8, "center", "top");
     if (!up) return;
     for (const [value, y, baseline] of [[lows[1], height - bottom, "bottom"], [highs[1], 6, "top"]]) // long ones reach into the map
       jedax.write(pen, text(value), Math.max(left - 5, pen.measureText(text(value)).width + 1), y, "right", baseline);
     pen.save();
     pen.translate(11, (height - bottom) / 2);
     pen.rotate(-Math.PI / 2);
-    jedax.write(pen, up, 0, 0, "center", "middle");
+    jedax.write(pen, jedax.shortened(pen, up, height - bottom - 40), 0, 0, "center", "middle");
     pen.restore();
   }
 
@@ -470,7 +471,7 @@ jedax.Explorer = class {
   drawDetail() {
     const cell = this.cell;
     const list = document.getElementById("values");
-    const title = cell === null ? "No solution yet" : cell === this.now.best.cell ? "The best solution's cell" : `Solution of cell ${cell}`;
+    const title = cell === null ? "No solution" : cell === this.now.best.cell ? "The best solution's cell" : `Solution of cell ${cell}`;
     document.getElementById("detail-title").textContent = title;
     list.replaceChildren();
     if (cell === null) return;

@@ -56,7 +56,7 @@ jedax.Curves = class {
       const cut = jedax.cutAxis(figure.cuts ? [...traces.flatMap((trace) => trace.y), figure.goal ?? null] : []);
       const annotations = shapes.length ? [{ xref: "paper", x: 1, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "right", yanchor: "top", font: { color: jedax.colour("goal") } }] : [];
       const several = figure.columns?.length > 1 || figure.traces;
-      const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? "~%" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined, ...cut.yaxis }, shapes, annotations: [...annotations, ...cut.annotations], showlegend: several, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, margin: { l: 56, r: 14, t: several ? 64 : 44, b: 44 } });
+      const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? "~%" : undefined, rangemode: figure.percent ? "tozero" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined, ...cut.yaxis }, shapes, annotations: [...annotations, ...cut.annotations], showlegend: several, legend: { orientation: "h", x: 0, yref: "container", y: 0, yanchor: "bottom" } });
       jedax.chart(chart, traces, layout, `Line chart: ${figure.title} against ${unit}.`);
     }
   }
@@ -90,7 +90,7 @@ jedax.Curves = class {
       const name = columns.length > 1 ? column.replace("gp_", "").replaceAll("_", " ") : `seed ${seed + replica}`;
       traces.push({
         x: mine.map((place) => rows[this.axis][place]), y: mine.map((place) => rows[column][place]), name, mode: "lines",
-        legendgroup: name, showlegend: columns.length > 1 && replica === replicas[0], opacity: several ? 0.65 : 1,
+        legendgroup: name, showlegend: columns.length > 1 && replica === replicas[0], opacity: several ? 0.85 : 1,
         line: { shape: "hv", width: several ? 1.4 : 2.4, color: jedax.palette[columns.length > 1 ? number : replica % jedax.palette.length], dash: columns.length > 1 ? ["solid", "dash", "dot"][number] : "solid" },
         hovertemplate: `%{x:,.4~s} ${this.axis}<br>%{y:.5~g}<extra>${jedax.plain(columns.length > 1 ? `${name}, seed ${seed + replica}` : name)}</extra>`,
       });
@@ -137,13 +137,19 @@ jedax.Curves = class {
     const entries = Object.entries(this.data.phases).filter(([, seconds]) => seconds > 0).sort((one, other) => other[1] - one[1]);
     const total = entries.reduce((sum, [, seconds]) => sum + seconds, 0);
     const traces = entries.map(([name, seconds], place) => ({
-      type: "bar", orientation: "h", y: [""], x: [seconds], name: `${jedax.plain(name)} ${jedax.number(seconds, 3)} s`,
+      type: "bar", orientation: "h", y: [""], x: [seconds], name: jedax.plain(name),
       marker: { color: jedax.palette[place % jedax.palette.length], line: { color: jedax.colour("paper"), width: 1 } },
       text: seconds / total > 0.08 ? jedax.plain(name) : "", textposition: "inside", insidetextanchor: "middle", textangle: 0, constraintext: "none",
       insidetextfont: { color: "#ffffff" },
       hovertemplate: `${jedax.plain(name)}: %{x:.3g} s, ${((100 * seconds) / total).toFixed(1)} %<extra></extra>`,
     }));
-    const layout = jedax.layout("", { barmode: "stack", showlegend: true, legend: { orientation: "h", traceorder: "normal", x: 0, y: 1.05, yanchor: "bottom" }, xaxis: { title: { text: "seconds", standoff: 4 } }, margin: { l: 10, r: 14, t: 40, b: 40 } });
+    document.getElementById("phase-legend").replaceChildren(...entries.map(([name, seconds], place) => {
+      const item = jedax.element("li", ` ${name} ${jedax.number(seconds, 3)} s`), swatch = jedax.element("i");
+      swatch.style.background = jedax.palette[place % jedax.palette.length];
+      item.prepend(swatch);
+      return item;
+    }));
+    const layout = jedax.layout("", { barmode: "stack", xaxis: { title: { text: "seconds", standoff: 4 } }, margin: { l: 10, r: 14, t: 6, b: 40 } });
     jedax.chart(document.getElementById("phases"), traces, layout, `Bar: ${entries.map(([name, seconds]) => `${name} ${jedax.number(seconds, 3)} seconds`).join(", ")}.`);
   }
 };
