@@ -69,6 +69,7 @@ def pareto_rank(
         variance: `(cells,)`.
         num_needed: Ranks are computed until this many cells have one, 0 to `cells`; the rank of other cells is `cells`.
     """
+    mean, variance = (jnp.asarray(values, float) for values in (mean, variance))
     num_cells = mean.shape[0]
     failed = jnp.isnan(mean) | jnp.isnan(variance)
     lowest = jnp.finfo(mean.dtype).min

@@ -74,6 +74,12 @@ def test_a_cell_that_is_nan_comes_after_all_others():
     assert sorted(choose_pareto(KEY, mean, variance, 3).tolist()) == [0, 2, 3]
 
 
+def test_predictions_of_numpy_are_ranked():
+    """In float64, whose lowest number is -inf in float32, and in whole numbers."""
+    assert pareto_rank(np.array([0.0, np.nan, 2.0]), np.array([1.0, 5.0, 0.5]), 3).tolist() == [0, 1, 0]
+    assert pareto_rank(np.array([0, 1, 2]), np.array([1, 1, 0]), 3).tolist() == [1, 0, 0]
+
+
 def drawn(num_targets, num_draws=3000):
     keys = jax.random.split(jax.random.key(1), num_draws)
     return np.asarray(jax.vmap(lambda key: choose_pareto(key, MEAN, VARIANCE, num_targets))(keys))
