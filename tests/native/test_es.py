@@ -1,6 +1,8 @@
 """Native generations of LM-MA-ES against those of JAX."""
 
 import dataclasses
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -134,3 +136,27 @@ def test_the_weighted_sum(n, population):
     found = jax.jit(native.recombine)(*(jnp.asarray(part, jnp.float32) for part in (weights, genotypes, mean)))
     expected = weights[weights > 0] @ (genotypes[weights > 0] - mean)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+WITHOUT_MEMORY = """
+import resource
+import jax, jax.numpy as jnp
+from jedax.native import es
+from jedax.native.random import native_keys
+assert es.KERNEL.available
+n = 1 << 22  # a thread needs 64 bytes for each parameter
+zeros = jnp.zeros(n), jnp.float32(1), jnp.zeros((1, n)), jnp.zeros((1, 1)), jnp.zeros(1)
+arrays = native_keys(jax.random.key(0)), *zeros
+sample = jax.jit(es.sample, static_argnums=6).lower(*arrays, 2).compile()
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (128 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+jax.block_until_ready(sample(*arrays))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are those of Linux")
+def test_without_memory_it_is_an_error():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("RESOURCE_EXHAUSTED: no memory for native code")

@@ -374,6 +374,7 @@ inline void run(Group& g) {
 
 inline void run_all(const Work& work) {
   Buffer buffer(Group::floats(work));
+  if (!buffer.ok()) return;
   Group group(work, buffer);
   const int64_t share = work.queue->share;
   for (int lane = 0; lane < work.group && lane < share; ++lane) fill(group, lane);

@@ -78,12 +78,11 @@ ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genot
   work.sharing = count / begins;
   work.group = group > 0 ? std::min<int>(lanes, group) : fitting(episode, lanes);
   const auto simulate = JEDAX_CHOSEN(control::run_episodes);
-  run_on_threads(pool, count, 1, [&](Queue& queue) {
+  return run_on_threads(pool, count, 1, [&](Queue& queue) {
     Work here = work;
     here.queue = &queue;
     simulate(here);
   });
-  return ffi::Error::Success();
 }
 
 template <class T>

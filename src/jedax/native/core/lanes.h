@@ -31,15 +31,17 @@ class FlushSmallNumbers {
 #endif
 };
 
-// Zeroed memory for arrays that each begin where a vector may be loaded.
+// Zeroed memory for arrays that each begin where a vector may be loaded; not `ok` if there was none.
 class Buffer {
  public:
   explicit Buffer(int64_t floats) : data_(static_cast<float*>(__builtin_malloc(floats * sizeof(float) + 64))) {
+    if (!data_) return;
     aligned_ = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(data_) + 63) & ~uintptr_t{63});
     __builtin_memset(aligned_, 0, floats * sizeof(float));
   }
   ~Buffer() { __builtin_free(data_); }
   Buffer(const Buffer&) = delete;
+  bool ok() const { return data_ != nullptr; }
   float* take(int64_t floats) {
     float* here = aligned_;
     aligned_ += floats;
@@ -48,7 +50,7 @@ class Buffer {
 
  private:
   float* data_;
-  float* aligned_;
+  float* aligned_ = nullptr;
 };
 
 template <int K>

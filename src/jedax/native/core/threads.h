@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/ffi.h"
 #include "core/queue.h"
 
 #if defined(__SSE2__)
@@ -17,9 +18,9 @@
 namespace jedax {
 
 // Calls `work` on this thread and on others of a pool (`ffi::ThreadPool`), at most one thread for every `width` items,
-// and returns when all items are done. `work` takes items from the queue until none is left.
-template <class Pool>
-void run_on_threads(Pool& pool, int64_t count, int64_t width, std::function<void(Queue&)> work) {
+// and returns when all items are done. `work` takes items from the queue until none is left; it takes none where it has no
+// memory, which is an error on this thread.
+inline ffi::Error run_on_threads(ffi::ThreadPool& pool, int64_t count, int64_t width, std::function<void(Queue&)> work) {
   // A thread that starts too late finds no item and calls nothing: `work` may refer to variables of the caller.
   struct Shared {
     Queue queue;
@@ -37,12 +38,15 @@ void run_on_threads(Pool& pool, int64_t count, int64_t width, std::function<void
   shared->work = std::move(work);
   for (int64_t i = 1; i < threads; ++i) pool.Schedule([shared] { shared->help(); });
   shared->help();
+  int64_t first;
+  const bool done = take(shared->queue, count, first) == 0;  // where items are left, the others stop
   for (int spins = 0; shared->inside.load() != 0; ++spins) {
     if (spins > 2000) std::this_thread::yield();
 #if defined(__SSE2__)
     _mm_pause();
 #endif
   }
+  return done ? ffi::Error::Success() : ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for native code");
 }
 
 }  // namespace jedax

@@ -21,17 +21,15 @@ ffi::Error sample(ffi::ThreadPool pool, Words keys, Floats mean, Floats sigma, F
       int64_t(genotypes->element_count()) != s * work.population * n) {
     return ffi::Error::InvalidArgument("shapes that do not fit each other");
   }
-  run_on_threads(pool, s * groups(work.population, kMembers), 1,
-                 [&](Queue& queue) { JEDAX_CHOSEN(es::draw)(work, queue); });
-  return ffi::Error::Success();
+  return run_on_threads(pool, s * groups(work.population, kMembers), 1,
+                        [&](Queue& queue) { JEDAX_CHOSEN(es::draw)(work, queue); });
 }
 
 ffi::Error normal(ffi::ThreadPool pool, Words keys, ffi::Result<Floats> numbers) {
   const int64_t all = int64_t(keys.element_count()) / 2, count = all ? int64_t(numbers->element_count()) / all : 0;
   Normals work{count, keys.typed_data(), numbers->typed_data()};
-  run_on_threads(pool, all * groups(count, kChunk), 16,
-                 [&](Queue& queue) { JEDAX_CHOSEN(es::draw_normals)(work, queue); });
-  return ffi::Error::Success();
+  return run_on_threads(pool, all * groups(count, kChunk), 16,
+                        [&](Queue& queue) { JEDAX_CHOSEN(es::draw_normals)(work, queue); });
 }
 
 ffi::Error recombine(ffi::ThreadPool pool, Floats weights, Floats genotypes, Floats mean, ffi::Result<Floats> sums) {
@@ -44,8 +42,8 @@ ffi::Error recombine(ffi::ThreadPool pool, Floats weights, Floats genotypes, Flo
   }
   Sums work{strategies, population, n, weights.typed_data(), genotypes.typed_data(), mean.typed_data(),
             sums->typed_data()};
-  run_on_threads(pool, strategies * groups(n, kChunk), 1, [&](Queue& queue) { JEDAX_CHOSEN(es::add_up)(work, queue); });
-  return ffi::Error::Success();
+  return run_on_threads(pool, strategies * groups(n, kChunk), 1,
+                        [&](Queue& queue) { JEDAX_CHOSEN(es::add_up)(work, queue); });
 }
 
 }  // namespace

@@ -256,6 +256,7 @@ void draw<JEDAX_ISA>(const Samples& w, Queue& queue) {
   const FlushSmallNumbers flush;
   const int64_t rows = kMembers * w.m;
   Buffer buffer(kMembers * w.n + 2 * rows + rows * kWidth + 64);
+  if (!buffer.ok()) return;
   Vector* sums = reinterpret_cast<Vector*>(buffer.take(rows * kWidth));
   float *products = buffer.take(rows), *mixture = buffer.take(rows), *z = buffer.take(kMembers * w.n);
   const int64_t each = groups(w.population, kMembers);

@@ -172,6 +172,7 @@ void evaluate_sizes(const Work& work) {
   constexpr int kMost = 2;
   const Settings& s = *work.settings;
   Buffer buffer(Group<kMost>::floats(s) + Group<1>::floats(s) + 16 * s.lasers);
+  if (!buffer.ok()) return;
   Group<1> narrow(s, buffer);
   look_from_start(work, narrow);
   float* start_lasers = buffer.take(16 * s.lasers);

@@ -77,12 +77,11 @@ ffi::Error run(ffi::ThreadPool& pool, const ffi::Dictionary& given, Floats genot
   if (laser_noise.element_count() > 0) work.laser_noise = laser_noise.typed_data();
   if (wheel_noise.element_count() > 0) work.wheel_noise = wheel_noise.typed_data();
   const auto simulate = records ? JEDAX_CHOSEN(record) : JEDAX_CHOSEN(evaluate);
-  run_on_threads(pool, robots, JEDAX_CHOSEN(width)(), [&](Queue& queue) {
+  return run_on_threads(pool, robots, JEDAX_CHOSEN(width)(), [&](Queue& queue) {
     Work here = work;
     here.queue = &queue;
     simulate(here);
   });
-  return ffi::Error::Success();
 }
 
 ffi::Error evaluate_batch(ffi::ThreadPool pool, ffi::Dictionary settings, Floats genotypes, Floats walls,

@@ -89,6 +89,7 @@ void record_group(const Work& work, Group<K>& g) {
 void record_all(const Work& work) {
   const Settings& s = *work.settings;
   Buffer buffer(Group<1>::floats(s));
+  if (!buffer.ok()) return;
   Group<1> g(s, buffer);
   int64_t first;
   while (const int64_t count = take(*work.queue, kWidth, first)) {
