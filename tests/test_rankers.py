@@ -159,6 +159,13 @@ class TestInvariants:
             np.testing.assert_allclose(pool[row], score(fitness[row], descriptors[row], targets[row]), atol=1e-6)
 
 
+def test_a_penalised_score_that_is_not_finite_ranks_last_and_does_not_change_the_others():
+    penalised = jnp.array([3.0, -jnp.inf, 1.0, 2.0])
+    evaluation = Evaluation(jnp.zeros(4), jnp.asarray(DESCRIPTORS, jnp.float32), score=penalised)
+    found = score_of(evaluation, jnp.asarray(TARGET, jnp.float32), jnp.float32(0.0))
+    assert found.tolist() == [1.0, -np.inf, 0.0, 0.5]
+
+
 def closest(outcome):
     """A ranker of a user's."""
     return -jnp.abs(outcome.evaluation.descriptor - outcome.direction).sum(axis=1)

@@ -126,12 +126,13 @@ def weighted_target_fitness_score(
         alpha: Weight of nearness, 0 (fitness alone) to 1 (nearness alone).
 
     Returns:
-        `(population,)`, maximised, 0 to 1; -inf for members that failed.
+        `(population,)`, maximised, 0 to 1; -inf for members that failed or whose penalised score is not finite.
     """
-    valid = evaluation.valid
+    scores = evaluation.fitness_or_worst
+    valid = jnp.isfinite(scores)
     points = _scaled(jnp.vstack([jnp.where(valid[:, None], evaluation.descriptor, 0), target]))
     nearness = _normalise(-jnp.linalg.norm(points[:-1] - points[-1], axis=-1), valid)
-    fitness = _normalise(evaluation.fitness if evaluation.score is None else evaluation.score, valid)
+    fitness = _normalise(scores, valid)
     return jnp.where(valid, alpha * nearness + (1 - alpha) * fitness, -jnp.inf)
 
 

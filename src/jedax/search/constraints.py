@@ -91,10 +91,10 @@ class Penalty:
     def scores(
         self, fitness: Float[np.ndarray, " batch"], constraints: Float[np.ndarray, "batch constraints"]
     ) -> Float[np.ndarray, " batch"]:
-        """Return what evolution strategies maximise, given the fitness, which is maximised."""
+        """Return what evolution strategies maximise, given the fitness; -inf where a constraint is inf or NaN."""
         is_known = np.max(constraints, axis=1) < np.inf
         values = np.where(np.isfinite(constraints), constraints, _LEAST)
-        return np.where(is_known, -self._penalised(-fitness, values), 2 * INFEASIBLE)
+        return np.where(is_known, -self._penalised(-fitness, values), -np.inf)
 
     def adapted(
         self, fitness: Float[np.ndarray, " batch"], constraints: Float[np.ndarray, "batch constraints"], num_params: int
