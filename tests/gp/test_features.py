@@ -59,6 +59,11 @@ def test_a_repertoire_too_large_for_the_whole_matrix_has_length_scales_that_the_
     assert gp.log_likelihood == pytest.approx(there, rel=1e-4)
 
 
+@pytest.mark.parametrize(("dimensions", "expected"), [(2, 0.06), (3, 0.22), (4, 0.5)])
+def test_the_shortest_length_scale_is_that_of_the_guide(dimensions, expected):
+    assert shortest_length_scale(GPSettings(), dimensions) == pytest.approx(expected, rel=0.06)
+
+
 def test_a_repertoire_of_less_than_a_tile_has_the_exact_process_whatever_the_rows_are():
     settings = GPSettings(gp_max_rows=16)
     x, fitness, counts = surface(100, 0.3)

@@ -30,7 +30,9 @@ class GPSettings(Config):
         default=(0.05, 20.0), description="Range of the GP's signal s (fitness standardised)."
     )
     gp_length_scale_bounds: Range = Field(
-        default=(0.01, 10.0), description="Range of the GP's length scale l (descriptors in the unit box)."
+        default=(0.01, 10.0),
+        description="Range of the GP's length scale l (descriptors in the unit box); with more cells than 4 times "
+        "gp_max_rows its low end is raised to what that many features resolve.",
     )
     gp_noise_bounds: Range = Field(
         default=(1e-3, 100.0), description="Range of the GP's noise s_n of a single evaluation."
