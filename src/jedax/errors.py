@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import numbers
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 from unicodedata import category
 
 _NO_MEMORY = ("RESOURCE_EXHAUSTED", "bad_alloc", "failed to map segment", "Cannot allocate memory")
@@ -79,6 +81,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def unknown(argument: str, name: str, known: Iterable[str]) -> JedaxError:
     """Return the error for a name that is not in `known`."""
     return JedaxError(f"{argument}: unknown name {name!r}; {nearest(name, known)}")
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Return whether a value is a whole number of Python or NumPy, and no truth value."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_whole(argument: str, value: object, low: int, high: int) -> int:
+    """Return a whole number of Python or NumPy as an int; an error unless it is from `low` to `high`."""
+    if not (is_whole(value) and low <= value <= high):
+        expected = f"a whole number from {low} to {high:,}"
+        raise fail(argument, expected=expected, received=repr(value), remedy="change it")
+    return int(value)
 
 
 def check_choice(argument: str, name: str, known: Iterable[str]) -> str:

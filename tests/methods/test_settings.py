@@ -68,7 +68,7 @@ class TestJediConfig:
             ),
             (
                 {"pool": 9, "cells": 8},
-                r"^pool: expected at most one ES per cell \(8\), got 9; lower it or raise cells",
+                r"^pool: expected at most one ES per cell \(8\), got 9; lower it, raise cells, or give descriptors",
             ),
             ({"cell_layout": "hex"}, r"^cell_layout: expected 'auto', 'cvt' or 'grid', got 'hex'"),
             ({"poll": 4}, r"^parameter: unknown name 'poll'; did you mean 'pool'"),

@@ -359,14 +359,45 @@ def test_no_results_change_nothing():
     batch = optimizer.ask()
     optimizer.tell(batch[:0], [], np.zeros((0, 2)))
     optimizer.tell([], [], [])
+    optimizer.add([], [])
     assert optimizer.evaluations == 24
     np.testing.assert_array_equal(optimizer.ask(), batch)
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, "a", 2**32])
+@pytest.mark.parametrize("n", [0, -1, 1.5, "a", 2**32, True])
 def test_a_wrong_number_of_solutions(n):
-    with pytest.raises(jedax.JedaxError, match="n: expected a whole number of at least 1, or None, got"):
+    with pytest.raises(jedax.JedaxError, match="n: expected a whole number from 1 to 2,147,483,647, got"):
         make().ask(n)
+    with pytest.raises(jedax.JedaxError, match="n: expected a whole number from 1 to 2,147,483,647, got"):
+        make().ask_ids(n)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None, [1.0], [[0, 0]], 3), r"ids: expected a list of numbers, got 3; write ids=\[...\]"),
+        ((3, [1.0], [[0, 0]], None), r"genotypes: expected shape \(n, 6\), got \(\)"),
+        (((row for row in np.zeros((1, 6))), [1.0], [[0, 0]], None), "genotypes: expected numbers .* got generator"),
+        ((np.zeros((1, 6)), [1.0], [[0]], None), r"descriptors: expected shape \(1, 2\), .* a number for each desc"),
+    ],
+)
+def test_results_of_a_strange_kind(arguments, message):
+    *results, ids = arguments
+    with pytest.raises(jedax.JedaxError, match=message):
+        make().tell(*results, ids=ids)
+
+
+@pytest.mark.parametrize("bounds", [([-1, -1], [1, 1]), "measure"])
+def test_failed_evaluations_need_no_descriptors(bounds):
+    one, other = (make(descriptor_bounds=bounds) for _ in range(2))
+    for optimizer, nothing in ((one, None), (other, [[np.nan, np.nan]])):
+        optimizer.tell(optimizer.ask(1), [np.nan], nothing)
+        optimizer.tell(optimizer.ask(1), [3.0], nothing, failed=[True])
+        with pytest.raises(jedax.JedaxError, match="descriptors: expected the descriptors of the solutions, got None"):
+            optimizer.tell(optimizer.ask(2), [1.0, np.nan])
+        drive(optimizer, 3)
+        assert optimizer.num_failed == 2
+    np.testing.assert_array_equal(one.repertoire.genotypes, other.repertoire.genotypes)
 
 
 PAIRS, FLAT = ((0.0, 2.0), (1.0, 3.0)), ((0.0, 1.0), (2.0, 2.0))
@@ -416,6 +447,9 @@ def test_named_parameters_are_counted_as_the_user_does():
         ({"x0": [1, 2], "sigma0": [1, 2, 3]}, "sigma0: expected 1 or 2 numbers, got 3"),
         ({"x0": np.ones((1, 2))}, r"x0: expected one number per parameter, got array\(\[\[1., 1.\]\]\); give one sol"),
         ({"num_params": 4, "x0": [0, 0, 0]}, "num_params: expected 3, as many as x0 has, got 4"),
+        ({"num_params": 4, "x0": 0.5}, "num_params: expected 1, as many as x0 has, got 4"),
+        ({"num_params": 4, "space": {"a": (0, 1)}}, "num_params: expected 1, as many as space has, got 4"),
+        ({"method": "jedi-uniform", "num_params": 4}, r"pool: .* \(1\), got 4; .* \(without them there is one cell\)"),
         ({"num_params": 4, "bounds": ([0] * 3, [1] * 3)}, "bounds: expected 4 lows, got 3 lows for 4 parameters"),
     ],
 )

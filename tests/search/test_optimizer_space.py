@@ -123,7 +123,7 @@ class TestNamed:
     def test_a_space_as_an_object_with_other_arguments(self):
         space = jedax.Space(SPACE)
         assert named(space=space, num_params=4).ask() == named().ask()
-        with pytest.raises(jedax.JedaxError, match=r"num_params: expected as many .*, got 5 beside 4 parameters"):
+        with pytest.raises(jedax.JedaxError, match=r"num_params: expected 4, as many as space has, got 5"):
             named(num_params=5)
         with pytest.raises(jedax.JedaxError, match="space: expected no bounds or sigma0 beside it"):
             named(bounds=(0, 1))

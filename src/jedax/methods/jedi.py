@@ -88,7 +88,7 @@ class JediConfig(GPSettings, WithPool):
                 "pool",
                 expected=f"at most one ES per cell ({self.cells})",
                 received=self.pool,
-                remedy="lower it or raise cells",
+                remedy="lower it, raise cells, or give descriptors (without them there is one cell)",
             )
         return self
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import LinearConstraint, NonlinearConstraint, OptimizeResult
 
-from jedax.errors import fail
+from jedax.errors import fail, is_whole
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_arguments
 from jedax.search.optimizer import Optimizer
@@ -106,8 +106,8 @@ def minimize(
             raise fail(name, expected="a function", received=repr(given), remedy="change it")
     space = space if space is None or isinstance(space, Space) else Space(space)
     bounds = None if bounds is None else lows_and_highs("bounds", bounds)
-    if bounds is None and space is None and _resembles_bounds(x0):
-        remedy = "write bounds=... if these are bounds"
+    if bounds is None and space is None and (isinstance(x0, Mapping) or _resembles_bounds(x0)):
+        remedy = f"write {'space' if isinstance(x0, Mapping) else 'bounds'}=... if these are bounds"
         raise fail("x0", expected="one number per parameter", received=repr(x0), remedy=remedy)
     if descriptors is not None and descriptor_bounds is None:
         descriptor_bounds = "measure"
@@ -129,7 +129,7 @@ def minimize(
         minimise=True,
         **settings,
     )
-    if getattr(optimizer.config, "samples_per_evaluation", 1) != 1:
+    if optimizer.config.samples_per_evaluation != 1:
         remedy = "average within fun, or use jedax.Optimizer"
         raise fail("samples_per_evaluation", expected="1", received="more", remedy=remedy)
     limits = tuple(_constraint(one, space) for one in _listed(constraints))
@@ -185,11 +185,8 @@ class _Search:
         for xs, result in results:
             self.num_evaluated += len(xs)
             if isinstance(result, Failure):
-                has_descriptors = self.problem.has_pairs or self.problem.descriptors is not None
-                width = self.optimizer.cells.centroids.shape[1]
-                points = np.full((len(xs), width), np.nan) if has_descriptors else None
                 self._note_failures(result, len(xs))
-                self.optimizer.tell(xs, np.full(len(xs), np.nan), points)
+                self.optimizer.tell(xs, np.full(len(xs), np.nan))
             else:
                 failed = ~np.isfinite(result.fitness)
                 if result.descriptors is not None:
@@ -362,7 +359,7 @@ def _evaluator(problem: Functions, workers: Any) -> Iterator[_Direct | _Processe
     if callable(workers):
         yield _Direct(problem, None, workers)
         return
-    if not isinstance(workers, int | np.integer) or not (workers == -1 or 1 <= workers < 2**15):
+    if not is_whole(workers) or not (workers == -1 or 1 <= workers < 2**15):
         expected = "a number of processes, -1 for all cores, or a function like map"
         raise fail("workers", expected=expected, received=repr(workers), remedy="change it")
     size = num_cores() if workers == -1 else int(workers)

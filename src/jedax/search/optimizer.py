@@ -11,16 +11,16 @@ import contextlib
 import errno
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 import jax
 import numpy as np
 
 from jedax.arrays import as_floats
-from jedax.errors import JedaxError, fail, memory_in_words
+from jedax.errors import JedaxError, check_whole, fail, is_whole, memory_in_words
 from jedax.gp.threads import one_blas_thread
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import (
@@ -112,12 +112,9 @@ class Optimizer:
         out: str | Path | None = None,
         **settings: Any,
     ):
-        whole = {"num_params": (num_params, 1, 2**31 - 1), "evaluations": (evaluations, 1, 2**31 - 1),
-                 "seed": (seed, 0, 2**32 - 1)}  # fmt: skip
-        for name, (value, low, high) in whole.items():
-            if (value is not None or name == "seed") and not (_is_whole(value) and low <= value <= high):
-                expected = f"a whole number from {low} to {high:,}"
-                raise fail(name, expected=expected, received=repr(value), remedy="change it")
+        for name, number in (("num_params", num_params), ("evaluations", evaluations)):
+            if number is not None:
+                check_whole(name, number, 1, 2**31 - 1)
         for name, flag in (("minimise", minimise), ("noisy", noisy)):
             if not isinstance(flag, bool | np.bool_):
                 raise fail(name, expected="True or False", received=repr(flag), remedy="change it")
@@ -132,7 +129,10 @@ class Optimizer:
         self._name, self._entry, self._settings = entry.name, entry, settings
         self._is_configured = isinstance(method, MethodConfig)  # then no settings are chosen by the problem's size
         self._defaults = method if isinstance(method, MethodConfig) else method_defaults(method)
-        self._seed, self._budget = int(seed), None if evaluations is None else int(evaluations)
+        self._seed, self._budget = (
+            check_whole("seed", seed, 0, 2**32 - 1),
+            None if evaluations is None else int(evaluations),
+        )
         self.minimise, self.noisy = bool(minimise), bool(noisy)
         self._space = space_of(num_params, space, bounds, x0, sigma0)
         self._num_params = int(num_params) if self._space is None else self._space.num_params  # type: ignore[arg-type]
@@ -322,23 +322,21 @@ class Optimizer:
                 current generation, the same ones until they are told.
 
         Raises:
-            JedaxError: `n` is no whole number of at least 1.
+            JedaxError: `n` is not None and no whole number of at least 1.
         """
-        if n is not None and not (isinstance(n, int | np.integer) and 1 <= n <= 2**31):
-            raise fail("n", expected="a whole number of at least 1, or None", received=repr(n), remedy="change it")
-        numbers = self.ask_ids(n)
-        return self._shown(self._open.rows(numbers))
+        return self._shown(self._open.rows(self.ask_ids(n)))
 
     def ask_ids(self, n: int | None = None) -> list[int]:
         """Return the numbers of the solutions that `ask` would return; `asked` has the solutions.
 
         Solutions that are not told stay open. The last 10,000 of past generations do: a result of an older one is
-        taken as that of a solution of your own, and is refused with its number.
+        taken as that of a solution of your own, and is refused with its number. Arguments and errors as for `ask`.
         """
+        n = None if n is None else check_whole("n", n, 1, 2**31 - 1)
         if self._may_fit and n is not None and n > self._method.num_initial:
-            self._build(self.task.descriptor_bounds, int(n))
+            self._build(self.task.descriptor_bounds, n)
             if self._budget is None or self._method.evaluations_per_generation <= self._budget:
-                self._batch = int(n)
+                self._batch = n
             else:  # such a generation would be larger than the budget
                 self._build(self.task.descriptor_bounds, self._batch)
         generation, places, genotypes = self._open_generation(), [], []
@@ -378,7 +376,7 @@ class Optimizer:
         Args:
             genotypes: `(n, parameters)` or a list of dicts: solutions as `ask` returned them; None beside `ids`.
             fitness: `(n,)`; with several samples per evaluation (`samples_per_evaluation`), `(n, samples)`.
-            descriptors: `(n, d)` or `(n, samples, d)`; None where there are none.
+            descriptors: `(n, d)` or `(n, samples, d)`; None where there are none, or where all evaluations failed.
             violations: `(n, constraints)` or `(n,)`, the constraints' values: above 0 where violated, by how much, and
                 below 0 where satisfied, if you know by how much, which helps. Give values of similar size: the sum of
                 those above 0 is compared. Once given, they are needed each time.
@@ -391,13 +389,15 @@ class Optimizer:
                 a number is not that of a solution which was asked for and not told yet. Nothing is changed then. Or
                 the file of `out` cannot be written: the results were taken then.
         """
+        if ids is not None and not isinstance(ids, Iterable):
+            raise fail("ids", expected="a list of numbers", received=repr(ids), remedy="write ids=[...]")
         if genotypes is None:
             genotypes = [None] * (0 if ids is None else len(ids))
         genotypes = [genotypes] if isinstance(genotypes, Mapping) else genotypes
-        if not len(genotypes) and not np.size(fitness):
+        if _are_none(genotypes, fitness):
             return
-        ids = None if ids is None else self._checked_ids(ids, len(genotypes))
         if ids is not None:
+            ids = self._checked_ids(ids, len(genotypes))
             genotypes = self._with_ids(genotypes, ids)
         results = self._results(genotypes, fitness, descriptors, violations, failed)
         prints = prints_of(results)
@@ -421,6 +421,8 @@ class Optimizer:
 
         Those added before the first `ask` become members of the initial batch. Arguments and errors as for `tell`.
         """
+        if _are_none(genotypes, fitness):
+            return
         results = self._results(genotypes, fitness, descriptors, violations, None)
         known = [self._with_genotype(result) for result in results.each() if not result.failed]
         self._note_constraints(results)
@@ -723,22 +725,24 @@ class Optimizer:
         shape = (number,) if samples == 1 else (number, samples)
         remedy = "give one entry per genotype, in the same order"
         fitness = as_floats("fitness", fitness, shape, remedy).reshape(number, samples)
-        points = np.zeros((number, samples, 1))
-        if self.has_descriptors:
+        is_bad = ~np.isfinite(fitness).all(axis=1)
+        if failed is not None:
+            is_bad |= flags(failed, number)
+        points = np.zeros((number, samples, self.task.num_descriptors))
+        if self.has_descriptors and not (descriptors is None and is_bad.all()):
             if descriptors is None:
                 received, remedy = "None", "give one row per solution, or leave out descriptor_bounds"
                 raise fail("descriptors", expected="the descriptors of the solutions", received=received, remedy=remedy)
             width = self.task.num_descriptors if not self._measures or self._has_results else None
+            remedy = "give one row per genotype, with a number for each descriptor"
             found = as_floats("descriptors", descriptors, (*shape, width), remedy)
             points = found.reshape(number, samples, found.shape[-1])
+            is_bad |= ~np.isfinite(points).all(axis=(1, 2))
         elif descriptors is not None:
             expected, remedy = "None, as Optimizer has no descriptor_bounds", "give it bounds, or leave them out"
             raise fail("descriptors", expected=expected, received="descriptors", remedy=remedy)
         if self._measures and points.shape[-1] != self.task.num_descriptors:
             self._set_width(points.shape[-1])
-        is_bad = ~np.isfinite(fitness).all(axis=1) | ~np.isfinite(points).all(axis=(1, 2))
-        if failed is not None:
-            is_bad |= flags(failed, number)
         known = self._penalty.number
         constraints = np.zeros((number, known))
         if violations is None:
@@ -784,14 +788,14 @@ class Optimizer:
     def _checked_ids(self, ids: Sequence[int | None], number: int) -> list[int | None]:
         """Return the numbers of solutions as whole numbers, an error unless all are open and none is given twice."""
         found, seen, numbers = list(ids), set[int](), self._open.numbers
-        whole = [one for one in found if _is_whole(one)]
+        whole = [one for one in found if is_whole(one)]
         opened = set(numbers[np.isin(numbers, whole)].tolist())
         if len(found) != number:
             raise fail("ids", expected=f"{number} numbers", received=len(found), remedy="give one per solution")
         for one in found:
             if one is None:
                 continue
-            if not _is_whole(one) or one not in opened:
+            if not is_whole(one) or one not in opened:
                 known = ", ".join(map(str, numbers[:10])) + ", ..." * (len(numbers) > 10)
                 expected = f"one of those asked for and not told yet ({known or 'none'})"
                 raise fail("id", expected=expected, received=repr(one), remedy="leave it out, or check it")
@@ -921,5 +925,5 @@ class Optimizer:
         return None
 
 
-def _is_whole(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+def _are_none(genotypes: Any, fitness: Any) -> bool:
+    return isinstance(genotypes, Sized) and not len(genotypes) and not np.size(fitness)

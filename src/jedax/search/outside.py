@@ -65,9 +65,6 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
         if isinstance(x0, list | tuple | np.ndarray) and any(isinstance(x, list | tuple) or np.ndim(x) for x in x0):
             raise fail("x0", expected="one number per parameter", received=repr(x0), remedy="give one solution")
         size = num_params if x0 is None else len(np.atleast_1d(x0))
-        if x0 is not None and np.ndim(x0) and num_params not in (None, size):
-            remedy = "leave num_params out"
-            raise fail("num_params", expected=f"{size}, as many as x0 has", received=num_params, remedy=remedy)
         lows, highs = _fitted(lows, highs, size)
         box = Space.box(lows, highs, num_params=size)
         if x0 is None:
@@ -79,8 +76,8 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
         remedy = "give it, or space, bounds or x0"
         raise fail("num_params", expected="the number of parameters", received="None", remedy=remedy)
     if found is not None and num_params not in (None, found.num_values):
-        received, remedy = f"{num_params} beside {found.num_values} parameters", "leave num_params out"
-        raise fail("num_params", expected="as many parameters as the space has", received=received, remedy=remedy)
+        expected = f"{found.num_values}, as many as {'x0' if space is None else 'space'} has"
+        raise fail("num_params", expected=expected, received=num_params, remedy="leave num_params out")
     return found
 
 

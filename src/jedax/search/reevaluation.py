@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.errors import check_choice, fail
+from jedax.errors import check_choice, check_whole, fail
 from jedax.methods.base import spread_of
 from jedax.sampling import Aggregation
 from jedax.search.compiled import reevaluation_key
@@ -128,9 +128,7 @@ def sample_again(
         JedaxError: An argument does not fit, or the task's code was not loaded with the run.
     """
     check_choice("cells", cells, ("all", "best"))
-    for name, value, least in (("samples", samples, 4), ("seed", seed, 0)):
-        if not isinstance(value, int | np.integer) or not least <= value < 2**31:
-            raise fail(name, expected=f"a whole number of at least {least}", received=repr(value), remedy="change it")
+    samples, seed = check_whole("samples", samples, 4, 2**31 - 1), check_whole("seed", seed, 0, 2**31 - 1)
     if not isinstance(parameter_noise, int | float | np.number) or not 0 <= parameter_noise < math.inf:
         expected, remedy = "a number of at least 0", "change it"
         raise fail("parameter_noise", expected=expected, received=repr(parameter_noise), remedy=remedy)
