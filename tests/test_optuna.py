@@ -206,6 +206,20 @@ def test_enqueued_trials_and_those_of_others_are_known():
     assert len(later.sampler._seen) == 50
 
 
+def test_solutions_out_of_the_ranges_of_a_trial_have_failed():
+    def objective(trial):
+        width = trial.suggest_float("width", 0, 1)
+        hole = trial.suggest_float("hole", 0, width + 0.2)
+        return (width - 0.5) ** 2 + (hole - 0.1) ** 2
+
+    study = study_with()
+    study.optimize(objective, n_trials=150)
+    assert study.best_value < 1e-4
+    assert len({trial.params["width"] for trial in study.trials}) == 150
+    assert study.sampler.optimizer.num_failed > 0
+    assert not study.sampler.optimizer.asked
+
+
 def test_threads():
     threads = set()
 
@@ -294,6 +308,10 @@ def test_studies_that_do_not_fit():
     ("arguments", "message"),
     [
         ({"descriptors": "speed"}, "descriptors: expected a list of names"),
+        ({"search_space": ["x"]}, r"search_space: expected a dict of distributions, got \['x'\]"),
+        ({"search_space": {"x": (0, 1)}}, r"x: expected a float, int or categorical distribution, got \(0, 1\)"),
+        ({"samples_per_evaluation": 2}, "samples_per_evaluation: expected 1, as a trial has one value"),
+        ({"seed": True}, "seed: expected a whole number from 0 to 4,294,967,295, got True"),
         ({"descriptors": ["a"], "descriptor_bounds": ([0, 0], [1, 1])}, "descriptor_bounds: expected 1 lows"),
         ({"populatoin": 3}, "population"),
         ({"seed": -1}, "seed: expected a whole number"),

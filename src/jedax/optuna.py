@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jedax.errors import fail
+from jedax.errors import check_whole, fail
 from jedax.imports import require
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_arguments, method_defaults, method_named
@@ -42,7 +42,8 @@ class Sampler(BaseSampler):
         ```
 
     The search space is that of the first completed trials, which are sampled at random, unless `search_space` is given.
-    Parameters outside of it are sampled at random. Failed and pruned trials are failed evaluations. All completed
+    Parameters outside of it are sampled at random. Failed and pruned trials are failed evaluations; so are solutions
+    out of the ranges of their trial, which gets random values for these parameters. All completed
     trials of the study count, whoever sampled them: those enqueued, of other samplers, of an earlier program, and of
     other processes on the same storage. Each process has a search of its own, which also learns from their trials. A
     sampler works for one study.
@@ -79,10 +80,15 @@ class Sampler(BaseSampler):
         if isinstance(descriptors, str) or not all(isinstance(name, str) for name in descriptors or ()):
             remedy = 'write ["speed"]'
             raise fail("descriptors", expected="a list of names", received=repr(descriptors), remedy=remedy)
-        if not (seed is None or (isinstance(seed, int | np.integer) and 0 <= seed < 2**32)):
-            raise fail("seed", expected="a whole number from 0 to 2^32 - 1", received=repr(seed), remedy="change it")
+        if not isinstance(search_space, Mapping | None):
+            remedy = 'write {"x": optuna.distributions.FloatDistribution(0, 1)}'
+            raise fail("search_space", expected="a dict of distributions", received=repr(search_space), remedy=remedy)
+        self._seed = None if seed is None else check_whole("seed", seed, 0, 2**32 - 1)
         config = method if isinstance(method, MethodConfig) else method_defaults(method_named(method).name)
         check_arguments(settings, config, Sampler)
+        if settings.get("samples_per_evaluation", config.samples_per_evaluation) != 1:
+            remedy = "average in the objective"
+            raise fail("samples_per_evaluation", expected="1, as a trial has one value", received="more", remedy=remedy)
         self._descriptors = tuple(descriptors or ())
         self._arguments = {
             "descriptor_bounds": descriptor_bounds if self._descriptors else None,
@@ -92,7 +98,7 @@ class Sampler(BaseSampler):
             **settings,
         }
         self._search_space = None if search_space is None else dict(search_space)
-        self._constraints_func, self._seed = constraints_func, seed
+        self._constraints_func = constraints_func
         self._begin()
         box = self._arguments["descriptor_bounds"]
         sizes = set(map(len, box_of(box) or ())) if box != "measure" else set()
@@ -166,18 +172,20 @@ class Sampler(BaseSampler):
                 return  # `_learn` finds the trial in the study
             used = space.to_search({**space.to_study(asked), **trial.params})
             if used != space.to_search(space.to_study(asked)):  # `asked` may not be rounded yet
-                self._unused.append(asked)
+                if "fixed_params" in trial.system_attrs:  # of an enqueued trial
+                    self._unused.append(asked)
+                else:  # out of the ranges of this trial
+                    optimizer.tell([asked], [np.nan])
                 return
             self._seen.add(trial.number)
-            width = len(self._descriptors)
             if state != TrialState.COMPLETE or values is None:
-                optimizer.tell([asked], [np.nan], np.full((1, width), np.nan) if width else None)
+                optimizer.tell([asked], [np.nan])
                 return
             try:
-                points = [self._point(trial)] if width else None
+                points = [self._point(trial)] if self._descriptors else None
                 limits = self._violations([trial])
             except ValueError:
-                optimizer.tell([asked], [np.nan], np.full((1, width), np.nan) if width else None)
+                optimizer.tell([asked], [np.nan])
                 raise
             optimizer.tell([asked], [values[0]], points, violations=limits)
 
@@ -299,6 +307,10 @@ class _Parameters:
     """The parameters of a study, and the space of the search: whole numbers of steps, and indices of categories."""
 
     def __init__(self, distributions: Mapping[str, BaseDistribution]):
+        for name, known in distributions.items():
+            if not isinstance(known, FloatDistribution | IntDistribution | CategoricalDistribution):
+                expected, remedy = "a float, int or categorical distribution", "write one of optuna.distributions"
+                raise fail(name, expected=expected, received=repr(known), remedy=remedy)
         self.distributions = {name: known for name, known in distributions.items() if not known.single()}
         self.space = Space({name: _parameter(name, known) for name, known in self.distributions.items()})
 
@@ -340,10 +352,8 @@ def _parameter(name: str, known: BaseDistribution) -> Real | Integer | Choice:
         return Real(known.low, known.high, log=known.log)
     if isinstance(known, IntDistribution):
         return _counted(known.low, known.high, log=known.log)
-    if isinstance(known, CategoricalDistribution):
-        return Choice(*range(len(known.choices)))
-    received = type(known).__name__
-    raise fail(name, expected="a float, int or categorical distribution", received=received, remedy="change it")
+    assert isinstance(known, CategoricalDistribution)
+    return Choice(*range(len(known.choices)))
 
 
 def _counted(low: int, high: int, *, log: bool = False) -> Real | Integer:
