@@ -132,7 +132,9 @@ def test_weights_that_are_not_finite_fail():
 
 def test_a_descriptor_of_another_length_is_said():
     evaluate = pole(descriptor="tests.search.workers.work:three_numbers", num_descriptors=2)
-    with pytest.raises(JedaxError, match=r"three_numbers: descriptor: expected shape \(2,\), got \(3,\)"):
+    with pytest.raises(
+        JedaxError, match=r"three_numbers: descriptor: expected shape \(2,\), got \(3,\); return a list"
+    ):
         evaluate(drawn(1, POLE))
 
 
@@ -169,6 +171,8 @@ def test_actions_reach_both_bounds():
     actions = Actions((-2.0, 0.0), (2.0, 3.0), (2,))
     np.testing.assert_array_equal(actions(np.float32([[-1, 1], [0, 0]])), [[-2, 3], [0, 1.5]])
     assert actions(np.zeros((1, 2)))[0].dtype == np.float32
+    whole = Actions((0.0, -1.0), (1.0, 1.0), (2,), "int8")
+    np.testing.assert_array_equal(whole(np.float32([[0.9, -0.9], [-0.9, 0.9], [0.1, 0.1]])), [[1, -1], [0, 1], [1, 0]])
     assert Actions(first=5)(np.float32([[0, 1, 0], [2, 1, 0]])) == [6, 5]
 
 

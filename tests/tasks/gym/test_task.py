@@ -11,7 +11,7 @@ from jedax.errors import JedaxError
 from jedax.search.engines import LocalEngine
 from jedax.search.programs import evaluate_samples
 from jedax.tasks import make
-from jedax.tasks.gym.settings import GymConfig
+from jedax.tasks.gym.settings import GymConfig, parse_arguments
 
 pytest.importorskip("mujoco", reason="needs the extra [gym]")
 gymnasium = pytest.importorskip("gymnasium", reason="needs the extra [gym]")
@@ -62,6 +62,8 @@ def test_what_a_policy_does_is_what_the_environment_takes():
 
 BAD = [
     ("gym:HalfChetah-v5", {}, r"task: unknown name 'gym:HalfChetah-v5'; did you mean 'gym:HalfCheetah-v5'"),
+    ("CartPole-v1", {}, r"task: expected the name of a task, got CartPole-v1; try gym:CartPole-v1"),
+    ("ALE/Pong-v5", {}, r"task: expected the name of a task, got ALE/Pong-v5; try gym:ALE/Pong-v5"),
     ("gym:HalfCheetah-v99", {}, r"task: unknown name 'gym:HalfCheetah-v99'; did you mean 'gym:HalfCheetah-v5'"),
     ("gym:HalfCheetah-v3", {}, r"task: expected an environment that gymnasium.make makes, got gym:HalfCheetah-v3 \("),
     ("gym:nosuch:Env-v0", {}, r"task: expected an environment .* got gym:nosuch:Env-v0 \(ModuleNotFoundError"),
@@ -98,6 +100,15 @@ def _two_hands():
 def test_what_is_refused(name, settings, message):
     with pytest.raises(JedaxError, match=message):
         make(name, **settings)
+
+
+def test_arguments_are_texts_or_a_dict():
+    given = {"a": 1e-5, "b": "yes", "c": [1, None], "d": {"e": True}, "f": "1.5"}
+    config = GymConfig(name="gym:X-v0", arguments=given)
+    assert parse_arguments(config.arguments) == given
+    assert GymConfig.build(config.model_dump(mode="json")) == config
+    texts = ("a=1e-3", "b=yes", "c=text", "d=[1, x]", "e=.5")
+    assert parse_arguments(texts) == {"a": 0.001, "b": True, "c": "text", "d": [1, "x"], "e": 0.5}
 
 
 def test_a_missing_extra_is_said(monkeypatch):

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jedax.arrays import as_floats
 from jedax.imports import load_object, look_here
 from jedax.networks import Policies
 from jedax.tasks.mujoco import feet_of, quiet_mujoco, unsuitable
-from jedax.tasks.work import checked
 
 
 @dataclass
@@ -119,7 +119,8 @@ class Own(Descriptor):
 
     def end(self) -> np.ndarray:
         """Return the result of the function; a `JedaxError` says if it is not as many numbers as the descriptor has."""
-        return checked(f"{self._name}: descriptor", self._function(self._episode), (self._number,))
+        remedy = "return a list with a number for each descriptor"
+        return as_floats(f"{self._name}: descriptor", self._function(self._episode), (self._number,), remedy)
 
 
 def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None) -> Any:
@@ -149,6 +150,7 @@ class Actions:
             return (outputs.argmax(axis=1) + self.first).tolist()
         lows, highs = np.asarray(self.lows), np.asarray(self.highs)
         actions = lows + (outputs.astype(np.float64) + 1) / 2 * (highs - lows)
+        actions = actions if np.dtype(self.dtype).kind == "f" else np.rint(actions)
         return list(actions.astype(self.dtype).reshape(-1, *self.shape))
 
 
