@@ -49,6 +49,12 @@ def assert_evaluated(found, genotypes, failed=()):
     assert found[0].dtype == found[1].dtype == np.float64
 
 
+def test_different_numbers_of_descriptors_are_refused(pool):
+    made, _ = pool(size=1, chunk=1, factory="uneven")
+    with pytest.raises(JedaxError, match="descriptors: expected as many for every solution, got 1 and 2; return"):
+        made.evaluate(np.array([[1.0, 2.0], [-1.0, 2.0]]))
+
+
 @pytest.mark.parametrize(("size", "chunk"), [(1, 3), (2, 1), (3, 100)])
 def test_results_in_the_order_of_the_batch(pool, size, chunk):
     made, notes = pool(size, chunk=chunk)

@@ -45,6 +45,11 @@ def make(marker="", seconds=30.0, how="", bad=5.0):
     return evaluate
 
 
+def uneven():
+    """Return a sphere function whose number of descriptors depends on the genotypes."""
+    return lambda genotypes: (-np.abs(genotypes).max(axis=1), genotypes[:, : 2 if genotypes[0, 0] > 0 else 1])
+
+
 def forks(pids):
     """Return a sphere function of which a child process returns first, with other values; its pid goes to a file."""
 

@@ -167,6 +167,17 @@ def test_an_episode_keeps_what_was_observed():
     np.testing.assert_array_equal(evaluate(drawn(1, (2, 1)))[1], [[0, 5]])
 
 
+def uneven(episode):
+    return np.zeros(1 + len(episode.actions) % 2)
+
+
+def test_descriptors_of_different_lengths_are_no_results():
+    evaluate, genotypes = pole(descriptor=f"{__name__}:uneven"), drawn(20, POLE)
+    assert evaluate(genotypes[:1])[1].shape != evaluate(genotypes[2:3])[1].shape
+    with pytest.raises(ValueError, match="cannot reshape"):
+        evaluate(genotypes)
+
+
 def test_actions_reach_both_bounds():
     actions = Actions((-2.0, 0.0), (2.0, 3.0), (2,))
     np.testing.assert_array_equal(actions(np.float32([[-1, 1], [0, 0]])), [[-2, 3], [0, 1.5]])

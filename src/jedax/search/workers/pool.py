@@ -110,7 +110,8 @@ class WorkerPool:
             seeds: `(n,)`, the random seed of each evaluation; None: the evaluation function takes no seeds.
 
         Raises:
-            JedaxError: The first results all had the wrong shape, or workers do not start.
+            JedaxError: The first results all had the wrong shape, solutions have different numbers of descriptors, or
+                workers do not start.
             Stopped: `should_stop` returned True. All workers have ended.
         """
         inputs = (genotypes,) if seeds is None else (genotypes, seeds)
@@ -134,7 +135,11 @@ class WorkerPool:
         for reason, number in self._reasons.items():
             self._note_some(f"failed {_ATTEMPTS} times: {reason}", number)
         fitness = np.full(len(rows), np.nan)
-        descriptors = np.full((len(rows), np.shape(self._results[0][2])[1] if self._results else 1), np.nan)
+        widths = sorted({found.shape[1] for _, _, found in self._results}) or [1]
+        if len(widths) > 1:
+            received, remedy = " and ".join(map(str, widths)), "return the same number each time"
+            raise fail("descriptors", expected="as many for every solution", received=received, remedy=remedy)
+        descriptors = np.full((len(rows), widths[0]), np.nan)
         for some, its_fitness, its_descriptors in self._results:
             fitness[some], descriptors[some] = its_fitness, its_descriptors
         return fitness, descriptors

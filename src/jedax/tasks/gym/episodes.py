@@ -221,7 +221,7 @@ class Evaluator:
         number = self._num_descriptors or max((len(value) for value in found.values()), default=1)
         descriptors = np.full((len(genotypes), number), np.nan)
         for row, value in found.items():
-            descriptors[row] = value
+            descriptors[row] = value.reshape(number)  # an error, not a repeated number, where lengths differ
         return fitness.astype(np.float32), descriptors.astype(np.float32)
 
     def _reset(self, seeds: Sequence[int]) -> np.ndarray:
