@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
@@ -80,9 +81,9 @@ class Evaluation:
     score: Float[Array, "*batch"] | None = None
 
     def in_floats(self) -> Evaluation:
-        """Return it with floating-point numbers: tasks may count fitness or descriptors in whole ones."""
+        """Return it with numbers of at least 32 bits: tasks may count in whole ones, or compute in float16."""
         fitness, descriptor = (
-            part if jax.numpy.issubdtype(part.dtype, jax.numpy.floating) else part.astype(float)
+            part if part.dtype in (np.float32, np.float64) else part.astype(float)
             for part in (self.fitness, self.descriptor)
         )
         return replace(self, fitness=fitness, descriptor=descriptor)

@@ -689,6 +689,14 @@ class Counting(Good):
         return Evaluation(counts.sum(), counts[:2])
 
 
+class Small(Counting):
+    """The same numbers as small floating-point ones."""
+
+    def evaluate(self, key, genotype):
+        found = super().evaluate(key, genotype)
+        return Evaluation(found.fitness.astype(jnp.float16), found.descriptor.astype(jnp.bfloat16))
+
+
 class Fractional(Counting):
     """The same numbers as floating-point ones."""
 
@@ -700,11 +708,13 @@ class Fractional(Counting):
 @pytest.mark.parametrize(
     ("method", "settings"),
     [("dns", {"offspring": 8, "population": 16}), ("cma-mae", {"population": 4, "pool": 2}),
-     ("map-elites", {"offspring": 8, "samples_per_evaluation": 2})],
+     ("map-elites", {"offspring": 8, "samples_per_evaluation": 2}), ("jedi-x", {"population": 4, "pool": 2})],
 )  # fmt: skip
-def test_whole_numbers_are_taken_as_floating_point_ones(method, settings):
-    one, other = (jedax.run(method, task, evaluations=64, cells=16, **settings) for task in (Counting(), Fractional()))
-    assert_same_bits(one.repertoire, other.repertoire)
+def test_whole_and_small_numbers_are_taken_as_floating_point_ones(method, settings):
+    tasks = (Fractional(), Counting(), Small())
+    one, *others = (jedax.run(method, task, evaluations=64, cells=16, **settings) for task in tasks)
+    for other in others:
+        assert_same_bits(one.repertoire, other.repertoire)
 
 
 @pytest.mark.parametrize(("method", "offset", "said"), [("cma-mae", 4, 1), ("cma-mae", -1, 0), ("cma-me", 4, 0)])
