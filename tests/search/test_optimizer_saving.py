@@ -1,7 +1,9 @@
 """`Optimizer.save` and `load`: a search that was saved at any moment goes on with the same bits."""
 
+import copy
 import errno
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -343,3 +345,9 @@ def test_the_population_follows_the_first_batch_after_loading_too(tmp_path):
     assert (again.config.population, again.config.patience) == (40, 7)
     again.save(tmp_path / "search.safetensors")
     assert jedax.Optimizer.load(tmp_path / "search.safetensors").config == optimizer.config
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_pickle_and_copy_name_save(copied):
+    with pytest.raises(jedax.JedaxError, match=r"Optimizer: expected save and load, got pickle or copy; call save"):
+        copied(make())

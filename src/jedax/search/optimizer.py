@@ -197,6 +197,11 @@ class Optimizer:
             best = f", best {found.fitness:.6g}" if found.violation == 0 else f", violation {found.violation:.3g}"
         return f"<Optimizer: {self._num_values} parameters, {self._name}, {self.evaluations:,}{of} evaluations{best}>"
 
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled or copied."""
+        remedy = "call save(path), and jedax.Optimizer.load(path) for each copy"
+        raise fail("Optimizer", expected="save and load", received="pickle or copy", remedy=remedy)
+
     @property
     def evaluations(self) -> int:
         """Evaluations told so far, without added solutions and failed ones; a third failure in one place counts."""
@@ -382,7 +387,7 @@ class Optimizer:
                 those above 0 is compared. Once given, they are needed each time.
             failed: `(n,)`, whether each evaluation failed, whatever its numbers are.
             ids: `(n,)`, the numbers from `ask_ids`, whose genotypes may be None; None for solutions of your own.
-                Without them a solution is found by its values.
+                Without them a solution is found by its values, which must have at least seven digits.
 
         Raises:
             JedaxError: A shape does not fit, a solution is out of its bounds, or was told before with other results; or
