@@ -31,6 +31,7 @@ class TestNearest:
             ("sep-cmaes", "did you mean 'sep-cma-es'?"),
             ("maze-c", "did you mean 'maze-b' or 'maze-a'?"),
             ("CMA", "did you mean 'sep-cma-es'?"),
+            ("MAZE-A", "did you mean 'maze-a' or 'maze-b'?"),
             ("es", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es."),
             ("zzz", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es."),
             ("", "choose one of lm-ma-es, maze-a, maze-b, sep-cma-es."),

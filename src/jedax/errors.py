@@ -71,8 +71,10 @@ def printable(text: str, keep: str = "") -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a remedy with its final punctuation: up to three known names that are similar to `name`, or all names."""
     known = sorted(known)
+    folded = {n.casefold(): n for n in known}
     longer = [n for n in known if len(name) > 2 and name.casefold() in n.casefold()]
-    near = dict.fromkeys([*difflib.get_close_matches(name, known, n=3, cutoff=0.6), *longer])
+    close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
+    near = dict.fromkeys([*(folded[n] for n in close), *longer])
     if near:
         return "did you mean " + " or ".join(repr(n) for n in list(near)[:3]) + "?"
     return "choose one of " + ", ".join(known) + "."

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas
 import pytest
 from scipy import stats
 from tests.search.outside import BOUNDS, JEDI_X, MAPS, drive, make, simulate, step
@@ -77,6 +78,17 @@ class TestNamed:
         optimizer.tell(rows, *gear(rows))
         assert optimizer.evaluations == len(rows)
         assert np.isfinite(optimizer.best.fitness)
+
+    def test_a_table_whose_columns_have_another_order(self):
+        optimizer = named(initial=pandas.DataFrame({"angle": [45], "material": ["wood"], "teeth": [9], "gain": [1.5]}))
+        rows = optimizer.ask()
+        assert rows[0] == pytest.approx({"gain": 1.5, "teeth": 9, "material": "wood", "angle": 45})
+        table = pandas.DataFrame(rows)[["material", "angle", "teeth", "gain"]]
+        optimizer.tell(table, *gear(rows))
+        assert not optimizer.asked
+        assert optimizer.best.fitness == gear(rows)[0].max()
+        with pytest.raises(jedax.JedaxError, match="parameter: unknown name 'cost'"):
+            optimizer.tell(table.assign(cost=1), *gear(rows))
 
     def test_one_dict_and_rows_of_numbers(self):
         optimizer = named()

@@ -379,7 +379,8 @@ class Optimizer:
         failed and as evaluated.
 
         Args:
-            genotypes: `(n, parameters)` or a list of dicts: solutions as `ask` returned them; None beside `ids`.
+            genotypes: `(n, parameters)`, a list of dicts or a table of pandas with their names as columns: solutions
+                as `ask` returned them; None beside `ids`.
             fitness: `(n,)`; with several samples per evaluation (`samples_per_evaluation`), `(n, samples)`.
             descriptors: `(n, d)` or `(n, samples, d)`; None where there are none, or where all evaluations failed.
             violations: `(n, constraints)` or `(n,)`, the constraints' values: above 0 where violated, by how much, and
@@ -612,6 +613,8 @@ class Optimizer:
     def _rows(self, argument: str, genotypes: Any) -> np.ndarray:
         """Return solutions as the user gives them as rows of values."""
         dicts = [genotypes] if isinstance(genotypes, Mapping) else genotypes
+        if hasattr(dicts, "to_dict") and self._space is not None and self._space.is_named:
+            dicts = dicts.to_dict("records")  # a table of pandas, whose columns may have another order
         if self._space is not None and isinstance(dicts, list | tuple) and any(isinstance(d, Mapping) for d in dicts):
             return self._space.rows(dicts)  # not by genotypes, whose rounding could hide which solution it is
         return as_floats(argument, genotypes, (None, self._num_values), "give one solution per row, as ask() does")
