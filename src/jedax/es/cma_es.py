@@ -98,7 +98,8 @@ class CMAES(Strategy):
         n, number = num_params, growth * self.population
         elites = self.elites_of(number, xp)
         rank = xp.arange(1, self.most * self.population + 1)
-        raw = xp.log(elites + 0.5) - xp.log(rank)  # Eq. (49)
+        # Eq. (49); for odd populations (population + 1) / 2 is there instead of elites + 1/2
+        raw = xp.log(elites + 0.5) - xp.log(rank)
         positive = xp.where(rank <= elites, raw, 0)
         positive = positive / positive.sum()
         mu_eff = 1 / (positive**2).sum()
