@@ -612,7 +612,7 @@ class Optimizer:
 
     def _rows(self, argument: str, genotypes: Any) -> np.ndarray:
         """Return solutions as the user gives them as rows of values."""
-        dicts = [genotypes] if isinstance(genotypes, Mapping) else genotypes
+        dicts: Any = [genotypes] if isinstance(genotypes, Mapping) else genotypes
         if hasattr(dicts, "to_dict") and self._space is not None and self._space.is_named:
             dicts = dicts.to_dict("records")  # a table of pandas, whose columns may have another order
         if self._space is not None and isinstance(dicts, list | tuple) and any(isinstance(d, Mapping) for d in dicts):
