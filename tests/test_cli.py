@@ -359,7 +359,10 @@ BAD = [
         ["run", "arm", "--start-from", "many.npy"],
         "start_from: expected at most 128 rows of 10 numbers, got float64 of shape (129, 10)",
     ),
-    (["run", "arm", "--out", "zero.yaml/sub", *TINY], "out: expected a directory that can be written"),
+    (
+        ["run", "arm", "--out", "zero.yaml/sub", *TINY],
+        "zero.yaml/sub: expected a directory that can be written, got Not a directory; choose",
+    ),
 ]
 
 

@@ -10,9 +10,10 @@ import pytest
 from tests.conftest import forget_checksums
 
 import jedax
+from jedax.bench.reading import read
 from jedax.store import files
 from jedax.store.checkup import check_directory
-from jedax.store.directory import RunDirectory
+from jedax.store.directory import RunDirectory, runs_below
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -190,3 +191,16 @@ def test_runs_below_a_directory_are_named(tmp_path):
         f"run directory: expected a directory with a config.yaml, got {tmp_path}, with 4 of them below it; "
         f"name one of those, as in {named}; jedax report {tmp_path} shows all."
     )
+
+
+@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
+def test_something_else_in_the_place_of_the_settings_is_named(tmp_path, what):
+    place = tmp_path / "bench" / "run" / "config.yaml"
+    place.parent.mkdir(parents=True)
+    {"link": lambda: place.symlink_to("nowhere"), "folder": place.mkdir, "pipe": lambda: os.mkfifo(place)}[what]()
+    said = rf"expected plain files and folders.*{place}, a {'folder' if what == 'folder' else 'link or a device'}"
+    with pytest.raises(jedax.JedaxError, match=said):
+        RunDirectory.open(place.parent)
+    with pytest.raises(jedax.JedaxError, match=said):
+        read([tmp_path])
+    assert runs_below(tmp_path) == [place.parent]

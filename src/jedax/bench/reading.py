@@ -119,7 +119,7 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
         for folder, names, files in os.walk(path):
             names[:] = sorted(name for name in names if not name.startswith("."))
             here = Path(folder)
-            if is_run(files, names):
+            if is_run(here):
                 names[:] = [name for name in names if name not in FOLDERS]
                 runs.setdefault(here.resolve(), here)
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from jedax.errors import fail, unknown
 
 if TYPE_CHECKING:
     from jedax.search.optimizer import Optimizer
-    from jedax.store.lock import Lock
 
 _SEARCH = "search.safetensors"
 _PROBLEM = "problem.yaml"
@@ -121,21 +120,14 @@ def _search(directory: Path, trust: bool, *, saves: bool = False) -> Iterator[Op
         raise fail(str(directory), expected="a directory with a search", received="none", remedy=remedy)
     with nothing_to_save(compiles=True):
         from jedax.search.optimizer import Optimizer
-        from jedax.store.lock import Lock
-    with _locked(directory, lambda: Lock(directory, patience=_PATIENCE_SECONDS)):
+        from jedax.store.lock import Lock, unwritable_in_words
+    with unwritable_in_words(directory):
+        lock = Lock(directory, patience=_PATIENCE_SECONDS)
+    with lock:
         optimizer = Optimizer.load(file, trust=trust)
         yield optimizer
         if saves:
             optimizer.save(file)
-
-
-def _locked(directory: Path, lock: Callable[[], Lock]) -> Lock:
-    """Return the lock of a directory, an error where nothing can be written."""
-    try:
-        return lock()
-    except OSError as error:
-        expected, remedy = "a directory that can be written", "choose another, or change its permissions"
-        raise fail(str(directory), expected=expected, received=error.strerror, remedy=remedy) from None
 
 
 def _begin(directory: Path, problem: Path, trust: bool) -> None:
@@ -144,7 +136,7 @@ def _begin(directory: Path, problem: Path, trust: bool) -> None:
         from jedax.methods.registry import code_of
         from jedax.search.optimizer import Optimizer
         from jedax.store import files
-        from jedax.store.lock import alone_in
+        from jedax.store.lock import alone_in, unwritable_in_words
         from jedax.store.trust import check
     try:
         text = problem.read_text(encoding="utf-8")
@@ -155,7 +147,9 @@ def _begin(directory: Path, problem: Path, trust: bool) -> None:
     settings = given.pop("settings")
     if not trust:
         check(problem, code_of(str(given.get("method", "")), settings))
-    with _locked(directory, lambda: alone_in(directory, _PATIENCE_SECONDS)):
+    with unwritable_in_words(directory):
+        lock = alone_in(directory, _PATIENCE_SECONDS)
+    with lock:
         if (directory / _SEARCH).exists():
             remedy = "leave --new out to continue it, or choose another directory"
             raise fail("--new", expected="a directory without a search", received=str(directory), remedy=remedy)

@@ -40,7 +40,7 @@ from jedax.repertoire.cells import Cells
 from jedax.store import files, guard, history, metrics, trust
 from jedax.store.config import FullConfig
 from jedax.store.lock import FILE as LOCK
-from jedax.store.lock import Lock
+from jedax.store.lock import Lock, unwritable_in_words
 
 REEVALUATED = ("reevaluated.json", "reevaluated.csv", "reevaluated.png")
 FOLDERS = ("checkpoint", "figures", "replay", "tensorboard", "wandb")
@@ -64,17 +64,18 @@ def has_ended(status: object) -> bool:
     return status in ("finished", "goal", "callback")
 
 
-def is_run(names: Collection[str], folders: Collection[str]) -> bool:
-    """Return whether a folder with these files and folders is a run's, also if it has lost its settings."""
-    return "config.yaml" in names or (guard.MANIFEST in names and "checkpoint" in folders)
+def is_run(folder: Path) -> bool:
+    """Return whether a folder is a run's, also if it has lost its settings or has something else in their place."""
+    has_lost_them = (folder / guard.MANIFEST).is_file() and (folder / "checkpoint").is_dir()
+    return has_lost_them or os.path.lexists(folder / "config.yaml")
 
 
 def runs_below(folder: Path, depth: int = sys.maxsize) -> list[Path]:
     """Return the run directories at and up to `depth` levels below a folder, sorted; not hidden ones and links."""
     runs = []
-    for name, folders, names in os.walk(folder):
-        here, found = Path(name), is_run(names, folders)
-        if found:
+    for name, folders, _ in os.walk(folder):
+        here = Path(name)
+        if found := is_run(here):
             runs.append(here)
         is_deepest = len(here.parts) - len(folder.parts) >= depth
         skipped = FOLDERS if found else ()
@@ -97,10 +98,8 @@ class RunDirectory:
     def create(cls, path: str | Path, *, overwrite: bool = False) -> RunDirectory:
         """Return an empty, locked directory for a new run; `overwrite` removes an earlier run, but no other files."""
         directory = cls(path)
-        try:
+        with unwritable_in_words(directory.path):
             directory.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise directory._unwritable(error.strerror) from None
         directory.lock()
         try:
             directory._empty(overwrite)
@@ -127,19 +126,13 @@ class RunDirectory:
             for name in reversed(_FILES):  # the settings last: without them the rest is no run
                 (self.path / name).unlink(missing_ok=True)
 
-    def _unwritable(self, reason: str | None) -> JedaxError:
-        received = f"{self.path} ({reason})"
-        return fail("out", expected="a directory that can be written", received=received, remedy="choose another --out")
-
     def lock(self) -> None:
         """Keep other processes from writing here until `release`, and remove incomplete files; reading needs none."""
         self._check_plain()
-        if not os.access(self.path, os.W_OK):
-            raise self._unwritable("read-only")
-        try:
+        with unwritable_in_words(self.path):
+            if not os.access(self.path, os.W_OK):
+                raise OSError(errno.EACCES, "read-only")
             self._lock = Lock(self.path)
-        except OSError as error:
-            raise self._unwritable(error.strerror) from None
         with self.writing():
             for folder in (self.path, self.path / "checkpoint"):
                 for left in folder.glob(".*.tmp"):
@@ -155,8 +148,7 @@ class RunDirectory:
     def open(cls, path: str | Path) -> RunDirectory:
         """Return the directory of an existing run; links and devices in the place of its files are refused."""
         directory = cls(path)
-        has_lost_it = (directory.path / guard.MANIFEST).is_file() and (directory.path / "checkpoint").is_dir()
-        if not (directory.path / "config.yaml").is_file() and not has_lost_it:
+        if not is_run(directory.path):
             raise directory._no_run()
         directory._check_plain()
         return directory

@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +23,17 @@ from jedax.errors import JedaxError, fail
 FILE = ".lock"
 # What flock answers on file systems that have no locks.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
+
+
+@contextlib.contextmanager
+def unwritable_in_words(folder: Path) -> Iterator[None]:
+    """Turn errors of the system where a directory is made or locked into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "choose another, or change its permissions"
+        expected, received = "a directory that can be written", error.strerror
+        raise fail(str(folder), expected=expected, received=received, remedy=remedy) from None
 
 
 class LockedError(JedaxError):
