@@ -1,6 +1,7 @@
 """The run directory: all that is promised is there, and `load` gives it all back."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -88,6 +89,12 @@ def test_environment(run, path):
     assert environment["jedax"] == jedax.__version__
     assert environment["packages"]["jax"]
     assert environment["cores"] >= 1
+
+
+def test_a_command_with_bytes_that_are_no_text_can_be_read(tmp_path, small, arm, undrawn, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["jedax", "run", "--out", os.fsdecode(b"r\xff\xc3\xa9")])
+    jedax.run(small, arm, evaluations=16, out=tmp_path / "run")
+    assert jedax.load(tmp_path / "run").environment["command"] == "jedax run --out 'r?é'"
 
 
 def test_load_gives_it_all_back(run, path):

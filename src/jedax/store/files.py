@@ -63,8 +63,9 @@ def _sync_folder(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically; numbers that are not finite become null."""
-    write_atomic(path, json.dumps(_finite(value), indent=2) + "\n")
+    """Write JSON atomically; numbers that are not finite become null, bytes that are no text "?"."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n"
+    write_atomic(path, text.encode(errors="replace"))
 
 
 def _finite(value: Any) -> Any:
