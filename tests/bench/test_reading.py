@@ -199,12 +199,19 @@ def test_other_columns_and_orders_are_fine(tmp_path):
     assert (record.label, record.task, record.seed) == ("es", "arm", 1)
 
 
+def test_the_column_of_coverage_may_be_missing(tmp_path):
+    (record,) = read_csv(
+        written(tmp_path, "method,task,seed,evaluations,max_fitness\nes,arm,0,10,-3\nes,arm,0,20,-2\n")
+    )
+    np.testing.assert_array_equal(record.curve[["max_fitness", "coverage"]], [[-3, np.nan], [-2, np.nan]])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "expected a CSV file"),
-        ("a,b\n", "expected the columns method, task, seed, evaluations, max_fitness, coverage, got no method"),
-        ("method,task,seed\n", "got no evaluations, max_fitness, coverage"),
+        ("a,b\n", "expected the columns method, task, seed, evaluations, max_fitness, got no method"),
+        ("method,task,seed\n", "got no evaluations, max_fitness; add"),
         (HEAD, "expected rows under the header, got none"),
         (HEAD + ROWS + "es,arm,0,10,abc,0.1\n", "line 4: max_fitness: expected a finite number, got 'abc'"),
         (HEAD + "es,arm,0,10,nan,0.1\n", "line 2: max_fitness: expected a finite number, got 'nan'"),

@@ -221,8 +221,9 @@ def read_csv(path: Path) -> list[Record]:
     Control characters in the names of methods and tasks are written as escapes, such as `\x1b`.
 
     `evaluations` are those done so far, `max_fitness` is the best fitness so far (maximised), and `coverage` the share
-    of filled cells, 0 to 1 or empty. Rows may stand in any order; other columns are ignored. A method that has the name
-    of one of jedax's is treated like it: results named `jedi-x` are those of a JEDi.
+    of filled cells, 0 to 1; values or the column may be missing. Rows may stand in any order; other columns are
+    ignored. A method that has the name of one of jedax's is treated like it: results named `jedi-x` are those of a
+    JEDi.
 
     Raises:
         JedaxError: The file cannot be read, a column is missing, or a row does not fit; its line is named.
@@ -263,11 +264,12 @@ def _read_texts(path: Path) -> Any:
                                     skip_blank_lines=False)  # fmt: skip
     except (OSError, ValueError, ParserWarning) as error:  # errors of pandas are ValueErrors
         raise fail(str(path), expected="a CSV file", received=error, remedy="check the file") from None
-    missing = [column for column in _COLUMNS if column not in texts]
+    needed = [column for column in _COLUMNS if column != "coverage"]
+    missing = [column for column in needed if column not in texts]
     if missing:
-        expected, received = f"the columns {', '.join(_COLUMNS)}", f"no {', '.join(missing)}"
+        expected, received = f"the columns {', '.join(needed)}", f"no {', '.join(missing)}"
         raise fail(str(path), expected=expected, received=received, remedy="add what is missing")
-    texts = texts[list(_COLUMNS)].fillna("").apply(lambda column: column.str.strip())
+    texts = texts.reindex(columns=list(_COLUMNS), fill_value="").fillna("").apply(lambda column: column.str.strip())
     texts[["method", "task"]] = texts[["method", "task"]].map(printable)
     texts.index += 2
     texts = texts[(texts != "").any(axis=1)]

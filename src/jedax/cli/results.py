@@ -67,7 +67,8 @@ def compare(arguments: list[str]) -> None:
     values = parse(
         arguments, _COMPARE, prog="jedax compare",
         description="Compare the runs below some directories, and results of other programs in CSV files (method, "
-        "task, seed, evaluations, max_fitness, coverage). Nothing is run, and no code that the runs name is imported.",
+        "task, seed, evaluations, max_fitness; coverage may be missing). Nothing is run, and no code that the runs "
+        "name is imported.",
     )  # fmt: skip
     directories = values.pop("directories")
     if not directories:
