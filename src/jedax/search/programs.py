@@ -11,7 +11,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from jedax.errors import fail
+from jedax.errors import JedaxError, fail
 from jedax.methods.base import Method
 from jedax.search import failures
 from jedax.search.compiled import Genotypes, Programs, StepPrograms
@@ -82,9 +82,17 @@ def settled(
     if not isinstance(task, ConfiguredTask):
         return config, task
     if isinstance(task, HostTask):
-        run = config.run
-        with closing(engine.open_pool(task.work, run.workers, run.evaluation_timeout, note)) as pool:
-            found = task.settled(pool.evaluate)
+        run, said = config.run, []
+
+        def keep(message: str) -> None:
+            said.append(message)
+            note(message)
+
+        with closing(engine.open_pool(task.work, run.workers, run.evaluation_timeout, keep)) as pool:
+            try:
+                found = task.settled(pool.evaluate)
+            except JedaxError as error:
+                raise JedaxError(" ".join([str(error), *said[-1:]])) from None  # a bench shows no notes of this
     else:
         found = task.settled(functools.partial(_evaluate_in_jax, task))
     return (config if found is task else config.replace(task_config=found.config)), found

@@ -80,7 +80,7 @@ class MeasuredTask(ConfiguredTask):
                 self.name,
                 expected=f"a finite fitness and descriptor for one of {number} random genotypes",
                 received="none",
-                remedy="correct the task: it raised the errors above, or returned NaN or infinity",
+                remedy="correct the task: it raised errors, or returned NaN or infinity",
             )
         return self._measured(descriptors[valid].astype(np.float64)) if measures else self
 
