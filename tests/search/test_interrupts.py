@@ -7,9 +7,14 @@ import sys
 import threading
 
 import pytest
+from tests.conftest import assert_same_bits
 
+import jedax
 from jedax.cli.options import nothing_to_save
+from jedax.search import api
+from jedax.search.compiled import Programs
 from jedax.search.interrupts import Interrupted, interruptible
+from jedax.search.tracking import Tracking
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
 
@@ -106,3 +111,48 @@ def test_a_search_ends_orderly(tmp_path, signals, expected):
     assert found.stdout.startswith(expected), found
     assert found.returncode == 0
     assert found.stderr == ""
+
+
+def sends_before(monkeypatch, owner, name):
+    """Let Ctrl-C arrive when a function is called."""
+    original = getattr(owner, name)
+
+    def call(*args, **kwargs):
+        send(signal.SIGINT)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+def test_a_search_that_is_stopped_before_its_directory_exists_writes_nothing(
+    usual, tmp_path, small, arm, monkeypatch, undrawn
+):
+    sends_before(monkeypatch, Programs, "shapes")
+    with pytest.raises(Interrupted, match=r"^Stopped; nothing was written\.$"):
+        jedax.run(small, arm, evaluations=64, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert usual == []
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_search_that_is_stopped_before_its_first_generation_saves_that(
+    usual, tmp_path, small, arm, monkeypatch, undrawn, goes_on
+):
+    path = tmp_path / "run"
+    if goes_on:
+        jedax.run(small, arm, evaluations=64, out=path, max_seconds=1e-9)
+    with monkeypatch.context() as patch:
+        sends_before(patch, api, "_write_environment")
+        said = rf"^Stopped after {8 + 8 * goes_on} evaluations; all of them are saved\. Continue with: "
+        with pytest.raises(Interrupted, match=said):
+            jedax.resume(path, max_seconds=9) if goes_on else jedax.run(small, arm, evaluations=64, out=path)
+    assert usual == []
+    whole = jedax.run(small, arm, evaluations=64)
+    assert_same_bits(jedax.resume(path, max_seconds=99).repertoire, whole.repertoire)
+
+
+def test_a_signal_while_trackers_end_is_not_lost(usual, small, arm, monkeypatch):
+    sends_before(monkeypatch, Tracking, "finish")
+    with pytest.raises(Interrupted, match="the search had ended before"):
+        jedax.run(small, arm, evaluations=64)
+    assert usual == []

@@ -164,22 +164,25 @@ def start(
     if start_genotypes is None and task.space is not None:
         start_genotypes = task.space.start_genotype
     given = checked_genotypes(argument, start_genotypes, made.num_initial, task.num_params)
-    search = Search(config, made, task, given, None, progress, engine, callbacks, began)
-    search.programs.shapes(search.roots, given)  # raises what does not fit before anything is written
-    try:
-        if out is not None and search.leads:
-            search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
-            if len(given):
-                directory.write_start_genotypes(given)
-            directory.write_config(config)
-            _write_environment(search, directory)
-            directory.log(f"Started {config.method} on {config.task}{summary(search.programs.mesh)}.")
-        for hint in made.hints(search.generations):
-            search.note(hint)
-        return _carry_out(search, tracking, draw)
-    finally:
-        if search.directory is not None:
-            search.directory.release()
+    with interruptible() as caught:
+        search = Search(config, made, task, given, None, progress, engine, callbacks, began)
+        search.programs.shapes(search.roots, given)  # raises what does not fit before anything is written
+        if caught:
+            raise Interrupted("Stopped; nothing was written.", caught[0])
+        try:
+            if out is not None and search.leads:
+                search.directory = directory = RunDirectory.create(out, overwrite=overwrite)
+                if len(given):
+                    directory.write_start_genotypes(given)
+                directory.write_config(config)
+                _write_environment(search, directory)
+                directory.log(f"Started {config.method} on {config.task}{summary(search.programs.mesh)}.")
+            for hint in made.hints(search.generations):
+                search.note(hint)
+            return _carry_out(search, tracking, draw, caught)
+        finally:
+            if search.directory is not None:
+                search.directory.release()
 
 
 @memory_in_words()
@@ -232,7 +235,7 @@ def resume(
     task = task_of(config.task, config.task_config, task)
     made = method_of(config, task, method, origin=_origin_of_method(directory))
     given = checked_genotypes("start_from", directory.read_start_genotypes(), made.num_initial, task.num_params)
-    with _opened(engine) as used:
+    with _opened(engine) as used, interruptible() as caught:
         search = Search(config, made, task, given, directory, progress or Silent(), used, callbacks, began, max_seconds)
         search.digest = stored.digest()
         try:
@@ -251,7 +254,7 @@ def resume(
                     search.note(
                         "manifest.json is missing: the files of this run are used without a check of their content."
                     )
-            return _carry_out(search, tracking, draw)
+            return _carry_out(search, tracking, draw, caught)
         finally:
             directory.release()
 
@@ -319,8 +322,8 @@ def _origin_of_method(directory: RunDirectory) -> str:
         return ""
 
 
-def _carry_out(search: Search, tracking: Tracking, draw: Draw | None) -> Run:
-    """Search, then write the repertoire, figures and summary, also after an interruption."""
+def _carry_out(search: Search, tracking: Tracking, draw: Draw | None, caught: list[int]) -> Run:
+    """Search, then write the repertoire, figures and summary, also after a signal in `caught`."""
     config, directory = search.config, search.directory
     title = f"{config.task}-{config.label or config.method}-seed{config.run.seed}"
     about = About(title, config.model_dump(mode="json"), None if directory is None else directory.path)
@@ -328,21 +331,20 @@ def _carry_out(search: Search, tracking: Tracking, draw: Draw | None) -> Run:
     search.callbacks = (*search.callbacks, tracking)
     summary: dict[str, Any] = {"status": "failed"}
     try:
-        with interruptible() as caught:
-            try:
-                search.run(caught)
-            except Interrupted:
-                summary = {"status": "interrupted"}
-                if search.state is not None:  # else it was stopped before the first generation was complete
-                    summary = _finish(search, draw).summary
-                raise
-            found = _finish(search, draw)
-            summary = found.summary
-            if caught:
-                raise Interrupted("Stopped; the search had ended before, and all of it is saved.", caught[0])
-            return found
+        try:
+            search.run(caught)
+        except Interrupted:
+            summary = {"status": "interrupted"}
+            if search.state is not None:  # else it was stopped before the first generation was complete
+                summary = _finish(search, draw).summary
+            raise
+        found = _finish(search, draw)
+        summary = found.summary
     finally:
         tracking.finish(summary)
+    if caught:
+        raise Interrupted("Stopped; the search had ended before, and all of it is saved.", caught[0])
+    return found
 
 
 def _finish(search: Search, draw: Draw | None) -> Run:
