@@ -823,7 +823,7 @@ class Optimizer:
         An error where a solution was told before with another result, or is out of its bounds.
         """
         free = ~np.isin(self._open.numbers, [one for one in ids if one is not None])
-        marks = fingerprints(self._open.values) if None in ids else free
+        marks = fingerprints(self._open.values) if None in ids else free  # nobody reads them if all have numbers
         now: dict[int, int] = {}
         numbers = []
         for result, (solution, outcome), given in zip(results, prints, ids, strict=True):

@@ -93,7 +93,10 @@ class UnknownSettings(MethodConfig):
 
 
 class FullConfig(Config):
-    """All settings of a run; its directory holds them as config.yaml, and they suffice to repeat it."""
+    """All settings of a run; its directory holds them as config.yaml.
+
+    They suffice to repeat it, but for solutions that it started from, which are in start_genotypes.npy.
+    """
 
     format: Literal[3] = FORMAT
     task: str = Field(description="Name of the task, or where it is defined.")
