@@ -18,8 +18,14 @@ from matplotlib.figure import Figure
 from jedax.errors import JedaxError, check_choice, fail
 from jedax.repertoire.cells import Cells
 from jedax.repertoire.repertoire import Repertoire
-from jedax.report import numbers
-from jedax.report.numbers import colour_limits, cut_axis, evaluations_axis, evaluations_text
+from jedax.report.numbers import (
+    colour_limits,
+    cut_axis,
+    evaluations_axis,
+    evaluations_format,
+    evaluations_text,
+    log_ticks,
+)
 from jedax.report.pictures import write_figure
 from jedax.search.optimizer import Optimizer
 from jedax.store import history
@@ -100,7 +106,7 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     if not np.isfinite(lines).any():
         _say_nothing_was_stored(ax)
     ax.grid(alpha=0.25)
-    ax.xaxis.set_major_formatter(numbers.evaluations_format)
+    ax.xaxis.set_major_formatter(evaluations_format)
 
 
 def cell_values(
@@ -154,7 +160,7 @@ def cell_values(
     bar = ax.figure.colorbar(image, ax=ax, label=label, fraction=0.046, pad=0.03, extend=extend, ticks=ticks)
     bar.ax.yaxis.set_offset_position("left")  # at the right, a factor such as 1e6 would reach over the map
     if log:
-        numbers.log_ticks(bar.ax.yaxis, low, high)
+        log_ticks(bar.ax.yaxis, low, high)
 
 
 def _say_nothing_was_stored(ax: Axes) -> None:
