@@ -3,8 +3,8 @@
     python results/claims.py
 
 writes the table of claims into results/README.md, two lines into README.md and every test into results/claims.csv.
-Nothing is run: the numbers come from `seeds.csv` and `reached.csv` of the folders that results/paper_mazes.py fills,
-and from robots/runs.csv of results/robots.py.
+Nothing is run: the numbers come from `seeds.csv` and `reached.csv` of the folders that results/paper_mazes.py fills.
+Claims about control tasks are in results/robot_claims.py.
 
 A claim "A ends above B" holds on a maze if a two-sided Mann-Whitney U test of the final best fitness has p < 0.05 after
 Holm's correction for all tests of A on this page, and A has the higher ranks.
@@ -23,11 +23,10 @@ import pandas
 from keeping import HERE, fill_in
 from scipy.stats import fisher_exact
 
-from jedax.bench.grids import CONTROL, MAZES
+from jedax.bench.grids import MAZES
 from jedax.bench.statistics import holm, mann_whitney
 from jedax.store.files import write_atomic
 
-JEDI = ("jedi decay", "jedi tuned", "jedi scaled")
 JUDGED = ("jedi decay", "jedi tuned", "jedi-uniform", "jedi-x")
 SHORT: dict[str, str] = dict(zip(MAZES, ("A", "B", "C", "Quad B"), strict=True))
 LABELS = (
@@ -38,8 +37,8 @@ WHEN = HERE.parent / "docs" / "guides" / "when.md"
 JEDI_X = HERE.parent / "docs" / "explanation" / "jedi-x.md"
 SIGNIFICANT = 0.05
 GOAL = -250
-ABOVE, ALIKE, BELOW = ">", "≈", "<"
-OPPOSITE = {ABOVE: BELOW, ALIKE: None, BELOW: ABOVE}
+ABOVE, ALIKE, BELOW, UNKNOWN = ">", "≈", "<", "–"
+OPPOSITE = {ABOVE: {BELOW}, ALIKE: {ABOVE, BELOW}, BELOW: {ABOVE}}
 # Median final best fitness in the paper: Table 1, and the table of additional baselines for CMA-ME Opt.
 PAPER = {
     "jedi tuned": (-120, -177, -180, -194),
@@ -155,19 +154,28 @@ def holm_corrected(found: Sequence[Test]) -> list[Test]:
 
 def verdict(found: Sequence[Test]) -> str:
     """Return a verdict on the tests of a claim, and the outcome on each maze unless all are alike."""
-    if not found:
+    return judged_by([(SHORT[test.task], test.outcome) for test in found], found[0].expected if found else "")
+
+
+def judged_by(outcomes: Sequence[tuple[str, str]], expected: str) -> str:
+    """Return a verdict on a claim, and the outcomes on each task unless all are as expected.
+
+    Args:
+        outcomes: The name of the task and the outcome of each test.
+        expected: The outcome that the claim expects.
+    """
+    if all(outcome == UNKNOWN for _, outcome in outcomes):
         return "not tested"
-    outcomes = [test.outcome for test in found]
     by_task: dict[str, list[str]] = {}
-    for test in found:
-        by_task.setdefault(test.task, []).append(test.outcome)
-    where = ", ".join(f"{SHORT[task]} {'/'.join(dict.fromkeys(marks))}" for task, marks in by_task.items())
-    expected = found[0].expected
-    if all(outcome == expected for outcome in outcomes):
-        return "**holds**"
-    if OPPOSITE[expected] in outcomes:
+    for task, outcome in outcomes:
+        by_task.setdefault(task, []).append(outcome)
+    where = ", ".join(f"{task} {'/'.join(dict.fromkeys(each))}" for task, each in by_task.items())
+    marks = {outcome for _, outcome in outcomes}
+    if marks == {expected}:
+        return "not contradicted" if expected == ALIKE else "**holds**"
+    if OPPOSITE[expected] & marks:
         return f"**fails** ({where})"
-    return f"{'holds in part' if expected in outcomes else '**not shown**'} ({where})"
+    return f"{'holds in part' if expected in marks else '**not shown**'} ({where})"
 
 
 def arrivals(label: str, folder: str = "paper-mazes") -> str:
@@ -219,28 +227,6 @@ def about_parts() -> str:
         "A learning rate of 0.1 is best for CMA-MAE": _learning_rate(),
     }.items():
         lines.append(f"| {text} | {outcome} | {evidence} |")
-    return "\n".join(lines) + "\n"
-
-
-def about_robots() -> str:
-    """Return the table of claims about control tasks as Markdown."""
-    claims = {
-        "JEDi ends above MAP-Elites, CMA-ME and CMA-MAE": ("map-elites", "cma-me imp", "cma-me opt", "cma-mae"),
-        "JEDi ends above the ES on HalfCheetah, and is level with it on the others": ("es",),
-        "PGA-ME ends highest on HalfCheetah, below JEDi on the others": ("pga-me",),
-    }
-    found = pandas.read_csv(HERE / "robots" / "runs.csv").groupby(["task", "method"]).best.agg(["median", "size"])
-    lines = [f"| claim of the paper | {' | '.join(CONTROL)} |", "|---|" + "---|" * len(CONTROL)]
-    for text, others in claims.items():
-        cells = [
-            ", ".join(
-                "{} {:,.0f} ({:.0f})".format(name, *found.loc[task, name])
-                for name in (*JEDI, *others)
-                if (task, name) in found.index
-            )
-            for task in CONTROL
-        ]
-        lines.append(f"| {text} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -435,7 +421,6 @@ def parts() -> dict[tuple[Path, str], str]:
     return {
         (HERE / "README.md", "claims"): table(),
         (HERE / "README.md", "claims-parts"): about_parts(),
-        (HERE / "README.md", "claims-control"): about_robots(),
         (HERE.parent / "README.md", "claims"): in_short(),
         (JEDI_X, "mazes"): beside_the_paper(),
         (WHEN, "mazes"): medians_of_all("final_fitness", LABELS),

@@ -3,13 +3,13 @@
     python results/robots.py [--tasks halfcheetah walker2d ant-maze] [--methods jedi-x es ...] [--seeds 10]
                              [--evaluations 250000] [--report]
 
-Each finished search is a row of results/robots/runs.csv, with its seed, its curve in 50 points, its seconds and the git
-revision. The next command makes the rows that are missing, all methods of one seed before the next seed, and goes on
-with a search that was stopped. Searches with more evaluations are rows of results/robots/runs-EVALUATIONS.csv. The
-first seed of JEDi-X also leaves a film of its best robot and the map of its cells. `steady` is the fitness that remains
-when the parameters change a little: these simulations are chaotic, so the best fitness of a run is a lucky one (see
-`steady` below). Seeds begin at 0 and were fixed in advance; settings were chosen on others, from 300 on, but heats were
-kept because of the first three seeds.
+Each finished search is a row of results/robots/runs-EVALUATIONS.csv, with its seed, its curve in 50 points, its
+seconds and the git revision. The next command makes the rows that are missing, all methods of one seed before the next
+seed, and goes on with a search that was stopped. Then it writes the tables of each number of evaluations, and those of
+results/robot_claims.py. The first seed of JEDi-X with 250,000 evaluations also leaves a film of its best robot and the
+map of its cells. `steady` is the fitness that remains when the parameters change a little: these simulations are
+chaotic, so the best fitness of a run is a lucky one (see `steady` below). Seeds begin at 0 and were fixed in advance;
+settings were chosen on others, from 300 on, but heats were kept because of the first three seeds.
 
 Methods have their defaults for these tasks. `jedi-x no heats` is JEDi-X before its race had heats. `jedi-x no
 gradients` is JEDi-X without PPO, with the settings that it had then; its stored rows are of that version, in which
@@ -32,12 +32,12 @@ from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-import claims
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas
+import robot_claims
 from keeping import HERE, add_rows, fill_in, revision, rows_of, write_small
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -54,7 +54,8 @@ from jedax.store.files import write_atomic
 from jedax.tasks.base import Task
 from jedax.tasks.control.settings import TARGET
 
-EVALUATIONS, POINTS = 250_000, 50
+BUDGETS = EVALUATIONS, *_ = 250_000, 500_000, 5_000_000
+POINTS = 50  # of a curve
 SEEDS = 10  # planned, of each method
 NOISE, ELITES, COPIES = 1e-4, 16, 64  # of `steady`; random policies have a spread of 0.08
 FRAMES, WIDTH, MOST_BYTES = 50, 220, 200_000  # of a film
@@ -82,19 +83,22 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="only write the table anew")
     options = parser.parse_args()
     evaluations: int = options.evaluations
-    path = FOLDER / ("runs.csv" if evaluations == EVALUATIONS else f"runs-{evaluations}.csv")
     if not options.report:
         order = product(range(options.seeds), options.tasks, options.methods)
         keys = ({"task": task, "method": method, "seed": seed} for seed, task, method in order)
-        add_rows(path, keys, functools.partial(search, evaluations=evaluations))
-    rows = pandas.DataFrame(rows_of(path))
-    if len(rows) and evaluations != EVALUATIONS:
-        print(table(rows, "best", evaluations))
-    elif len(rows):
-        fill_in(HERE / "README.md", "robots", page(rows))
-        fill_in(HERE.parent / "docs/explanation/jedi-x.md", "robots", beside_the_best(rows))
-        write_small(draw(rows), FOLDER / "curves.png")
-        claims.main()
+        add_rows(FOLDER / f"runs-{evaluations}.csv", keys, functools.partial(search, evaluations=evaluations))
+    found = stored()
+    for budget, rows in found.items():
+        fill_in(HERE / "README.md", f"robots-{budget}", page(rows, budget))
+        write_small(draw(rows, budget), FOLDER / f"curves-{budget}.png")
+    fill_in(HERE / "README.md", "claims-control", robot_claims.table(found))
+    fill_in(HERE.parent / "docs/explanation/jedi-x.md", "robots", beside_the_best(found[EVALUATIONS]))
+
+
+def stored() -> dict[int, pandas.DataFrame]:
+    """Return the rows of each budget that has any."""
+    found = {budget: pandas.DataFrame(rows_of(FOLDER / f"runs-{budget}.csv")) for budget in BUDGETS}
+    return {budget: rows for budget, rows in found.items() if len(rows)}
 
 
 def search(task: str, method: str, seed: int, evaluations: int = EVALUATIONS) -> dict[str, Any]:
@@ -169,20 +173,21 @@ def write_small_film(film: Path, path: Path) -> None:
     write_atomic(path, buffer.getvalue())
 
 
-def draw(rows: pandas.DataFrame) -> Figure:
+def draw(rows: pandas.DataFrame, evaluations: int) -> Figure:
     """Return a figure of the best fitness over evaluations: a row for each of `GROUPS` and JEDi-X, a column a robot."""
     rows = rows[rows.curve.notna()]
+    tasks = tasks_of(rows)
     style = styles([method for method in ENTRIES if method in set(rows.method)])
-    size = {"figsize": (13, 4.2 * len(GROUPS)), "dpi": 110}
-    figure, axes = plt.subplots(len(GROUPS), len(CONTROL), layout="constrained", sharey="col", squeeze=False, **size)
-    for (group, task), ax in zip(product(GROUPS, CONTROL), axes.flat, strict=True):
+    size = {"figsize": (13 * len(tasks) / len(CONTROL), 4.2 * len(GROUPS)), "dpi": 110}
+    figure, axes = plt.subplots(len(GROUPS), len(tasks), layout="constrained", sharey="col", squeeze=False, **size)
+    for (group, task), ax in zip(product(GROUPS, tasks), axes.flat, strict=True):
         is_shown = rows.method.str.startswith(group) | (rows.method == "jedi-x")
-        draw_panel(ax, rows[(rows.task == task) & is_shown], style)
+        draw_panel(ax, rows[(rows.task == task) & is_shown], style, evaluations)
         ax.set(title=task, ylabel="best fitness")
     return figure
 
 
-def draw_panel(ax: Axes, rows: pandas.DataFrame, style: dict[str, dict[str, Any]]) -> None:
+def draw_panel(ax: Axes, rows: pandas.DataFrame, style: dict[str, dict[str, Any]], evaluations: int) -> None:
     """Draw the curves of one task: the median of each method, and the range of seeds from three on.
 
     Brackets give the number of seeds.
@@ -191,25 +196,25 @@ def draw_panel(ax: Axes, rows: pandas.DataFrame, style: dict[str, dict[str, Any]
         texts = rows[rows.method == method].curve
         if texts.empty:
             continue
-        curves = on_common_grid([curve_of(text) for text in texts], EVALUATIONS)
+        curves = on_common_grid([curve_of(text) for text in texts], evaluations)
         lines = known | {"linewidth": 1.6, "markevery": [-1]}
         ax.plot(curves.median(axis=1), **lines, label=f"{method} ({len(texts)})", drawstyle="steps-post")
         if len(texts) > 2:
             band = {"step": "post", "color": known["color"], "alpha": 0.13, "linewidth": 0}
             ax.fill_between(curves.index, curves.min(axis=1), curves.max(axis=1), **band)
-    ax.set_xlim(0, EVALUATIONS)
+    ax.set_xlim(0, evaluations)
     evaluations_axis(ax)
     ax.grid(alpha=0.25)
     ax.legend(fontsize=7, ncols=3, handlelength=3, loc="upper center", bbox_to_anchor=(0.5, -0.17))
 
 
 def curve_of(text: str) -> pandas.Series:
-    """Return a curve of runs.csv, the best fitness by evaluations."""
+    """Return a curve of a row, the best fitness by evaluations."""
     evaluations, fitness = np.array([point.split(":") for point in text.split()], float).T
     return pandas.Series(fitness, evaluations)
 
 
-def page(rows: pandas.DataFrame) -> str:
+def page(rows: pandas.DataFrame, evaluations: int) -> str:
     """Return tables of the best fitness and of what remains of it with noise, and how near to the target ants end."""
     ends = rows.dropna(subset="nearest").groupby("method").nearest.agg(["min", "max", "size"])
     each = (
@@ -217,42 +222,38 @@ def page(rows: pandas.DataFrame) -> str:
         for one in ends.itertuples()
     )
     parts = [
-        table(rows, "best"),
-        f"From the target to the nearest end of an ant, in metres: {', '.join(each)}.",
+        table(rows, "best", evaluations),
+        f"From the target to the nearest end of an ant, in metres: {', '.join(each)}." if len(ends) else "",
         f"Mean fitness of neighbours of an elite, whose parameters have noise of {NOISE} (`steady`):",
-        table(rows.dropna(subset="steady"), "steady"),
+        table(rows.dropna(subset="steady"), "steady", evaluations),
         "Best fitness on the way, its mean over the budget:",
-        table(on_the_way(rows), "mean"),
-        hours(rows),
+        table(on_the_way(rows, evaluations), "mean", evaluations),
+        f"Hours of one core: {rows.seconds.sum() / 3600:.0f}. {minutes(rows)}",
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def on_the_way(rows: pandas.DataFrame) -> pandas.DataFrame:
+def on_the_way(rows: pandas.DataFrame, evaluations: int) -> pandas.DataFrame:
     """Return the rows that have a curve, with its mean over the budget."""
     rows = rows[rows.curve.notna()]
-    return rows.assign(mean=[on_common_grid([curve_of(text)], EVALUATIONS).mean().item() for text in rows.curve])
+    return rows.assign(mean=[on_common_grid([curve_of(text)], evaluations).mean().item() for text in rows.curve])
 
 
-def hours(rows: pandas.DataFrame) -> str:
-    """Return how long all that is planned takes, by the medians of the seconds of what was run."""
-    known = rows.pivot_table(index="method", columns="task", values="seconds", aggfunc="median")
-    expected = known.reindex(columns=CONTROL).apply(lambda seconds: seconds.fillna(seconds.median()), axis=1)
-    missing = SEEDS - rows.groupby(["method", "task"]).size().unstack(fill_value=0).reindex(columns=CONTROL)
-    rest = (expected * missing.clip(lower=0)).sum().sum() / 3600
-    times = jedax.tasks.make("halfcheetah").default_evaluations / EVALUATIONS
-    full = (
-        f"{name} {known.halfcheetah[name] * times / 3600:.0f}" for name in ("jedi scaled", "jedi-x", "es", "pga-me")
-    )
-    return (
-        f"Hours of one core: {rows.seconds.sum() / 3600:.0f} for all these searches, about {rest:.0f} more until every "
-        f"method has {SEEDS} seeds; for one search on HalfCheetah with the paper's whole budget {', '.join(full)}."
-    )
+def minutes(rows: pandas.DataFrame) -> str:
+    """Return how long one search of each robot takes."""
+    medians = rows.groupby(["task", "method"]).seconds.median() / 60
+    each = (f"{task} {medians[task].min():.0f} to {medians[task].max():.0f}" for task in tasks_of(rows))
+    return f"Minutes of one search, medians of the fastest and of the slowest method: {', '.join(each)}."
 
 
-def table(rows: pandas.DataFrame, column: str, evaluations: int = EVALUATIONS) -> str:
+def tasks_of(rows: pandas.DataFrame) -> list[str]:
+    """Return the tasks that have rows, in the paper's order."""
+    return [task for task in CONTROL if task in set(rows.task)]
+
+
+def table(rows: pandas.DataFrame, column: str, evaluations: int) -> str:
     """Return medians and ranges of a column on the tasks that have rows, and p against JEDi-X."""
-    tasks = [task for task in CONTROL if task in set(rows.task)]
+    tasks = tasks_of(rows)
     heads = (f"{task} ({evaluations / jedax.tasks.make(task).default_evaluations:.1%})" for task in tasks)
     lines = [f"| (share of the paper's budget) | {' | '.join(heads)} |", "|---|" + "---:|" * len(tasks)]
     for method in ENTRIES:
@@ -280,7 +281,7 @@ def beside_the_best(rows: pandas.DataFrame) -> str:
         ours, best, theirs = against_the_best(of_task, "best")
         ratio = (np.median(ours) - first) / (np.median(theirs) - first)
         test = mann_whitney(ours, theirs)
-        ours_before, best_before, theirs_before = against_the_best(on_the_way(of_task), "mean")
+        ours_before, best_before, theirs_before = against_the_best(on_the_way(of_task, EVALUATIONS), "mean")
         columns[task] = {
             "JEDi-X, median (seeds)": with_median(ours),
             "the best other method": f"{best} {with_median(theirs)}",

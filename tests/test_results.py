@@ -220,8 +220,7 @@ def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name,
     ("module", "table", "name", "rows", "page"),
     [
         ("map_elites", "table", "map-elites", "map-elites/variants.csv", "README.md"),
-        ("robots", "page", "robots", "robots/runs.csv", "README.md"),
-        ("robots", "beside_the_best", "robots", "robots/runs.csv", "../docs/explanation/jedi-x.md"),
+        ("robots", "beside_the_best", "robots", "robots/runs-250000.csv", "../docs/explanation/jedi-x.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "beyond/README.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "../docs/explanation/jedi-x.md"),
         ("parts", "table", "parts", "parts/rows.csv", "../docs/explanation/jedi-x.md"),
@@ -230,6 +229,42 @@ def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name,
 def test_tables_of_the_pages_are_those_of_the_stored_rows(module, table, name, rows, page):
     text = getattr(script(module), table)(pandas.DataFrame(script("keeping").rows_of(RESULTS / rows)))
     assert f"<!-- begin {name} -->\n{text}<!-- end {name} -->" in (RESULTS / page).read_text()
+
+
+def test_tables_of_the_robots_are_those_of_the_stored_rows():
+    robots, page = script("robots"), (RESULTS / "README.md").read_text()
+    found = robots.stored()
+    assert robots.EVALUATIONS in found
+    for budget, rows in found.items():
+        assert f"<!-- begin robots-{budget} -->\n{robots.page(rows, budget)}<!-- end robots-{budget} -->" in page
+    table = script("robot_claims").table(found)
+    assert f"<!-- begin claims-control -->\n{table}<!-- end claims-control -->" in page
+
+
+def test_claims_about_robots_are_judged_by_the_order_of_all_seeds():
+    judge = script("robot_claims")
+
+    def cells(**methods):
+        rows = [
+            {"task": task, "method": method.replace("_", " "), "seed": seed, "best": best, "coverage": best}
+            for method, values in methods.items() for task in judge.CONTROL for seed, best in enumerate(values)
+        ]  # fmt: skip
+        table = judge.table({budget: pandas.DataFrame(rows) for budget in judge.BUDGETS.values()})
+        return {line.split(" | ")[0][2:]: line.split(" | ")[1] for line in table.splitlines()[2:]}
+
+    found = cells(**{"jedi_decay": [5, 6, 7], "cma-mae": [9], "es": [4.9, 6.5, 3]})
+    assert found["ends above MAP-Elites"] == "not tested"
+    assert found["ends above CMA-MAE"] == "not tested"  # one seed
+    of_es = "ends above the ES, restarted or not, on HalfCheetah"
+    assert found[of_es] == "**not shown** (halfcheetah ≈/–)"
+    assert cells(**{"jedi_decay": [5, 6, 7], "es": [2, 3, 4.9], "es-restart": [0, 1, 2]})[of_es] == "**holds**"
+    below = cells(**{"jedi_decay": [5, 6, 7], "es": [7.1, 8, 9], "es-restart": [0, 1, 2]})
+    assert below[of_es] == "**fails** (halfcheetah </>)"
+    level = "ends level with the ES on Walker2D and AntMaze"
+    assert below[level] == "**fails** (walker2d </>, ant-maze </>)"
+    assert cells(**{"jedi_decay": [5, 6, 7], "es": [5, 6, 9], "es-restart": [5, 6, 7]})[level] == "not contradicted"
+    assert found["median on halfcheetah, walker2d, ant-maze (seeds)"] == "6 (3); 6 (3); 6 (3)"
+    assert found["the paper's median, with its whole budget"] == "3,248; 3,916; -2,958"
 
 
 def test_missing_rows_are_added_beside_those_of_others(tmp_path, monkeypatch):
