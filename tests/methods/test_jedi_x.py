@@ -403,7 +403,7 @@ def test_a_patience_that_never_ends_restarts_nothing(patience):
     for _ in range(12):
         asked = optimizer.ask()
         optimizer.tell(asked, np.cos(7 * asked).sum(axis=1))
-    assert int(optimizer._state.es.num_restarts[0]) == 0
+    assert int(optimizer._steps.state.es.num_restarts[0]) == 0
 
 
 @pytest.mark.parametrize(("population", "scouts", "number"), [(6, 4, 3), (6, 18, 9), (6, 2, 2), (2, 4, 3), (7, 2, 1)])

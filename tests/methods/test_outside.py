@@ -150,7 +150,7 @@ class TestMethod:
                 each.tell(genotypes, -np.square(genotypes).sum(axis=1), genotypes[:, :2])
         assert_same_bits(optimizer.repertoire, again.repertoire)
         assert optimizer.best.fitness > -1
-        assert int(optimizer._state.num_moves[0]) == 4
+        assert int(optimizer._steps.state.num_moves[0]) == 4
 
     def test_a_class_derived_from_one_of_ours(self, arm, small):
         run = jedax.run(Steady, arm, evaluations=8 * 8, **dict(small))

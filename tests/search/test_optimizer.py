@@ -225,7 +225,7 @@ def test_the_lowest_fitness_of_an_unknown_problem_must_be_told():
 def test_gp_targets_by_ask_and_tell():
     optimizer = drive(make({**JEDI_X, "method": "jedi", "generations": 5, "gp_max_steps": 4}), 12)
     assert optimizer.evaluations == 96
-    assert int(optimizer._state.gp_fitted_at[0]) == 88
+    assert int(optimizer._steps.state.gp_fitted_at[0]) == 88
 
 
 def test_descriptors_outside_the_bounds_are_counted():

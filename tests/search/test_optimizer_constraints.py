@@ -52,7 +52,7 @@ class TestBest:
         optimizer = make(JEDI_X, method="jedi")
         tell(optimizer, np.arange(8.0), [1, 0, 0, 2, 0, 0, np.inf, 0])
         repertoire = optimizer.repertoire
-        data = optimizer._method.gp_data(jax.tree.map(jnp.asarray, repertoire))
+        data = optimizer._steps.method.gp_data(jax.tree.map(jnp.asarray, repertoire))
         filled = np.asarray(repertoire.fitness)[np.asarray(repertoire.filled)]
         np.testing.assert_array_equal(data.fitness[: len(filled)], np.where(filled < 0, 1, filled))
         assert (filled < 0).sum() == 3
@@ -96,14 +96,14 @@ class TestPenalty:
 
     def scores(self, optimizer):
         """Return the list to which the scores that evolution strategies get of each generation will be added."""
-        seen, evaluation = [], optimizer._evaluation
+        seen, evaluation = [], optimizer._steps._evaluation
 
         def watch(*given, **options):
             found = evaluation(*given, **options)
             seen.append(np.asarray(found.score)[0])
             return found
 
-        optimizer._evaluation = watch
+        optimizer._steps._evaluation = watch
         return seen
 
     def test_scores_are_those_of_the_penalty(self):
@@ -111,20 +111,20 @@ class TestPenalty:
         seen, values = self.scores(optimizer), np.stack([np.arange(8.0) - 3, -np.ones(8)], axis=1)
         for _ in range(3):
             tell(optimizer, np.arange(8.0), values)
-            penalty = optimizer._penalty
+            penalty = optimizer._steps.penalty
             np.testing.assert_array_equal(seen[-1], penalty.scores(np.arange(8.0), values))
             assert penalty.factors[0] > 0 == penalty.factors[1]
 
     def test_it_adapts_to_generations_that_climb_alone(self, monkeypatch):
         optimizer = make(MAPS)
         tell(optimizer, np.arange(8.0), np.arange(8.0) - 3)
-        before = optimizer._penalty
-        monkeypatch.setattr(type(optimizer._method), "climbs", lambda self, state: np.array([False]))
+        before = optimizer._steps.penalty
+        monkeypatch.setattr(type(optimizer._steps.method), "climbs", lambda self, state: np.array([False]))
         tell(optimizer, np.arange(8.0), np.arange(8.0) - 3)
-        assert optimizer._penalty is before
-        monkeypatch.setattr(type(optimizer._method), "climbs", lambda self, state: np.array([True]))
+        assert optimizer._steps.penalty is before
+        monkeypatch.setattr(type(optimizer._steps.method), "climbs", lambda self, state: np.array([True]))
         tell(optimizer, np.arange(8.0), np.arange(8.0) - 3)
-        assert optimizer._penalty.multipliers[0] != before.multipliers[0]
+        assert optimizer._steps.penalty.multipliers[0] != before.multipliers[0]
 
     def test_the_default_climbs_with_its_pool(self):
         optimizer = make({"method": "jedi-x", "cells": 16}, evaluations=None)
@@ -132,26 +132,26 @@ class TestPenalty:
         for _ in range(150):
             number = len(optimizer.ask())
             tell(optimizer, np.zeros(number), np.full(number, -1.0))
-            kind = int(optimizer._state.kind[0])
+            kind = int(optimizer._steps.state.kind[0])
             kinds.add(kind)
-            assert bool(optimizer._method.climbs(optimizer._state)[0]) == (kind == POOL)
+            assert bool(optimizer._steps.method.climbs(optimizer._steps.state)[0]) == (kind == POOL)
         assert len(kinds) > 1
 
     def test_solutions_that_nobody_asked_for_do_not_change_it(self):
         optimizer = drive(make(MAPS, evaluations=16_000), 1)
         optimizer.tell(np.ones((1, 6)), [0.0], [[0.0, 0.0]], violations=[1e6])
-        assert (optimizer._penalty.factors == 0).all()
+        assert (optimizer._steps.penalty.factors == 0).all()
         assert int(optimizer.repertoire.counts.sum()) == 9
 
     def test_places_that_failed_do_not_count(self):
         optimizer = make(MAPS)
         genotypes = optimizer.ask()
         optimizer.tell(genotypes[:4], np.arange(4.0), np.zeros((4, 2)), violations=[4, 3, 2, -1])
-        while len(optimizer.ask()) == 4 and optimizer._state is None:
+        while len(optimizer.ask()) == 4 and optimizer._steps.state is None:
             optimizer.tell(optimizer.ask(), np.full(4, np.nan), np.zeros((4, 2)))
         expected = Penalty.begin(1).adapted(np.arange(4.0), np.array([[4.0], [3], [2], [-1]]), 6)
-        np.testing.assert_allclose(optimizer._penalty.mean, expected.mean)
-        np.testing.assert_allclose(optimizer._penalty.factors, expected.factors)
+        np.testing.assert_allclose(optimizer._steps.penalty.mean, expected.mean)
+        np.testing.assert_allclose(optimizer._steps.penalty.factors, expected.factors)
 
     def test_without_violations_nothing_changes(self):
         plain, told = drive(make(MAPS), 3), make(MAPS)
@@ -167,8 +167,8 @@ class TestPenalty:
         loaded = jedax.Optimizer.load(tmp_path / "saved")
         for each in (optimizer, loaded):
             tell(each, np.arange(8.0), [0.59, 0.5905, 0, 0, 0.7, 0.1, 1, 2])
-        assert_same_bits(loaded._state, optimizer._state)
-        assert_same_bits(vars(loaded._penalty), vars(optimizer._penalty))
+        assert_same_bits(loaded._steps.state, optimizer._steps.state)
+        assert_same_bits(vars(loaded._steps.penalty), vars(optimizer._steps.penalty))
 
 
 class TestBadInput:

@@ -199,12 +199,12 @@ class TestWorkers:
             for _ in range(10):
                 step(optimizer, 1)
         assert optimizer.evaluations == 200
-        assert int(optimizer._state.generation[0]) >= 24
+        assert int(optimizer._steps.state.generation[0]) >= 24
         assert int(optimizer.repertoire.counts.sum()) >= 8 * 25
 
     def test_the_oldest_of_many_lost_ones_are_forgotten(self, monkeypatch):
         """Else each `tell` takes longer and each file is larger. A late result is that of another solution then."""
-        monkeypatch.setattr("jedax.search.optimizer._REMEMBERED", 20)
+        monkeypatch.setattr("jedax.search.ledger._REMEMBERED", 20)
         optimizer = make(MAPS)
         lost = list(optimizer.ask(24)[:16])
         step(optimizer)
@@ -432,7 +432,9 @@ class TestAdd:
         assert optimizer.evaluations == 5
         assert optimizer.best.fitness == 0
         assert int(optimizer.repertoire.counts.sum()) == 8
-        np.testing.assert_array_equal(optimizer._state.es.pool.origin[0, 0], [0.5] * 6)  # where the first ES starts
+        np.testing.assert_array_equal(
+            optimizer._steps.state.es.pool.origin[0, 0], [0.5] * 6
+        )  # where the first ES starts
 
     def test_a_whole_batch_and_more(self):
         optimizer = make(MAPS)
@@ -451,7 +453,7 @@ class TestAdd:
         optimizer.add(known, fitness, descriptors)
         told = []
         fill = optimizer._close_generation
-        optimizer._close_generation = lambda: (told.extend(optimizer._generation.fitness[:, 0]), fill())
+        optimizer._close_generation = lambda: (told.extend(optimizer._steps.generation.fitness[:, 0]), fill())
         optimizer.ask()
         assert sorted(told) == sorted(fitness)[-8:]
 
@@ -503,5 +505,5 @@ def test_the_best_of_several_samples_is_the_best_mean():
         best = int(np.argmax(samples[:told].mean(axis=1)))
         assert optimizer.best.fitness == samples[best].mean()
         np.testing.assert_array_equal(optimizer.best.genotype, genotypes[best])
-    sizes = [key for key in optimizer._programs._compiled if key[0] == "aggregate"]
+    sizes = [key for key in optimizer._steps.programs._compiled if key[0] == "aggregate"]
     assert len(sizes) == 3  # for one, two and four results

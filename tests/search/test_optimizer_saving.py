@@ -31,7 +31,7 @@ def assert_same_search(one, other, generations=3):
             step(each, 1)
             step(each)
         assert (one.evaluations, one.num_failed) == (other.evaluations, other.num_failed)
-    assert_same_bits(one._state, other._state)
+    assert_same_bits(one._steps.state, other._steps.state)
 
 
 def nothing(optimizer):

@@ -94,7 +94,7 @@ class TestNamed:
         optimizer = named()
         rows = optimizer.ask()
         optimizer.tell(rows[0], *gear(rows[:1]))
-        values = optimizer.values(optimizer._open.genotypes[0])[None]
+        values = optimizer.values(optimizer._ledger.opened.genotypes[0])[None]
         optimizer.tell(values, *gear(rows[1:2]))
         assert optimizer.ask() == rows[2:]
 

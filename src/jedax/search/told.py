@@ -1,15 +1,15 @@
-"""Solutions that `Optimizer` gave out, and results that it was told: which results belong to which solutions."""
+"""Results of solutions as `Optimizer` is told them: checked, and with fingerprints that tell them apart."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jedax.arrays import as_floats
 from jedax.errors import fail
-from jedax.types import Float, Int
+from jedax.types import Int
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64
 Print = tuple[int, int]
@@ -31,49 +31,70 @@ class Result(NamedTuple):
         return [Result(*row) for row in zip(*self, strict=True)]
 
 
-@dataclass
-class Opened:
-    """Solutions that were asked for and not told yet, from the oldest.
+def checked_results(
+    values: np.ndarray,
+    given: tuple[Any, Any, Any, Any],
+    *,
+    samples: int,
+    num_descriptors: int,
+    num_constraints: int,
+    has_descriptors: bool,
+    may_widen: bool,
+) -> Result:
+    """Return the results of solutions, checked.
 
-    Attributes:
-        numbers: Number of each solution, ascending.
-        generations: Number of the generation that each is for.
-        places: Its place in that generation.
-        genotypes: The solutions as the method asked for them.
-        values: The same in the user's units.
+    Args:
+        values: `(n, parameters)`, the solutions.
+        given: Fitness, descriptors, violations and which evaluations failed, as `Optimizer.tell` takes them.
+        samples: Number of evaluations of each solution.
+        num_descriptors: Number of descriptors.
+        num_constraints: Number of constraints; 0: not known yet.
+        has_descriptors: Whether there are descriptors.
+        may_widen: Whether there may be another number of them, because no result has told it yet.
     """
+    fitness, descriptors, violations, failed = given
+    number = len(values)
+    shape = (number,) if samples == 1 else (number, samples)
+    remedy = "give one entry per genotype, in the same order"
+    fitness = as_floats("fitness", fitness, shape, remedy).reshape(number, samples)
+    is_bad = ~np.isfinite(fitness).all(axis=1)
+    if failed is not None:
+        is_bad |= flags(failed, number)
+    points = np.zeros((number, samples, num_descriptors))
+    if has_descriptors and not (descriptors is None and is_bad.all()):
+        if descriptors is None:
+            received, remedy = "None", "give one row per solution, or leave out descriptor_bounds"
+            raise fail("descriptors", expected="the descriptors of the solutions", received=received, remedy=remedy)
+        width = None if may_widen else num_descriptors
+        remedy = "give one row per genotype, with a number for each descriptor"
+        found = as_floats("descriptors", descriptors, (*shape, width), remedy)
+        points = found.reshape(number, samples, found.shape[-1])
+        is_bad |= ~np.isfinite(points).all(axis=(1, 2))
+    elif descriptors is not None:
+        expected, remedy = "None, as Optimizer has no descriptor_bounds", "give it bounds, or leave them out"
+        raise fail("descriptors", expected=expected, received="descriptors", remedy=remedy)
+    constraints = _checked_constraints(violations, is_bad, num_constraints)
+    return Result(values[:, :0], values, fitness, points, constraints, is_bad)
 
-    numbers: Int[np.ndarray, " n"]
-    generations: Int[np.ndarray, " n"]
-    places: Int[np.ndarray, " n"]
-    genotypes: Float[np.ndarray, "n genotype"]
-    values: Float[np.ndarray, "n parameters"]
 
-    @classmethod
-    def none(cls, genotype_size: int, num_values: int) -> Opened:
-        """Return no solutions."""
-        whole = np.zeros(0, np.int64)
-        return cls(whole, whole, whole, np.zeros((0, genotype_size)), np.zeros((0, num_values)))
-
-    def __len__(self) -> int:
-        """Return the number of solutions."""
-        return len(self.numbers)
-
-    def append(self, more: Opened) -> None:
-        """Add solutions with higher numbers."""
-        for name, rows in vars(more).items():
-            setattr(self, name, np.concatenate([getattr(self, name), rows]))
-
-    def rows(self, numbers: Any) -> Any:
-        """Return the rows of open solutions by their numbers, each of which must be open."""
-        return np.searchsorted(self.numbers, numbers)
-
-    def remove(self, numbers: list[int]) -> None:
-        """Remove solutions by their numbers."""
-        if numbers:
-            stays = ~np.isin(self.numbers, numbers)
-            for name, rows in vars(self).items():
-                setattr(self, name, rows[stays])
+def _checked_constraints(violations: Any, is_bad: Any, known: int) -> np.ndarray:
+    """Return values of constraints, `(n, constraints)`, of which a number is known; 0: none is."""
+    number = len(is_bad)
+    if violations is None:
+        if known and not is_bad.all():
+            expected, remedy = f"{known} constraints, as told before", "give them each time"
+            raise fail("violations", expected=expected, received="None", remedy=remedy)
+        return np.zeros((number, known))
+    wanted = (number,) if np.asarray(violations, object).ndim == 1 else (number, None)
+    remedy = "give one entry per genotype, in the same order"
+    constraints = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
+    if np.isnan(constraints[~is_bad]).any():
+        remedy = "give numbers, or mark the evaluation as failed"
+        raise fail("violations", expected="numbers, above 0 where violated", received="NaN", remedy=remedy)
+    if known not in (0, constraints.shape[1]):
+        expected, received = f"{known} constraints, as told before", constraints.shape[1]
+        raise fail("violations", expected=expected, received=received, remedy="give the same ones each time")
+    return constraints
 
 
 def flags(failed: Any, number: int) -> np.ndarray:
