@@ -278,8 +278,12 @@ def _notes(table: TaskTable, records: Records) -> Iterator[str]:
             yield f"{table.task}: with so few seeds no p-value can be below {least:.2g}; run more."
     mine = [record for record in records.records if record.task == table.task]
     for label in (entry.label for entry in table.entries):
-        if all(_could_restart_but_did_not(record) for record in mine if record.label == label):
+        shares = [_restarts_a_generation(record) for record in mine if record.label == label]
+        if all(share == 0 for share in shares):
             yield f"{table.task}: {label} never restarted in any of its runs: its restart_tolerance changed nothing."
+        elif any(share is not None and share > 0.5 for share in shares):
+            yield (f"{table.task}: {label} restarted in most generations; if differences in fitness are small on this "
+                   "task, lower its restart_tolerance.")  # fmt: skip
     if table.goal is None and any(record.is_goal_unknown for record in mine):
         yield f"{table.task}: its code is not imported, and these runs of an earlier version do not tell its goal."
     stopped = [record for record in mine if record.stopped]
@@ -293,9 +297,12 @@ def _notes(table: TaskTable, records: Records) -> Iterator[str]:
                "what they would have reached.")  # fmt: skip
 
 
-def _could_restart_but_did_not(record: Record) -> bool:
-    can_restart = (record.settings or {}).get("restart_tolerance") is not None
-    return can_restart and "num_restarts" in record.curve and record.curve["num_restarts"].iloc[-1] == 0
+def _restarts_a_generation(record: Record) -> float | None:
+    """Return how often each ES of a run restarted, as a share of its generations; None where it could not."""
+    settings = record.settings or {}
+    if settings.get("restart_tolerance") is None or "num_restarts" not in record.curve:
+        return None
+    return record.curve["num_restarts"].iloc[-1] * settings["population"] / record.curve.index[-1]
 
 
 def _labels(records: Iterable[Record]) -> str:
