@@ -18,203 +18,33 @@ References:
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import keyword
-import math
-import reprlib
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail, unknown
+from jedax.space.parameters import (
+    Axis,
+    Choice,
+    Parameter,
+    as_numbers,
+    call_text,
+    expected_of,
+    from_entry,
+    number_of,
+    pair,
+    parameter_of,
+    whole_of,
+    width_of,
+)
 from jedax.types import Array, Float, PRNGKeyArray
-
-Option = str | int | float | bool | None
-
-_MOST = 2**31 - 1  # what 32-bit integers hold
-
-
-class _Axis(NamedTuple):
-    """One coordinate of a genotype, or columns of them.
-
-    The value in the user's units is `offset + factor * coordinate`, on the logarithmic scale if `log`; that of a
-    `Choice` is the index of an option.
-    """
-
-    low: Any = 0.0  # of the value
-    high: Any = 1.0
-    offset: Any = 0.0
-    factor: Any = 1.0
-    log: Any = False
-    integer: Any = False
-    lower: Any = 0.0  # of the coordinate
-    upper: Any = 1.0
-    uniform: Any = True  # how random genotypes are drawn: within the range, or standard normals
-
-
-@dataclass(frozen=True, repr=False)
-class Real:
-    """A real number.
-
-    Random values are uniform between two bounds (on the logarithmic scale if `log`). With a `scale`, or without two
-    bounds, they are normal around `start`, with standard deviation `scale`, and reflected at the bounds.
-    `Space` checks the settings, since it knows the parameter's name.
-
-    Attributes:
-        low: Lower bound, in the user's units; -inf means none.
-        high: Upper bound; inf means none.
-        log: Whether equal ratios count equally; `low` must be above 0.
-        start: Where a search begins, within the bounds, if all parameters have one. Without it, normal draws are
-            centred in the middle of two bounds (on the logarithmic scale if `log`), at a single bound, or at 0.
-        scale: Standard deviation of normal draws before reflection, above 0, in the user's units; if `log`, that of
-            the natural logarithm. Without two bounds it is 1 by default.
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    _: KW_ONLY
-    log: bool = False
-    start: float | None = None
-    scale: float | None = None
-
-    def __repr__(self) -> str:
-        return _call("Real", self._entry())
-
-    def _entry(self) -> dict[str, Any]:
-        return _changed_fields(self)
-
-    def _checked(self, name: str) -> Real:
-        low = _number(name, "low", self.low, finite=False)
-        high = _number(name, "high", self.high, finite=False)
-        start = None if self.start is None else _number(name, "start", self.start)
-        scale = None if self.scale is None else _number(name, "scale", self.scale)
-        log = _check_range(name, low, high, self.log, start)
-        if log and not low > 0:
-            raise fail(name, expected="low above 0 for log=True", received=f"low={low}", remedy="raise low or drop log")
-        if scale is not None and not scale > 0:
-            raise fail(name, expected="a scale above 0", received=scale, remedy="give a standard deviation")
-        return Real(low, high, log=log, start=start, scale=scale)
-
-    def _axes(self) -> list[_Axis]:
-        low, high = _on_scale(self.log, self.low), _on_scale(self.log, self.high)
-        start = None if self.start is None else _on_scale(self.log, self.start)
-        axis = _Axis(self.low, self.high, log=self.log)
-        has_two_bounds = math.isfinite(low) and math.isfinite(high)
-        if has_two_bounds and self.scale is None:
-            return [axis._replace(offset=low, factor=high - low or math.nan)]  # `Space` refuses NaN
-        middle = (low + high) / 2 if has_two_bounds else next(filter(math.isfinite, (low, high)), 0.0)
-        origin, scale = middle if start is None else start, 1.0 if self.scale is None else self.scale
-        lower, upper = (low - origin) / scale, (high - origin) / scale
-        return [axis._replace(offset=origin, factor=scale, lower=lower, upper=upper, uniform=False)]
-
-    def _decoded(self, value: float) -> float:
-        return value
-
-
-@dataclass(frozen=True, repr=False)
-class Integer:
-    """A whole number from `low` to `high`, both included; random genotypes are uniform over the shares of the values.
-
-    Float64 genotypes reach every value; float32 genotypes do so for up to 2^22 values, or up to `high` = 10^5 if `log`.
-    NumPy and JAX decode the same float32 genotype to the same value; if `log`, they may differ by one at the end of a
-    share, because their exponentials round differently.
-
-    Attributes:
-        low: Smallest value, at least -(2^31 - 1), and at least 1 if `log`.
-        high: Largest value, above `low`, at most 2^31 - 1.
-        log: Whether equal ratios count equally: value k has the share of `[k - 1/2, k + 1/2]` on the logarithmic scale.
-        start: Where a search begins, from `low` to `high`, if all parameters have one.
-    """
-
-    low: int
-    high: int
-    _: KW_ONLY
-    log: bool = False
-    start: int | None = None
-
-    def __repr__(self) -> str:
-        return _call("Integer", _changed_fields(self))
-
-    def _entry(self) -> dict[str, Any]:
-        return {**_changed_fields(self), "integer": True}
-
-    def _checked(self, name: str) -> Integer:
-        low, high = _whole(name, "low", self.low), _whole(name, "high", self.high)
-        start = None if self.start is None else _whole(name, "start", self.start)
-        log = _check_range(name, low, high, self.log, start)
-        if log and low < 1:
-            raise fail(name, expected="low above 0 for log=True", received=f"low={low}", remedy="raise low or drop log")
-        return Integer(low, high, log=log, start=start)
-
-    def _axes(self) -> list[_Axis]:
-        offset, factor = float(self.low), self.high - self.low + 1.0
-        if self.log:
-            offset = math.log(self.low - 0.5)
-            factor = math.log(self.high + 0.5) - offset
-        return [_Axis(float(self.low), float(self.high), offset, factor, self.log, integer=True)]
-
-    def _decoded(self, value: float) -> int:
-        return int(value)
-
-
-@dataclass(frozen=True, init=False, eq=False, repr=False)
-class Choice:
-    """One of at least two options without an order; every option is as likely as the others.
-
-    Attributes:
-        options: Distinct texts, whole numbers, finite floats, booleans or None.
-    """
-
-    options: tuple[Option, ...]
-
-    def __init__(self, *options: Option) -> None:
-        object.__setattr__(self, "options", tuple(o.item() if isinstance(o, np.generic) else o for o in options))
-
-    def __repr__(self) -> str:
-        return f"Choice({', '.join(map(repr, self.options))})"
-
-    def __eq__(self, other: object) -> bool:
-        return repr(self) == repr(other) if isinstance(other, Choice) else NotImplemented  # 1, 1.0 and True differ
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def _entry(self) -> dict[str, Any]:
-        return {"choices": list(self.options)}
-
-    def _checked(self, name: str) -> Choice:
-        for option in self.options:
-            fits = option is None or type(option) in (str, int, float, bool)
-            if not fits or (isinstance(option, float) and not math.isfinite(option)):
-                expected = "options that are texts, finite numbers, booleans or None"
-                raise fail(name, expected=expected, received=repr(option), remedy="give the options names")
-        if len(self.options) < 2 or len({_key(option) for option in self.options}) < len(self.options):
-            raise fail(name, expected="at least two distinct options", received=self, remedy="change the options")
-        return self
-
-    def _axes(self) -> list[_Axis]:
-        return [_Axis(high=len(self.options) - 1.0, integer=True)] * len(self.options)
-
-    def _decoded(self, value: float) -> Option:
-        return self.options[int(value)]
-
-    def _index(self, name: str, option: Any) -> int:
-        option = option.item() if isinstance(option, np.generic) else option
-        known = [_key(one) for one in self.options]
-        if not isinstance(option, Option) or _key(option) not in known:
-            expected = "one of " + ", ".join(map(repr, self.options))
-            raise fail(name, expected=expected, received=repr(option), remedy="choose one of these options")
-        return known.index(_key(option))
-
-
-Parameter = Real | Integer | Choice
-"""One parameter of a `Space`."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -260,7 +90,7 @@ class Space:
             raise fail("space", expected="at least one parameter", received="none", remedy="add parameters")
         object.__setattr__(self, "names", tuple(given))
         labels = given if is_named else (f"parameter {i}" for i in range(len(given)))
-        parameters = tuple(_parameter(label, one) for label, one in zip(labels, given.values(), strict=True))
+        parameters = tuple(parameter_of(label, one) for label, one in zip(labels, given.values(), strict=True))
         object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "is_named", is_named)
         self._table(np.dtype(np.float64))
@@ -283,7 +113,7 @@ class Space:
         """
         columns = {"lows": lows, "highs": highs, "start": start, "scale": scale}
         columns = {key: column.tolist() if hasattr(column, "tolist") else column for key, column in columns.items()}
-        size = None if num_params is None else _whole("num_params", "", num_params)
+        size = None if num_params is None else whole_of("num_params", "", num_params)
         for key, column in columns.items():
             if not isinstance(column, list | tuple):
                 continue
@@ -297,7 +127,7 @@ class Space:
             raise fail("num_params", expected="a number of at least 1", received=received, remedy="give it")
         rows = zip(*(c if isinstance(c, list | tuple) else [c] * size for c in columns.values()), strict=True)
         space = cls.__new__(cls)
-        reals = [dataclasses.replace(_pair(low, high), start=x, scale=sigma) for low, high, x, sigma in rows]
+        reals = [dataclasses.replace(pair(low, high), start=x, scale=sigma) for low, high, x, sigma in rows]
         space._fill({f"x{i}": real for i, real in enumerate(reals)}, is_named=False)
         return space
 
@@ -317,9 +147,9 @@ class Space:
             raise fail("bounds", expected="the pair (lows, highs)", received=repr(bounds), remedy="give two bounds")
         lows, highs = (None, None) if bounds is None else bounds
         points = x0 if isinstance(x0, list | tuple) else np.atleast_1d(x0)
-        start = [_number("x0", "", x) for x in points]
+        start = [number_of("x0", "", x) for x in points]
         sigmas = sigma0 if isinstance(sigma0, list | tuple) else np.atleast_1d(sigma0)
-        scale = [_number("sigma0", "", sigma) for sigma in sigmas]
+        scale = [number_of("sigma0", "", sigma) for sigma in sigmas]
         if not all(sigma > 0 for sigma in scale):
             raise fail("sigma0", expected="numbers above 0", received=repr(sigma0), remedy="change it")
         if len(scale) not in (1, len(start)):
@@ -351,11 +181,11 @@ class Space:
             for key in spec:
                 if key not in known:
                     raise unknown("space", str(key), known)
-            return cls.box(**{key: _numeric(value) for key, value in spec.items()})
+            return cls.box(**{key: as_numbers(value) for key, value in spec.items()})
         if not isinstance(spec, Mapping):
             received = type(spec).__name__
             raise fail("space", expected="a mapping of names to parameters", received=received, remedy="name them")
-        return cls({name: _from_entry(str(name), entry) for name, entry in spec.items()})
+        return cls({name: from_entry(str(name), entry) for name, entry in spec.items()})
 
     def spec(self) -> dict[str, Any]:
         """Return the mapping of texts, numbers, booleans and lists that `from_spec` turns into an equal space."""
@@ -371,7 +201,7 @@ class Space:
 
     def __repr__(self) -> str:
         if not self.is_named:
-            return _call("Space.box", self.spec())
+            return call_text("Space.box", self.spec())
         pairs = list(zip(self.names, self.parameters, strict=True))
         if all(name.isidentifier() and not keyword.iskeyword(name) for name in self.names):
             return f"Space({', '.join(f'{name}={one}' for name, one in pairs)})"
@@ -385,7 +215,7 @@ class Space:
     @cached_property
     def num_params(self) -> int:
         """Return the number of coordinates of a genotype."""
-        return sum(_width(one) for one in self.parameters)
+        return sum(width_of(one) for one in self.parameters)
 
     def fold(self, genotypes: Any) -> Any:
         """Reflect coordinates at the ends of their ranges, as often as needed.
@@ -432,7 +262,7 @@ class Space:
         first, numeric = self._columns
         u = g
         if not numeric.all():
-            u, axis = g[..., first[numeric]], _Axis(*(column[first[numeric]] for column in axis))
+            u, axis = g[..., first[numeric]], Axis(*(column[first[numeric]] for column in axis))
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             scaled = axis.factor * u
             if axis.integer.any():  # floored before the sum, so that NumPy and all devices agree on the value
@@ -463,7 +293,7 @@ class Space:
         """
         _, g, axis = self._read(self.fold(np.asarray(genotypes, np.float64)))
         first, _ = self._columns
-        axis = _Axis(*(column[first] for column in axis))
+        axis = Axis(*(column[first] for column in axis))
         slopes = axis.factor * np.where(axis.log, self.values(g), 1)
         return np.where(axis.integer, 0.0, share * np.maximum(1, np.abs(g[..., first])) * slopes)
 
@@ -540,7 +370,7 @@ class Space:
             return uniform
         return self.fold(jnp.where(axis.uniform, uniform, jax.random.normal(normal_key, (self.num_params,))))
 
-    def _read(self, genotypes: Any) -> tuple[Any, Any, _Axis]:
+    def _read(self, genotypes: Any) -> tuple[Any, Any, Axis]:
         """Return the library of an array of genotypes, the array in float32 or float64, and the axes in its type."""
         array = _array("genotypes", genotypes, self.num_params)
         xp: Any = jnp if isinstance(array, jax.Array) else np
@@ -550,28 +380,28 @@ class Space:
     @cached_property
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the first coordinate of each parameter, and which parameters are numbers: `(num_values,)` each."""
-        widths = [_width(one) for one in self.parameters]
+        widths = [width_of(one) for one in self.parameters]
         return np.cumsum([0, *widths[:-1]]), np.array([not isinstance(one, Choice) for one in self.parameters])
 
     @cached_property
     def _options(self) -> np.ndarray:
         """Return the coordinates of the options of each `Choice`: `(choices, most options)`, filled with -1."""
         first, numeric = self._columns
-        widths = np.array([_width(one) for one in self.parameters])[~numeric]
+        widths = np.array([width_of(one) for one in self.parameters])[~numeric]
         options = np.arange(widths.max(initial=0))
         return np.where(options < widths[:, None], first[~numeric][:, None] + options, -1)
 
     @cached_property
-    def _tables(self) -> dict[np.dtype, _Axis]:
+    def _tables(self) -> dict[np.dtype, Axis]:
         return {}
 
-    def _table(self, dtype: np.dtype) -> _Axis:
+    def _table(self, dtype: np.dtype) -> Axis:
         """Return the axes as arrays `(num_params,)` of a type, with bounds that this type does not round outwards."""
         if dtype not in self._tables:
             axes = [axis for one in self.parameters for axis in one._axes()]
-            exact = _Axis(*(np.array(column) for column in zip(*axes, strict=True)))
+            exact = Axis(*(np.array(column) for column in zip(*axes, strict=True)))
             with np.errstate(over="ignore", under="ignore"):
-                cast = _Axis(*(c if c.dtype == bool else c.astype(dtype) for c in exact))
+                cast = Axis(*(c if c.dtype == bool else c.astype(dtype) for c in exact))
                 table = cast._replace(low=_inwards(exact.low, dtype, 1), high=_inwards(exact.high, dtype, -1))
             fits = (table.low < table.high) & np.isfinite(table.offset) & np.isfinite(table.factor) & (table.factor > 0)
             if not fits.all():
@@ -593,14 +423,14 @@ class Space:
                 raise fail(name, expected="a value", received="none", remedy="give all of " + ", ".join(self.names))
         pairs = zip(self.names, self.parameters, strict=True)
         return [
-            float(one._index(name, values[name])) if isinstance(one, Choice) else _number(name, "", values[name])
+            float(one._index(name, values[name])) if isinstance(one, Choice) else number_of(name, "", values[name])
             for name, one in pairs
         ]
 
     def _encoded(self, values: np.ndarray) -> np.ndarray:
         """Return the genotypes of an array of values, which it checks."""
         first, numeric = self._columns
-        axis = _Axis(*(column[first] for column in self._table(np.dtype(np.float64))))
+        axis = Axis(*(column[first] for column in self._table(np.dtype(np.float64))))
         dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
         with np.errstate(over="ignore"):
             lows, highs = axis.low.astype(dtype), axis.high.astype(dtype)
@@ -609,10 +439,10 @@ class Space:
         if not fits.all():
             *row, column = np.argwhere(~fits)[0].tolist()
             name = self.names[column] + "".join(f"[{i}]" for i in row)
-            expected, received = _expected(self.parameters[column]), values[(*row, column)]
+            expected, received = expected_of(self.parameters[column]), values[(*row, column)]
             raise fail(name, expected=expected, received=received, remedy="change the value")
         values = np.clip(values.astype(np.float64), axis.low, axis.high)
-        axis = _Axis(*(column[numeric] for column in axis))
+        axis = Axis(*(column[numeric] for column in axis))
         genotypes = np.empty((*values.shape[:-1], self.num_params))
         x = np.where(axis.integer & ~axis.log, values[..., numeric] + 0.5, values[..., numeric])
         x = np.where(axis.log, np.log(np.where(axis.log, x, 1)), x)
@@ -620,25 +450,12 @@ class Space:
             coordinates = np.clip((x - axis.offset) / axis.factor, axis.lower, axis.upper)
         genotypes[..., first[numeric]] = np.nan_to_num(coordinates)  # finite
         for column in np.flatnonzero(~numeric):
-            width = _width(self.parameters[column])
+            width = width_of(self.parameters[column])
             chosen = np.arange(width) == values[..., column, None]
             # Of k uniform numbers, the largest is k / (k + 1) on average, and the others half of that.
             centroid = np.where(chosen, width, width / 2) / (width + 1)
             genotypes[..., first[column] : first[column] + width] = centroid
         return genotypes
-
-
-def _width(parameter: Parameter) -> int:
-    """Return the number of coordinates of a parameter."""
-    return len(parameter.options) if isinstance(parameter, Choice) else 1
-
-
-def _expected(parameter: Parameter) -> str:
-    """Return the valid values of a parameter in an array, worded to follow "expected"."""
-    if isinstance(parameter, Choice):
-        return f"the index of an option, a whole number from 0 to {len(parameter.options) - 1}"
-    kind = "whole" if isinstance(parameter, Integer) else "finite"
-    return f"a {kind} number from {parameter.low} to {parameter.high}"
 
 
 def _array(argument: str, given: Any, width: int) -> Any:
@@ -669,124 +486,3 @@ def _inwards(bounds: np.ndarray, dtype: np.dtype, direction: int) -> np.ndarray:
     rounded = np.where(outwards, np.nextafter(rounded, dtype.type(direction * np.inf)), rounded)
     normal = np.where(direction * rounded > 0, direction * limits.tiny, 0).astype(dtype)  # devices flush subnormals
     return np.clip(np.where(np.abs(rounded) < limits.tiny, normal, rounded), limits.min, limits.max)
-
-
-def _on_scale(log: bool, value: float) -> float:
-    return math.log(value) if log else float(value)
-
-
-def _number(name: str, setting: str, value: Any, *, finite: bool = True) -> float:
-    """Return a number as a float."""
-    given = np.asarray(value if isinstance(value, int | float | np.generic | np.ndarray | jax.Array) else None)
-    if given.ndim or given.dtype.kind not in "iuf" or np.isnan(given) or (finite and np.isinf(given)):
-        expected = f"a {'finite ' * finite}number" + f" for {setting}" * bool(setting)
-        raise fail(name, expected=expected, received=repr(value), remedy="give a number")
-    return float(given)
-
-
-def _whole(name: str, setting: str, value: Any) -> int:
-    """Return a whole number of at most 32 bits as an int."""
-    number = _number(name, setting, value)
-    if number != int(number) or abs(number) > _MOST:
-        expected = f"a whole number from -{_MOST} to {_MOST}" + f" for {setting}" * bool(setting)
-        raise fail(name, expected=expected, received=value, remedy="round it, or use Real")
-    return int(number)
-
-
-def _flag(name: str, setting: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise fail(name, expected=f"true or false for {setting}", received=repr(value), remedy="change it")
-    return value
-
-
-def _check_range(name: str, low: float, high: float, log: Any, start: float | None) -> bool:
-    """Check what `Real` and `Integer` share; return `log`."""
-    if not low < high:
-        raise fail(name, expected="low below high", received=f"low={low}, high={high}", remedy="swap or change them")
-    if start is not None and not low <= start <= high:
-        raise fail(name, expected=f"a start from {low} to {high}", received=start, remedy="move it within the bounds")
-    return _flag(name, "log", log)
-
-
-def _changed_fields(parameter: Real | Integer) -> dict[str, Any]:
-    """Return the settings of a parameter that differ from their defaults."""
-    given = {field.name: getattr(parameter, field.name) for field in dataclasses.fields(parameter)}
-    defaults = {field.name: field.default for field in dataclasses.fields(parameter)}
-    return {name: value for name, value in given.items() if value != defaults[name]}
-
-
-def _call(name: str, settings: Mapping[str, Any]) -> str:
-    """Return the text of a call; long lists are shortened."""
-    return f"{name}({', '.join(f'{key}={reprlib.repr(value)}' for key, value in settings.items())})"
-
-
-def _key(option: Option) -> tuple[bool, Option]:
-    """Return what tells options apart: True is not 1, but 1.0 is."""
-    return isinstance(option, bool), option
-
-
-def _pair(low: Any, high: Any) -> Real:
-    """Return a parameter with two bounds, None standing for no bound."""
-    return Real(-math.inf if low is None else low, math.inf if high is None else high)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _parameter(name: str, given: Any) -> Parameter:
-    """Return the checked parameter that the user gave, also in short form."""
-    if isinstance(given, Parameter):
-        return given._checked(name)
-    is_pair = isinstance(given, list | tuple) and len(given) == 2 and all(v is None or _is_number(v) for v in given)
-    if isinstance(given, tuple) and is_pair:
-        return _pair(*given)._checked(name)
-    if isinstance(given, list) and not is_pair:
-        return Choice(*given)._checked(name)
-    if isinstance(given, Mapping):
-        return _from_entry(name, given)._checked(name)
-    expected = "a Real, an Integer, a Choice, a tuple (low, high), a list of options or a dict of settings"
-    remedy = "write (low, high) for a range or Choice(...) for options"
-    raise fail(name, expected=expected, received=repr(given), remedy=remedy)
-
-
-def _numeric(value: Any) -> Any:
-    """Return texts that are numbers as floats, also within a list; other values are returned unchanged."""
-    if isinstance(value, list | tuple):
-        return [_numeric(one) for one in value]
-    with contextlib.suppress(ValueError):
-        return float(value) if isinstance(value, str) else value
-    return value
-
-
-def _from_entry(name: str, entry: Any) -> Parameter:
-    """Return the parameter that an entry of a specification describes; see `Space.from_spec`."""
-    if isinstance(entry, list | tuple):
-        values = _numeric(entry)
-        if len(values) == 2 and all(value is None or _is_number(value) for value in values):
-            return _pair(*values)
-        if values and all(isinstance(value, str) for value in values):
-            return Choice(*values)
-        expected, remedy = "a list of two numbers or of texts", "write other options as {choices: [...]}"
-        raise fail(name, expected=expected, received=entry, remedy=remedy)
-    if not isinstance(entry, Mapping):
-        expected, remedy = "a mapping of settings, two bounds or a list of options", "write {low: 0, high: 1}"
-        raise fail(name, expected=expected, received=repr(entry), remedy=remedy)
-    if "choices" in entry:
-        kind, known = Choice, ["choices"]
-    elif _flag(name, "integer", entry.get("integer", False)):
-        kind, known = Integer, ["low", "high", "log", "start", "integer"]
-    else:
-        kind, known = Real, ["low", "high", "log", "start", "scale", "integer", "choices"]
-    for key in entry:
-        if key not in known:
-            raise unknown(name, str(key), known)
-    if kind is Choice:
-        if not isinstance(entry["choices"], list | tuple):
-            raise fail(name, expected="a list of choices", received=repr(entry["choices"]), remedy="write [a, b]")
-        return Choice(*entry["choices"])
-    given = {key: _numeric(value) for key, value in entry.items() if key != "integer" and value is not None}
-    for key in ("low", "high"):
-        if kind is Integer and key not in given:
-            raise fail(name, expected=f"{key} for integer", received="none", remedy="give both bounds")
-    return kind(**given)
