@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import numpy as np
 import pandas
 import pytest
@@ -10,6 +11,7 @@ from tests.search.outside import BOUNDS, JEDI_X, MAPS, drive, make, simulate, st
 
 import jedax
 from jedax import Choice, Integer, Real, Space
+from jedax.search.compiled import Programs
 from jedax.tasks import Task
 
 SPACE = {
@@ -394,3 +396,23 @@ def test_solutions_to_begin_with_in_odd_shapes():
     for space in (None, STARTED):
         with pytest.raises(jedax.JedaxError, match=r"^initial: expected"):
             jedax.Optimizer(None if space else 2, space=space, evaluations=400, initial=[[1.0, 2.0], [3.0]])
+
+
+def test_searches_that_differ_in_numbers_alone_have_the_same_programs(monkeypatch):
+    """Else each new start of `minimize` would be compiled anew, which takes several seconds."""
+    compile_, texts = Programs._compile, []
+
+    def watch(self, function, args, donate):
+        texts[-1].append(jax.jit(function).lower(*args).as_text())
+        return compile_(self, function, args, donate)
+
+    monkeypatch.setattr(Programs, "_compile", watch)
+    for x0, high, box in (0.5, 1.0, ([-1, -1], [1, 1])), (-0.25, 2.0, ([-1, 0], [3, 1])), (0.5, 1.0, "measure"):
+        texts.append([])
+        optimizer = make(MAPS, descriptor_bounds=box, x0=[x0] * 6, bounds=([-1] * 6, [high] * 6))
+        for _ in range(2):
+            genotypes = optimizer.ask()
+            assert genotypes.max() <= high
+            optimizer.tell(genotypes, -np.abs(genotypes - 5).sum(axis=1), genotypes[:, :2])
+    assert len(texts[0]) == 4  # draw, init, ask, tell
+    assert texts[0] == texts[1] == texts[2]

@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.sharding import Mesh
 
 from jedax.errors import fail
@@ -265,10 +266,13 @@ class Programs:
             if (name, shapes) not in self._compiled:
                 began = time.perf_counter()
                 spread = devices.spread(function, self.mesh, len(args), shared)
-                program = jax.jit(spread, donate_argnums=donate if self.donates else ())
-                self._compiled[name, shapes] = program.lower(*args).compile()
+                self._compiled[name, shapes] = self._compile(spread, args, donate if self.donates else ())
                 self.compile_seconds += time.perf_counter() - began
             return self._compiled[name, shapes](*args)
+
+    def _compile(self, function: Callable, args: tuple, donate: tuple[int, ...]) -> Callable:
+        """Return a compiled program."""
+        return jax.jit(function, donate_argnums=donate).lower(*args).compile()
 
 
 class StepPrograms(Programs):
@@ -280,6 +284,21 @@ class StepPrograms(Programs):
     first_chunk = 1
     donates = False
     in_float64 = True
+
+    def _compile(self, function: Callable, args: tuple, donate: tuple[int, ...]) -> Callable:
+        """Return a compiled program to which its constants are arguments.
+
+        They describe the user's problem: cells, bounds of parameters around the start of a search. So searches that
+        differ in them alone share one program in the cache of compiled programs.
+        """
+        traced, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
+        constants = [jnp.asarray(constant) for constant in traced.consts]
+
+        def program(constants: list[Array], *args: Any) -> Any:
+            found = jaxpr_as_fun(ClosedJaxpr(traced.jaxpr, constants))(*jax.tree.leaves(args))
+            return jax.tree.unflatten(jax.tree.structure(shapes), found)
+
+        return functools.partial(super()._compile(program, (constants, *args), ()), constants)
 
     def draw(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> Float[Array, "replicas b p"]:
         """Return the initial batches; their first members are `start_genotypes`."""
