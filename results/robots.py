@@ -176,11 +176,12 @@ def write_small_film(film: Path, path: Path) -> None:
 def draw(rows: pandas.DataFrame, evaluations: int) -> Figure:
     """Return a figure of the best fitness over evaluations: a row for each of `GROUPS` and JEDi-X, a column a robot."""
     rows = rows[rows.curve.notna()]
-    tasks = tasks_of(rows)
+    tasks, others = tasks_of(rows), rows.method[rows.method != "jedi-x"]
+    groups = [group for group in GROUPS if others.str.startswith(group).any()]
     style = styles([method for method in ENTRIES if method in set(rows.method)])
-    size = {"figsize": (13 * len(tasks) / len(CONTROL), 4.2 * len(GROUPS)), "dpi": 110}
-    figure, axes = plt.subplots(len(GROUPS), len(tasks), layout="constrained", sharey="col", squeeze=False, **size)
-    for (group, task), ax in zip(product(GROUPS, tasks), axes.flat, strict=True):
+    size = {"figsize": (13 * len(tasks) / len(CONTROL), 4.2 * len(groups)), "dpi": 110}
+    figure, axes = plt.subplots(len(groups), len(tasks), layout="constrained", sharey="col", squeeze=False, **size)
+    for (group, task), ax in zip(product(groups, tasks), axes.flat, strict=True):
         is_shown = rows.method.str.startswith(group) | (rows.method == "jedi-x")
         draw_panel(ax, rows[(rows.task == task) & is_shown], style, evaluations)
         ax.set(title=task, ylabel="best fitness")
