@@ -177,7 +177,7 @@ def draw(rows: pandas.DataFrame, evaluations: int) -> Figure:
     """Return a figure of the best fitness over evaluations: a row for each of `GROUPS` and JEDi-X, a column a robot."""
     rows = rows[rows.curve.notna()]
     tasks, others = tasks_of(rows), rows.method[rows.method != "jedi-x"]
-    groups = [group for group in GROUPS if others.str.startswith(group).any()]
+    groups = [group for group in GROUPS if others.str.startswith(group).any()] or GROUPS[:1]
     style = styles([method for method in ENTRIES if method in set(rows.method)])
     size = {"figsize": (13 * len(tasks) / len(CONTROL), 4.2 * len(groups)), "dpi": 110}
     figure, axes = plt.subplots(len(groups), len(tasks), layout="constrained", sharey="col", squeeze=False, **size)
