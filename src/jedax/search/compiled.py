@@ -298,6 +298,7 @@ class StepPrograms(Programs):
             found = jaxpr_as_fun(ClosedJaxpr(traced.jaxpr, constants))(*jax.tree.leaves(args))
             return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
+        program.__name__ = getattr(function, "__name__", program.__name__)  # that of its files in the cache
         return functools.partial(super()._compile(program, (constants, *args), ()), constants)
 
     def draw(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> Float[Array, "replicas b p"]:
