@@ -46,6 +46,7 @@ NAMES = {
         "paper_style", "phase_times", "replay", "save", "targets",
     ],
     "jedax.rl": ["PPO", "PPOState", "Policy", "ReplayBuffer", "TD3", "TD3State", "TwinCritic"],
+    "jedax.space": ["Choice", "Integer", "Real", "Space"],
     "jedax.targets": ["choose_bucb", "choose_pareto", "choose_ucb", "choose_uniform", "pareto_rank"],
     "jedax.tasks": [
         "AntMaze", "ConfiguredTask", "Locomotion", "Maze", "PlanarArm", "Rastrigin", "Sphere", "Task", "TaskConfig",
