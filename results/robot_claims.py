@@ -45,11 +45,10 @@ def table(searches: dict[int, pandas.DataFrame]) -> str:
     lines = [f"| JEDi, on the control tasks | {' | '.join(JUDGED)} |", "|---|" + "---|" * len(JUDGED)]
     for claim in CLAIMS:
         tests = [(task, other) for task in claim.tasks for other in claim.others]
-        found = {
-            judged: [(task, outcome(rows, task, judged, other, claim.column)) for task, other in tests]
-            for judged in JUDGED
-        }
-        lines.append(f"| {claim.text} | {' | '.join(judged_by(each, claim.expected) for each in found.values())} |")
+        found = (
+            [(task, outcome(rows, task, judged, other, claim.column)) for task, other in tests] for judged in JUDGED
+        )
+        lines.append(f"| {claim.text} | {' | '.join(judged_by(each, claim.expected) for each in found)} |")
     lines.append(f"| median on {', '.join(CONTROL)} (seeds) | {' | '.join(medians(rows, label) for label in JUDGED)} |")
     paper = ("; ".join(f"{median:,}" for median in PAPER.get(label, ())) for label in JUDGED)
     lines.append(f"| the paper's median, with its whole budget | {' | '.join(paper)} |")

@@ -89,7 +89,7 @@ class Table:
             for row in wanted:
                 self._found.pop(self._name(row), None)
         facts = jedax_side.describe()
-        self._revision = facts["git_revision"] = _without_results(str(facts["git_revision"]))
+        self._revision = facts["git_revision"] = _without_results(facts["git_revision"])
         facts["packages"] |= {name: _version(name) for name in PEERS}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
@@ -219,11 +219,12 @@ def _spread(values: Sequence[float], digits: int) -> str:
     return f"{middle:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"
 
 
-def _without_results(revision: str) -> str:
-    """Return a revision, marked as changed only where other files than results have changed."""
-    command = ["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"]
-    changed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return revision.removesuffix("-dirty") + "-dirty" * bool(changed)
+def _without_results(revision: str | None) -> str | None:
+    """Return a revision, marked as changed only where other files than results have changed; None: there is none."""
+    if revision is None or not revision.endswith("-dirty"):
+        return revision
+    command = ["git", "-C", str(ROOT), "diff", "--quiet", "HEAD", "--", ".", ":!results"]
+    return revision if subprocess.run(command, check=False).returncode else revision.removesuffix("-dirty")
 
 
 def _version(package: str) -> str | None:

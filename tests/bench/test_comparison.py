@@ -1,5 +1,6 @@
 """The comparison as data: who is the reference, who is tested, what places and intervals come out."""
 
+import dataclasses
 import json
 import math
 
@@ -9,7 +10,8 @@ from tests.bench.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.bench import statistics
-from jedax.bench.comparison import compare
+from jedax.bench.comparison import compare, compare_records
+from jedax.bench.reading import Records, read
 
 
 @pytest.fixture
@@ -241,6 +243,13 @@ def test_restarts_that_never_came_or_came_all_the_time(tmp_path, method, restart
         ),
     }
     assert compare(tmp_path).notes == expected[said]
+
+
+def test_restarts_of_a_method_from_outside_that_has_no_population(tmp_path):
+    write_run(tmp_path / "a", [-120.0, -130], method="es-restart", restarts=[0, 900])
+    records = read([tmp_path]).records
+    outside = [dataclasses.replace(one, settings={"restart_tolerance": 0.1}) for one in records]
+    assert not [note for note in compare_records(Records(tuple(outside), {})).notes if "restarted" in note]
 
 
 def test_a_method_that_found_nothing_is_not_the_best(tmp_path):

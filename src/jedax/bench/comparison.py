@@ -298,11 +298,14 @@ def _notes(table: TaskTable, records: Records) -> Iterator[str]:
 
 
 def _restarts_a_generation(record: Record) -> float | None:
-    """Return how often each ES of a run restarted, as a share of its generations; None where it could not."""
+    """Return how often each ES of a run restarted, as a share of its generations; None where it could not.
+
+    Where a method from outside has no `population`, it is the least that the share can be.
+    """
     settings = record.settings or {}
     if settings.get("restart_tolerance") is None or "num_restarts" not in record.curve:
         return None
-    return record.curve["num_restarts"].iloc[-1] * settings["population"] / record.curve.index[-1]
+    return record.curve["num_restarts"].iloc[-1] * settings.get("population", 1) / record.curve.index[-1]
 
 
 def _labels(records: Iterable[Record]) -> str:

@@ -299,7 +299,8 @@ class StepPrograms(Programs):
             return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
         program.__name__ = getattr(function, "__name__", program.__name__)  # that of its files in the cache
-        return functools.partial(super()._compile(program, (constants, *args), ()), constants)
+        donate = tuple(place + 1 for place in donate)  # behind the constants
+        return functools.partial(super()._compile(program, (constants, *args), donate), constants)
 
     def draw(self, roots: PRNGKeyArray, start_genotypes: Genotypes) -> Float[Array, "replicas b p"]:
         """Return the initial batches; their first members are `start_genotypes`."""

@@ -74,9 +74,13 @@ class Ledger:
 
     def __init__(self, units: Units, *, is_noisy: bool):
         self.units, self.is_noisy = units, is_noisy
-        self.opened = Opened.none(units.num_params, units.num_values)
+        self.forget_open()
         self.told: OrderedDict[int, int] = OrderedDict()
         self.next_number = 0
+
+    def forget_open(self) -> None:
+        """Note that no solution waits for a result any more."""
+        self.opened = Opened.none(self.units.num_params, self.units.num_values)
 
     def give(self, generation: int, places: list[int], genotypes: np.ndarray) -> list[int]:
         """Note that candidates of some places were given out; return their numbers. Forget the oldest of many."""

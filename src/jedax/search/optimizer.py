@@ -30,7 +30,7 @@ from jedax.search import saved
 from jedax.search.compiled import replica_roots
 from jedax.search.constraints import violation_of
 from jedax.search.generation import Generation
-from jedax.search.ledger import Ledger, Opened
+from jedax.search.ledger import Ledger
 from jedax.search.outside import OutsideTask, box_of, measured_box, space_of
 from jedax.search.stepwise import Stepwise
 from jedax.search.told import Print, Result, checked_results, prints_of
@@ -563,7 +563,7 @@ class Optimizer:
         generation.fill(slice(None), ledger.opened.genotypes, results.fitness, results.descriptor, results.constraints)
         self._evaluations += self._steps.method.samples * len(prints)
         ledger.remember(prints)
-        ledger.opened = Opened.none(self._units.num_params, self._units.num_values)
+        ledger.forget_open()
 
     def _take(self, result: Result, number: int | None, prints: Print) -> Result | None:
         """Take the result of an open solution, of another (None), or of one that is known (-1).

@@ -11,6 +11,7 @@ from jedax.arrays import as_floats
 from jedax.errors import fail
 from jedax.types import Int
 
+_ONE_EACH = "give one entry per genotype, in the same order"
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64
 Print = tuple[int, int]
 """Fingerprints of a solution and of its result."""
@@ -55,8 +56,7 @@ def checked_results(
     fitness, descriptors, violations, failed = given
     number = len(values)
     shape = (number,) if samples == 1 else (number, samples)
-    remedy = "give one entry per genotype, in the same order"
-    fitness = as_floats("fitness", fitness, shape, remedy).reshape(number, samples)
+    fitness = as_floats("fitness", fitness, shape, _ONE_EACH).reshape(number, samples)
     is_bad = ~np.isfinite(fitness).all(axis=1)
     if failed is not None:
         is_bad |= flags(failed, number)
@@ -86,8 +86,7 @@ def _checked_constraints(violations: Any, is_bad: Any, known: int) -> np.ndarray
             raise fail("violations", expected=expected, received="None", remedy=remedy)
         return np.zeros((number, known))
     wanted = (number,) if np.asarray(violations, object).ndim == 1 else (number, None)
-    remedy = "give one entry per genotype, in the same order"
-    constraints = as_floats("violations", violations, wanted, remedy).reshape(number, -1)
+    constraints = as_floats("violations", violations, wanted, _ONE_EACH).reshape(number, -1)
     if np.isnan(constraints[~is_bad]).any():
         remedy = "give numbers, or mark the evaluation as failed"
         raise fail("violations", expected="numbers, above 0 where violated", received="NaN", remedy=remedy)
