@@ -293,6 +293,21 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
     assert not is_fresh(before.es.pool, 1, state.spread)
 
 
+@pytest.mark.parametrize(("has_constraints", "waits"), [(False, 2), (True, 10)])
+def test_waits_longer_with_constraints(search, has_constraints, waits):
+    """Nothing is ever better: all ES restart after `patience` = 2 generations, with scores after five times 2."""
+    method, state = of_kind(search[0], POOL), search[1]
+    tell, fitness = jax.jit(method.tell), jnp.full(BATCH, -100.0)
+    evaluation = evaluation_of(fitness)
+    evaluation = dataclasses.replace(evaluation, score=fitness) if has_constraints else evaluation
+    genotypes, state = method.ask(jax.random.key(0), changed(state, best=jnp.zeros(3)))
+    restarts = []
+    for generation in range(waits):
+        state, _ = tell(jax.random.key(generation), state, genotypes, evaluation)
+        restarts.append(int(state.es.num_restarts))
+    assert restarts == [0] * (waits - 1) + [3]
+
+
 def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(search):
     """Two scouts: the first improves its cell each time, the other finds nothing. The patience is 2."""
     method, state = of_kind(search[0], SCOUTS), all_waited(search[1])

@@ -21,6 +21,8 @@ from jedax.methods.jedi_x.generation import Generation
 from jedax.repertoire import Repertoire
 from jedax.types import NOT_ADDED, Array, Bool, Float, Int, PRNGKeyArray
 
+_WITH_CONSTRAINTS = 5  # times the patience: feasible solutions improve late, after the penalties have adapted
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ class Restarting:
         restarts, has_converged = self.rule.observe(state.restarts, found, achieved, spread, has_improved)
         scores = self.pool.split(told.evaluation.fitness_or_worst)
         pool = self.pool.tell(learn_key, state.pool, told.genotypes, scores)
-        stuck = (waited // restarts.growth >= config.patience) | has_converged
+        longer = _WITH_CONSTRAINTS if told.evaluation.score is not None else 1
+        stuck = (waited // (longer * restarts.growth) >= config.patience) | has_converged
         restarts = self.rule.restart(kind_key, restarts, stuck)
 
         def restarted() -> Any:
