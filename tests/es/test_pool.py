@@ -86,3 +86,39 @@ def test_without_units_parameters_are_those_of_the_strategy():
     expected = [pool.strategy.ask(k, jax.tree.map(lambda leaf, n=n: leaf[n], states))[0]
                 for n, k in enumerate(jax.random.split(key(1), 2))]  # fmt: skip
     np.testing.assert_allclose(genotypes, np.concatenate(expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("es", STRATEGIES)
+def test_es_learn_from_the_samples_and_not_from_their_reflections(es):
+    """A narrow valley whose best point is on a bound: what is told is reflected, what is learnt is what was sampled."""
+    with jax.enable_x64(True):
+        strategy = make_strategy(es, population=8, step_size=1.0)
+        pool, free = ESPool(strategy, 2, jnp.abs), ESPool(strategy, 2)
+        states, same = (each.start(key(0), jnp.asarray(MEANS), places(UNITS)) for each in (pool, free))
+        for generation in range(5):
+            samples, asked = jax.jit(pool.ask)(key(2 * generation + 1), states)
+            expected, same = jax.jit(free.ask)(key(2 * generation + 1), same)
+            np.testing.assert_allclose(samples, expected, rtol=1e-9)
+            assert (np.asarray(samples) < 0).any()
+            told = np.abs(samples)
+            scores = pool.split(jnp.asarray(score(told)))
+            states = jax.jit(pool.tell)(key(2 * generation + 2), asked, told, scores)
+            same = jax.jit(free.tell)(key(2 * generation + 2), same, samples, scores)
+        jax.tree.map(
+            lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8), states.inner, same.inner
+        )
+
+
+def test_a_solution_that_stands_in_for_a_failed_one_is_learnt_as_it_is():
+    with jax.enable_x64(True):
+        strategy = make_strategy("cma-es", population=8, step_size=1.0)
+        pool, free = ESPool(strategy, 2, jnp.abs), ESPool(strategy, 2)
+        states = pool.start(key(0), jnp.asarray(MEANS), places(UNITS))
+        samples, states = pool.ask(key(1), states)
+        told, other = np.abs(samples), np.array([0.25, 0.5, 0.75])
+        told[3], learnt = other, np.array(samples)
+        learnt[3] = other
+        scores = pool.split(jnp.asarray(score(told)))
+        after = pool.tell(key(2), states, jnp.asarray(told), scores)
+        alone = free.tell(key(2), states, jnp.asarray(learnt), scores)
+        assert_same_bits(after.inner, alone.inner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,11 +14,15 @@ from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
 class _Placed(NamedTuple):
-    """States of ES whose parameters are distances from `origin` in units of `unit`."""
+    """States of ES whose parameters are distances from `origin` in units of `unit`.
+
+    `asked` are the last samples before they were reflected at bounds; None without bounds.
+    """
 
     inner: Any
     origin: Float[Array, "size params"]
     unit: Float[Array, " size"]
+    asked: Float[Array, "size population params"] | None
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,14 @@ class ESPool:
     Attributes:
         strategy: The strategy of each ES.
         size: Number of ES.
+        fold: Reflects samples at the bounds of parameters, `(..., params)`, before they are evaluated; None: there are
+            no bounds. ES with places learn from the samples themselves. Reflected ones may lie far off a narrow
+            valley of the distribution, so that the step size would grow without limit.
     """
 
     strategy: Strategy
     size: int
+    fold: Callable[[Array], Array] | None = None
 
     def start(
         self, key: PRNGKeyArray, means: Float[Array, "size params"], places: tuple[Array, Array] | None = None
@@ -50,7 +59,8 @@ class ESPool:
         if places is None:
             return jax.vmap(self.strategy.init)(keys, means)
         units, growths = places
-        return _Placed(jax.vmap(self.strategy.start)(keys, jnp.zeros_like(means), growths), means, units)
+        asked = None if self.fold is None else jnp.repeat(means[:, None], self.strategy.population, axis=1)
+        return _Placed(jax.vmap(self.strategy.start)(keys, jnp.zeros_like(means), growths), means, units, asked)
 
     def ask(self, key: PRNGKeyArray, states: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Sample one generation of every ES; return the batch and the states for `tell`."""
@@ -59,7 +69,7 @@ class ESPool:
         check_asked(self.strategy, asked.shape[1:])
         if isinstance(states, _Placed):
             asked = states.origin[:, None] + states.unit[:, None, None] * asked
-            after = states._replace(inner=after)
+            after = states._replace(inner=after, asked=None if self.fold is None else asked)
         return asked.reshape(self.size * population, -1), after
 
     def tell(
@@ -73,6 +83,8 @@ class ESPool:
         keys, each = jax.random.split(key, self.size), self.split(genotypes)
         if not isinstance(states, _Placed):
             return jax.vmap(self.strategy.tell)(keys, states, each, scores)
+        if self.fold is not None and states.asked is not None:
+            each = _as_sampled(states.asked, self.fold(states.asked), each)
         steps = (each - states.origin[:, None]) / states.unit[:, None, None]
         return states._replace(inner=jax.vmap(self.strategy.tell)(keys, states.inner, steps, scores))
 
@@ -113,3 +125,10 @@ class ESPool:
             return jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
         return jax.tree.map(choose, fresh, states)
+
+
+def _as_sampled(asked: Array, folded: Array, told: Array) -> Array:
+    """Return told solutions as they were asked for before they were folded; others, for failed ones, as they are."""
+    rounding = 16 * jnp.finfo(told.dtype).eps * (jnp.abs(asked) + jnp.abs(told))
+    is_own = (jnp.abs(folded - told) <= rounding).all(axis=-1, keepdims=True)
+    return jnp.where(is_own, asked, told)

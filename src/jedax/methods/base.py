@@ -19,6 +19,7 @@ from jedax.es.pool import ESPool
 from jedax.repertoire import HARD, Acceptance, Cells, Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.settings import MOST, Config, Count, Positive, Reference, resolve
+from jedax.space import Space
 from jedax.types import Array, Bool, Bounds, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
 GLOBAL_TABLE = "paper, table 'Global hyperparameters for maze and Brax tasks'"
@@ -152,6 +153,11 @@ class Problem(Protocol):
     @property
     def qd_offset(self) -> float:
         """A lower bound of the fitness."""
+        ...
+
+    @property
+    def space(self) -> Space | None:
+        """The parameters and their bounds, at which genotypes are reflected; None: genotypes are any numbers."""
         ...
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:

@@ -6,7 +6,7 @@ The ES of the pool start from the fittest elites and maximise fitness. Scouts ar
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,13 +63,19 @@ class Restarting:
     @functools.cached_property
     def pool(self) -> ESPool:
         """The ES that maximise fitness."""
-        return ESPool(self.config.make_strategy(step_size=1.0).growing(self.config.growth), self.config.pool)
+        strategy = self.config.make_strategy(step_size=1.0).growing(self.config.growth)
+        return ESPool(strategy, self.config.pool, self._fold)
 
     @functools.cached_property
     def scouts(self) -> ESPool:
         """The scouts: together they sample as many solutions as the pool."""
         config, number = self.config, self.config.num_scouts
-        return ESPool(config.make_strategy(config.batch // number, step_size=1.0), number)
+        return ESPool(config.make_strategy(config.batch // number, step_size=1.0), number, self._fold)
+
+    @property
+    def _fold(self) -> Callable[[Array], Array] | None:
+        space = self.problem.space
+        return None if space is None else space.fold
 
     @functools.cached_property
     def rule(self) -> Restarts:
