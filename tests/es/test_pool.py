@@ -90,7 +90,7 @@ def test_without_units_parameters_are_those_of_the_strategy():
 
 @pytest.mark.parametrize("es", STRATEGIES)
 def test_es_learn_from_the_samples_and_not_from_their_reflections(es):
-    """A narrow valley whose best point is on a bound: what is told is reflected, what is learnt is what was sampled."""
+    """Solutions are reflected at 0: what is told is the reflection, what is learnt is what was sampled."""
     with jax.enable_x64(True):
         strategy = make_strategy(es, population=8, step_size=1.0)
         pool, free = ESPool(strategy, 2, jnp.abs), ESPool(strategy, 2)

@@ -293,10 +293,12 @@ def test_starts_anew_after_waiting_in_vain(search, level, waits):
     assert not is_fresh(before.es.pool, 1, state.spread)
 
 
-@pytest.mark.parametrize(("has_constraints", "waits"), [(False, 2), (True, 10)])
-def test_waits_longer_with_constraints(search, has_constraints, waits):
+@pytest.mark.parametrize(
+    ("has_constraints", "exploration", "waits"), [(False, 0.1, 2), (True, 0.1, 10), (True, 1.0, 2)]
+)
+def test_waits_longer_with_constraints(search, has_constraints, exploration, waits):
     """Nothing is ever better: all ES restart after `patience` = 2 generations, with scores after five times 2."""
-    method, state = of_kind(search[0], POOL), search[1]
+    method, state = with_settings(of_kind(search[0], POOL), exploration=exploration), search[1]
     tell, fitness = jax.jit(method.tell), jnp.full(BATCH, -100.0)
     evaluation = evaluation_of(fitness)
     evaluation = dataclasses.replace(evaluation, score=fitness) if has_constraints else evaluation

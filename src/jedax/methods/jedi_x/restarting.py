@@ -139,7 +139,9 @@ class Restarting:
         restarts, has_converged = self.rule.observe(state.restarts, found, achieved, spread, has_improved)
         scores = self.pool.split(told.evaluation.fitness_or_worst)
         pool = self.pool.tell(learn_key, state.pool, told.genotypes, scores)
-        longer = _WITH_CONSTRAINTS if told.evaluation.score is not None else 1
+        # Where exploration may take all generations, a pool that waits beyond its patience would never have a turn.
+        waits_longer = told.evaluation.score is not None and config.exploration < 1
+        longer = _WITH_CONSTRAINTS if waits_longer else 1
         stuck = (waited // (longer * restarts.growth) >= config.patience) | has_converged
         restarts = self.rule.restart(kind_key, restarts, stuck)
 
