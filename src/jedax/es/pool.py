@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax.es.base import Strategy, check_asked
+from jedax.es.reflected import as_sampled
 from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
@@ -34,9 +35,8 @@ class ESPool:
     Attributes:
         strategy: The strategy of each ES.
         size: Number of ES.
-        fold: Reflects samples at the bounds of parameters, `(..., params)`, before they are evaluated; None: there are
-            no bounds. ES with places learn from the samples themselves. Reflected ones may lie far off a narrow
-            valley of the distribution, so that the step size would grow without limit.
+        fold: Reflects samples at the bounds of parameters, `(..., params)`, before they are evaluated, for ES with
+            places, which learn from the samples themselves like `jedax.es.reflected.Reflected`; None: no bounds.
     """
 
     strategy: Strategy
@@ -84,7 +84,7 @@ class ESPool:
         if not isinstance(states, _Placed):
             return jax.vmap(self.strategy.tell)(keys, states, each, scores)
         if self.fold is not None and states.asked is not None:
-            each = _as_sampled(states.asked, self.fold(states.asked), each)
+            each = as_sampled(states.asked, self.fold(states.asked), each)
         steps = (each - states.origin[:, None]) / states.unit[:, None, None]
         return states._replace(inner=jax.vmap(self.strategy.tell)(keys, states.inner, steps, scores))
 
@@ -125,10 +125,3 @@ class ESPool:
             return jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
         return jax.tree.map(choose, fresh, states)
-
-
-def _as_sampled(asked: Array, folded: Array, told: Array) -> Array:
-    """Return told solutions as they were asked for before they were folded; others, for failed ones, as they are."""
-    rounding = 16 * jnp.finfo(told.dtype).eps * (jnp.abs(asked) + jnp.abs(told))
-    is_own = (jnp.abs(folded - told) <= rounding).all(axis=-1, keepdims=True)
-    return jnp.where(is_own, asked, told)

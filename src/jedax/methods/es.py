@@ -15,7 +15,8 @@ from pydantic import Field
 
 from jedax.es import Strategy
 from jedax.es.base import check_asked
-from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset
+from jedax.es.reflected import between_bounds
+from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset, fold_of
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, NotNegative
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -71,7 +72,7 @@ class ES(Method):
     @functools.cached_property
     def strategy(self) -> Strategy:
         """The evolution strategy."""
-        return self.config.make_strategy()
+        return between_bounds(self.config.make_strategy(), fold_of(self.problem))
 
     @property
     def num_initial(self) -> int:

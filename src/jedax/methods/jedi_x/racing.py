@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from jedax.es.pool import ESPool
 from jedax.es.race import Race, RaceState
-from jedax.methods.base import Problem
+from jedax.methods.base import Problem, fold_of
 from jedax.methods.critic import has_steps, observation_scale, steps_of
 from jedax.methods.jedi_x.config import JediXConfig
 from jedax.methods.jedi_x.generation import Generation
@@ -60,7 +60,7 @@ class Racing:
     @functools.cached_property
     def pool(self) -> ESPool:
         """The ES of the leader."""
-        return ESPool(self.config.make_strategy(step_size=1.0), 1)
+        return ESPool(self.config.make_strategy(step_size=1.0), 1, fold_of(self.problem))
 
     @property
     def scouts(self) -> ESPool:

@@ -6,7 +6,7 @@ The ES of the pool start from the fittest elites and maximise fitness. Scouts ar
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jedax.es.pool import ESPool
 from jedax.es.restarts import Restarts, RestartState
-from jedax.methods.base import Problem
+from jedax.methods.base import Problem, fold_of
 from jedax.methods.jedi_x.config import JediXConfig
 from jedax.methods.jedi_x.generation import Generation
 from jedax.repertoire import Repertoire
@@ -64,18 +64,13 @@ class Restarting:
     def pool(self) -> ESPool:
         """The ES that maximise fitness."""
         strategy = self.config.make_strategy(step_size=1.0).growing(self.config.growth)
-        return ESPool(strategy, self.config.pool, self._fold)
+        return ESPool(strategy, self.config.pool, fold_of(self.problem))
 
     @functools.cached_property
     def scouts(self) -> ESPool:
         """The scouts: together they sample as many solutions as the pool."""
         config, number = self.config, self.config.num_scouts
-        return ESPool(config.make_strategy(config.batch // number, step_size=1.0), number, self._fold)
-
-    @property
-    def _fold(self) -> Callable[[Array], Array] | None:
-        space = self.problem.space
-        return None if space is None else space.fold
+        return ESPool(config.make_strategy(config.batch // number, step_size=1.0), number, fold_of(self.problem))
 
     @functools.cached_property
     def rule(self) -> Restarts:

@@ -1,0 +1,86 @@
+"""Strategies between bounds: they learn from their samples, however far these are reflected."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.conftest import assert_same_bits
+
+from jedax import JedaxError, Optimizer
+from jedax.es import make_strategy
+from jedax.es.reflected import as_sampled, between_bounds
+
+PARAMS = 8
+
+
+def strategies(es="cma-es"):
+    """Return a strategy whose samples are reflected at 0, and the same one without bounds."""
+    free = make_strategy(es, population=8, step_size=1.0)
+    return between_bounds(free, jnp.abs), free
+
+
+def score(genotypes):
+    return -np.square(np.asarray(genotypes) - [0.0, 2.0, 0.5]).sum(axis=-1)
+
+
+@pytest.mark.parametrize("es", ["sep-cma-es", "cma-es", "lm-ma-es"])
+def test_it_does_what_the_strategy_does_that_is_told_its_own_samples(es):
+    with jax.enable_x64(True):
+        bounded, free = strategies(es)
+        states, same = (each.init(jax.random.key(0), jnp.array([0.3, 1.0, 0.2])) for each in (bounded, free))
+        for generation in range(5):
+            ask_key, tell_key = jax.random.split(jax.random.key(generation))
+            samples, states = jax.jit(bounded.ask)(ask_key, states)
+            expected, same = jax.jit(free.ask)(ask_key, same)
+            np.testing.assert_allclose(samples, expected, rtol=1e-9)
+            assert (np.asarray(samples) < 0).any()
+            scores = jnp.asarray(score(np.abs(samples)))
+            states = jax.jit(bounded.tell)(tell_key, states, jnp.abs(samples), scores)
+            same = jax.jit(free.tell)(tell_key, same, samples, scores)
+            np.testing.assert_allclose(bounded.mean(states), free.mean(same), rtol=1e-8)
+
+
+def test_without_bounds_it_is_the_strategy_itself():
+    strategy = make_strategy("cma-es", population=8)
+    assert between_bounds(strategy, None) is strategy
+
+
+def test_solutions_that_stand_in_for_failed_ones_are_learnt_as_they_are():
+    asked = jnp.array([[-1.0, 2.0], [-0.5, 0.25], [3.0, -1e-6]])
+    told = jnp.abs(asked).at[1].set(jnp.array([0.5, 0.75]))
+    expected = np.array([[-1.0, 2.0], [0.5, 0.75], [3.0, -1e-6]], np.float32)
+    np.testing.assert_array_equal(as_sampled(asked, jnp.abs(asked), told), expected)
+
+
+def test_a_value_rounded_on_its_way_through_units_is_still_its_own():
+    asked = jnp.array([[-0.3, 0.7]])
+    told = jnp.nextafter(jnp.abs(asked), jnp.array(1.0))
+    assert_same_bits(as_sampled(asked, jnp.abs(asked), told), asked)
+
+
+def test_samples_of_a_wrong_shape_name_the_strategy(monkeypatch):
+    bounded, free = strategies()
+    state = bounded.init(jax.random.key(0), jnp.zeros(3))
+    monkeypatch.setattr(type(free), "ask", lambda self, key, state: (jnp.zeros((3, 3)), state))
+    with pytest.raises(JedaxError, match=r"^CMAES\.ask: expected 8 rows of parameters"):
+        bounded.ask(jax.random.key(0), state)
+
+
+@pytest.mark.parametrize("method", ["es", "jedi"])
+def test_a_narrow_valley_that_ends_at_a_bound_is_followed(method):
+    """An ellipsoid turned about its best point, of which half of the coordinates lie on a bound.
+
+    CMA-ES that learned from the reflections ended above 100 on it, because its step size grew to the width of the box.
+    """
+    turn = np.linalg.qr(np.random.default_rng(3).normal(size=(PARAMS, PARAMS)))[0]
+    best, axes = np.where(np.arange(PARAMS) < PARAMS // 2, 1.0, 0.4), 10.0 ** (6 * np.arange(PARAMS) / (PARAMS - 1))
+    own = {"es": {}, "jedi": {"pool": 1, "alpha": 0.0, "generations": 1000, "targets": "uniform"}}[method]
+    settings = {"es": "cma-es", "population": 16, "step_size": 0.2, "dims": (4, 4), **own}
+    optimizer = Optimizer(
+        PARAMS, ([0, 0], [1, 1]), evaluations=6_000, method=method, minimise=True, bounds=(0.0, 1.0), **settings
+    )
+    while not optimizer.done:
+        solutions = np.asarray(optimizer.ask())
+        assert ((solutions >= 0) & (solutions <= 1)).all()
+        optimizer.tell(solutions, np.square((10 * (solutions - best)) @ turn) @ axes, solutions[:, [0, -1]])
+    assert optimizer.best.fitness < 1e-3
