@@ -243,6 +243,12 @@ class CMAES(Strategy):
             generation=generation,
         )
 
+    def distances(self, state: Any, genotypes: Float[Array, "population params"]) -> Float[Array, " population"]:
+        """Return the length of the standard normal vectors that would have given these samples."""
+        if isinstance(state, _Growing):
+            state = state.inner
+        return jnp.linalg.norm(precise_dot(genotypes - state.mean, state.inverse_root), axis=1) / state.sigma
+
     def mean(self, state: _CMAState) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""
         return state.mean

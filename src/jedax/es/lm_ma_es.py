@@ -13,7 +13,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -191,6 +191,11 @@ class LMMAES(Strategy):
         steps = used, jnp.eye(len(used)), precise_dot(state.directions, d), state.gram
         (of_d, of_m), _ = jax.lax.scan(invert, (jnp.ones(()), jnp.zeros(len(used))), steps, reverse=True)
         return of_d * d + precise_dot(of_m, state.directions)
+
+    def distances(self, state: Any, genotypes: Float[Array, "population params"]) -> Float[Array, " population"]:
+        """Return the lengths of the standard normal vectors that would have given these samples."""
+        steps = (genotypes - state.mean) / state.sigma
+        return jnp.linalg.norm(jax.vmap(partial(self._untransformed, state))(steps), axis=1)
 
     def mean(self, state: _LMMAState) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""

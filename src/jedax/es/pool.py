@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax.es.base import Strategy, check_asked
-from jedax.es.reflected import as_sampled
+from jedax.es.reflected import as_sampled, likelier
 from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
@@ -36,7 +37,7 @@ class ESPool:
         strategy: The strategy of each ES.
         size: Number of ES.
         fold: Reflects samples at the bounds of parameters, `(..., params)`, before they are evaluated, for ES with
-            places, which learn from the samples themselves like `jedax.es.reflected.Reflected`; None: no bounds.
+            places, which learn like `jedax.es.reflected.Reflected`; None: no bounds.
     """
 
     strategy: Strategy
@@ -83,9 +84,11 @@ class ESPool:
         keys, each = jax.random.split(key, self.size), self.split(genotypes)
         if not isinstance(states, _Placed):
             return jax.vmap(self.strategy.tell)(keys, states, each, scores)
+        origin, unit = states.origin[:, None], states.unit[:, None, None]
+        steps = (each - origin) / unit
         if self.fold is not None and states.asked is not None:
-            each = as_sampled(states.asked, self.fold(states.asked), each)
-        steps = (each - states.origin[:, None]) / states.unit[:, None, None]
+            sampled = (as_sampled(states.asked, self.fold(states.asked), each) - origin) / unit
+            steps = jax.vmap(functools.partial(likelier, self.strategy))(states.inner, steps, sampled)
         return states._replace(inner=jax.vmap(self.strategy.tell)(keys, states.inner, steps, scores))
 
     def refine(self, key: PRNGKeyArray, states: _Placed) -> _Placed:

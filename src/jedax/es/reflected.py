@@ -1,4 +1,9 @@
-"""Evolution strategies between bounds: they learn from their samples, not from the reflections that are evaluated."""
+"""Evolution strategies between bounds, at which samples are reflected before they are evaluated.
+
+A strategy learns from the reflection of a sample, unless the reflection is less likely than the sample under the search
+distribution. Reflections keep a wide distribution in the box. But a reflection may lie far off a narrow valley that
+ends at a bound; a strategy that learned from it would increase its step size without limit.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ class _Sampled(NamedTuple):
 
 
 def between_bounds(strategy: Strategy, fold: Callable[[Array], Array] | None) -> Strategy:
-    """Return a strategy that learns from its samples where these are reflected at bounds by `fold`; None: no bounds."""
+    """Return a strategy for samples that are reflected at bounds by `fold`; None: there are no bounds."""
     if fold is None:
         return strategy
     sizes = strategy.population, strategy.step_size, strategy.elite_ratio
@@ -30,9 +35,6 @@ def between_bounds(strategy: Strategy, fold: Callable[[Array], Array] | None) ->
 @dataclass(frozen=True)
 class Reflected(Strategy):
     """A strategy whose samples are reflected at bounds before they are evaluated.
-
-    A reflected sample may lie far off a narrow valley of the distribution; a strategy that learned from it would
-    increase its step size without limit.
 
     Attributes:
         strategy: The strategy that samples and learns.
@@ -59,13 +61,24 @@ class Reflected(Strategy):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> Any:
-        """Return the state updated with the samples whose reflections `genotypes` are."""
+        """Return the state updated with the likelier of each sample and its reflection in `genotypes`."""
         sampled = as_sampled(state.asked, self.fold(state.asked), genotypes)
-        return state._replace(inner=self.strategy.tell(key, state.inner, sampled, scores))
+        learnt = likelier(self.strategy, state.inner, genotypes, sampled)
+        return state._replace(inner=self.strategy.tell(key, state.inner, learnt, scores))
 
     def mean(self, state: Any) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""
         return self.strategy.mean(state.inner)
+
+
+def likelier(
+    strategy: Strategy, state: Any, told: Float[Array, "population params"], sampled: Float[Array, "population params"]
+) -> Float[Array, "population params"]:
+    """Return what a strategy learns from: the solutions told, or their samples where these are nearer to the mean."""
+    far, near = strategy.distances(state, told), strategy.distances(state, sampled)
+    if far is None or near is None:
+        return told
+    return jnp.where((far > near)[:, None], sampled, told)
 
 
 def as_sampled(asked: Array, folded: Array, told: Array) -> Array:
