@@ -2,7 +2,8 @@
 
 BIPOP [1]: restarts of one kind have populations that double each time and long first steps; those of the other kind
 have small populations and short first steps. The kind that has used fewer generations is next; the first start counts
-as small. Here an ES is also restarted where its population gathers at an optimum that was found before.
+as small. Here an ES is also restarted where its population gathers at an optimum that was found before, and where it is
+so far behind the best solution that it will not catch up.
 
 References:
     [1] N. Hansen. Benchmarking a BI-Population CMA-ES on the BBOB-2009 Function Testbed. GECCO Workshop, 2009.
@@ -18,8 +19,9 @@ import jax.numpy as jnp
 from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 _REMEMBERED = 16  # optima
-_FLAT = 10  # generations in a row with one fitness or in one place, after which an ES has converged
+_FLAT = 10  # generations in a row with one fitness, in one place or too far behind, after which an ES has converged
 _SAME_FITNESS = 1e-11  # up to this a difference of fitness is none, as in pycma; in units of `width` where that is < 1
+_BEHIND = 30  # times the differences within its population by which an ES is too far behind the best solution
 _SAME_PLACE = {"float64": 1e-9, "float32": 1e-6}  # a population of at most this extent, in spreads, is in one place
 
 
@@ -33,7 +35,8 @@ class RestartState:
         largest: The largest growth of each ES so far.
         is_large: Whether the present population of each ES is of the kind that doubles.
         spent: Generations that each ES has used on large and on small populations; the first one counts as small.
-        flat: Generations in a row in which the population of each ES had one fitness or lay in one place.
+        flat: Generations in a row in which the population of each ES had one fitness, lay in one place, or was too far
+            behind.
         width: The largest difference of fitness within a population so far.
         optima: Where ES have converged; inf: not yet.
         num_optima: Number of optima that were found.
@@ -87,7 +90,7 @@ class Restarts:
         genotypes: Float[Array, "size population params"],
         scores: Float[Array, "size population"],
         spread: Float[Array, ""],
-        has_improved: Bool[Array, ""],
+        best_before: Float[Array, ""],
     ) -> tuple[RestartState, Bool[Array, " size"]]:
         """Return the state after a generation, and which ES have converged or are at a known optimum.
 
@@ -96,7 +99,7 @@ class Restarts:
             genotypes: The populations.
             scores: Their scores; those that are not finite are left out.
             spread: Standard deviation of random genotypes.
-            has_improved: Whether the generation has the best solution so far.
+            best_before: The best score so far, without this generation; -inf: there is none.
         """
         if self.growth == 1:
             return state, jnp.zeros(self.size, bool)
@@ -107,6 +110,7 @@ class Restarts:
         extent = jnp.ptp(genotypes, axis=1).max(axis=1) / spread
         width = jnp.maximum(state.width, jnp.max(highest - lowest, where=known.any(axis=1), initial=0))
         is_flat = highest - lowest <= jnp.maximum(rounding, _SAME_FITNESS * jnp.minimum(width, 1))
+        is_flat |= jnp.isfinite(best_before) & (best_before - highest > _BEHIND * (highest - lowest))
         is_flat |= extent <= _SAME_PLACE[str(genotypes.dtype)]
         flat = jnp.where(is_flat, state.flat + 1, 0)
         has_converged = flat >= _FLAT
@@ -124,7 +128,7 @@ class Restarts:
             width=width.astype(state.width.dtype),
             optima=state.optima.at[place].set(middle.astype(state.optima.dtype), mode="drop"),
             num_optima=state.num_optima + is_new.sum(dtype=jnp.int32),
-            num_known=jnp.where(has_improved & ~is_known.any(), 0, num_known),
+            num_known=jnp.where((highest.max() > best_before) & ~is_known.any(), 0, num_known),
         )
         return state, has_converged | is_known
 
