@@ -82,6 +82,16 @@ def test_a_value_rounded_on_its_way_through_units_is_still_its_own():
     assert_same_bits(as_sampled(asked, jnp.abs(asked), told), asked)
 
 
+@pytest.mark.parametrize("method", ["es", "cma-me"])
+def test_strategies_in_float32_search_in_float64(method):
+    settings = {"es": "evosax:SNES", "population": 8, "dims": (4, 4)}
+    optimizer = Optimizer(3, ([0, 0], [1, 1]), evaluations=64, method=method, bounds=(0.0, 1.0), **settings)
+    while not optimizer.done:
+        solutions = np.asarray(optimizer.ask())
+        optimizer.tell(solutions, -np.square(solutions - 1).sum(axis=1), solutions[:, :2])
+    assert optimizer.best.fitness > -1
+
+
 def test_samples_of_a_wrong_shape_name_the_strategy(monkeypatch):
     bounded, free = strategies()
     state = bounded.init(jax.random.key(0), jnp.zeros(3))

@@ -19,10 +19,10 @@ def population(middle, width, size=5, params=3):
     return middle + width * offsets
 
 
-def observe(state, middles, widths, scores=None, best_before=9.0):
+def observe(state, middles, widths, scores=None, best_before=9.0, has_improved=False):
     genotypes = jnp.asarray(np.stack([population(m, w) for m, w in zip(middles, widths, strict=True)]), jnp.float32)
     scores = jnp.arange(10, dtype=jnp.float32).reshape(2, 5) if scores is None else jnp.float32(scores)
-    return RULE.observe(state, genotypes, scores, SPREAD, jnp.float32(best_before))
+    return RULE.observe(state, genotypes, scores, SPREAD, jnp.float32(best_before), jnp.bool_(has_improved))
 
 
 def converge(state, middles):
@@ -89,7 +89,7 @@ def test_known_optima_are_forgotten_as_evidence_when_the_best_improves():
     state, _ = converge(RULE.begin(3), [1.0, 5.0])
     state, _ = observe(state, [5.0, 1.0], [1.0, 0.01])
     assert int(state.num_known) > 0
-    assert int(observe(state, [5.0, 6.0], [1.0, 1.0], best_before=8.5)[0].num_known) == 0
+    assert int(observe(state, [5.0, 6.0], [1.0, 1.0], has_improved=True)[0].num_known) == 0
 
 
 def test_populations_double_in_turn_with_small_ones():
@@ -103,7 +103,7 @@ def test_populations_double_in_turn_with_small_ones():
         sizes.append(int(state.growth[0]))
         for _ in range(4 if kinds[-1] else 1):
             genotypes = jnp.asarray(population(number, 1.0)[None], jnp.float32)
-            state, _ = one.observe(state, genotypes, jnp.arange(5.0)[None], SPREAD, jnp.float32(4.0))
+            state, _ = one.observe(state, genotypes, jnp.arange(5.0)[None], SPREAD, jnp.float32(4.0), jnp.bool_(False))
     # After a large one of 4 generations, 4 small ones of 1 make the same; the next is large.
     assert kinds == [True, *[False] * 4, True, *[False] * 4, True, False]
     assert [size for size, large in zip(sizes, kinds, strict=True) if large] == [2, 4, 8]
@@ -122,7 +122,7 @@ def test_the_first_start_counts_as_a_small_one(first, second_is_large):
     def observed(state, number):
         for step in range(number):
             genotypes = jnp.asarray(population(step, 1.0)[None], jnp.float32)
-            state, _ = one.observe(state, genotypes, jnp.arange(5.0)[None], SPREAD, jnp.float32(4.0))
+            state, _ = one.observe(state, genotypes, jnp.arange(5.0)[None], SPREAD, jnp.float32(4.0), jnp.bool_(False))
         return state
 
     state = one.restart(key, observed(state, first), due)
@@ -143,5 +143,5 @@ def test_without_growth_nothing_happens(which):
     assert state.optima.shape == (0, 70_000)
     after = rule.restart(jax.random.key(0), state, jnp.array(which))
     jax.tree.map(np.testing.assert_array_equal, after, state)
-    _, stuck = rule.observe(state, jnp.zeros((2, 5, 3)), jnp.zeros((2, 5)), SPREAD, jnp.float32(4.0))
+    _, stuck = rule.observe(state, jnp.zeros((2, 5, 3)), jnp.zeros((2, 5)), SPREAD, jnp.float32(4.0), jnp.bool_(False))
     assert not np.asarray(stuck).any()

@@ -52,7 +52,7 @@ class Reflected(Strategy):
         """Sample one generation, and keep it in the state."""
         asked, inner = self.strategy.ask(key, state.inner)
         check_asked(self.strategy, asked.shape)
-        return asked, _Sampled(inner, asked)
+        return asked, _Sampled(inner, asked.astype(state.asked.dtype))
 
     def tell(
         self,

@@ -91,6 +91,7 @@ class Restarts:
         scores: Float[Array, "size population"],
         spread: Float[Array, ""],
         best_before: Float[Array, ""],
+        has_improved: Bool[Array, ""],
     ) -> tuple[RestartState, Bool[Array, " size"]]:
         """Return the state after a generation, and which ES have converged or are at a known optimum.
 
@@ -99,7 +100,8 @@ class Restarts:
             genotypes: The populations.
             scores: Their scores; those that are not finite are left out.
             spread: Standard deviation of random genotypes.
-            best_before: The best score so far, without this generation; -inf: there is none.
+            best_before: The best fitness so far, without this generation; -inf: there is none.
+            has_improved: Whether the generation has a better solution. With constraints scores do not tell.
         """
         if self.growth == 1:
             return state, jnp.zeros(self.size, bool)
@@ -128,7 +130,7 @@ class Restarts:
             width=width.astype(state.width.dtype),
             optima=state.optima.at[place].set(middle.astype(state.optima.dtype), mode="drop"),
             num_optima=state.num_optima + is_new.sum(dtype=jnp.int32),
-            num_known=jnp.where((highest.max() > best_before) & ~is_known.any(), 0, num_known),
+            num_known=jnp.where(has_improved & ~is_known.any(), 0, num_known),
         )
         return state, has_converged | is_known
 

@@ -129,9 +129,12 @@ class Restarting:
         to_beat = state.best.at[0].max(told.best_before) if config.pool > 1 else state.best
         best = jnp.maximum(achieved.max(axis=1), to_beat)
         waited = jnp.where(best > to_beat, 0, state.waited + 1)
+        has_improved = achieved.max() > told.best_before
         found = self.pool.split(told.genotypes)
         scores = self.pool.split(told.evaluation.fitness_or_worst)
-        restarts, has_converged = self.rule.observe(state.restarts, found, scores, spread, told.best_before)
+        restarts, has_converged = self.rule.observe(
+            state.restarts, found, scores, spread, told.best_before, has_improved
+        )
         pool = self.pool.tell(learn_key, state.pool, told.genotypes, scores)
         # Where exploration may take all generations, a pool that waits beyond its patience would never have a turn.
         waits_longer = told.evaluation.score is not None and config.exploration < 1
