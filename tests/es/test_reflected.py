@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import assert_same_bits
 
 from jedax import JedaxError, Optimizer
-from jedax.es import make_strategy
+from jedax.es import CMAES, make_strategy
 from jedax.es.reflected import as_sampled, between_bounds
 
 PARAMS = 8
@@ -82,10 +82,23 @@ def test_a_value_rounded_on_its_way_through_units_is_still_its_own():
     assert_same_bits(as_sampled(asked, jnp.abs(asked), told), asked)
 
 
+class InFloat32(CMAES):
+    """A strategy that samples in float32."""
+
+    def ask(self, key, state):
+        genotypes, state = super().ask(key, state)
+        return genotypes.astype(np.float32), state
+
+
+def test_a_strategy_without_distances_keeps_no_samples():
+    strategy = make_strategy("sep-cma-es", population=8)
+    assert between_bounds(strategy, jnp.abs) is strategy
+
+
 def test_the_types_of_the_state_stay_where_a_strategy_samples_in_float32():
-    """`jax.lax.scan` needs this; the strategies of evosax sample in float32."""
+    """`jax.lax.scan` needs this."""
     with jax.enable_x64(True):
-        bounded, _ = strategies("evosax:SNES")
+        bounded, _ = strategies(InFloat32)
         first = bounded.init(jax.random.key(0), jnp.zeros(3))
         _, after = bounded.ask(jax.random.key(1), first)
         assert first.asked.dtype == after.asked.dtype == np.float64

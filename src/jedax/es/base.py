@@ -115,14 +115,14 @@ class Strategy(abc.ABC):
             scores: Maximised; a score that is not finite ranks last.
         """
 
-    def distances(self, state: Any, genotypes: Float[Array, "population params"]) -> Float[Array, " population"] | None:
+    def distances(self, state: Any, genotypes: Float[Array, "population params"]) -> Float[Array, " population"]:
         """Return how far solutions are from the mean, in steps of the search distribution (Mahalanobis distance).
 
         Between bounds a strategy learns from a sample instead of its reflection where the reflection is further away,
-        see `jedax.es.reflected`. None, as by default: it always learns from reflections. That suits distributions
-        without correlations: if the mean lies in the box, no reflection is further away.
+        see `jedax.es.reflected`. A strategy that does not define this method always learns from reflections. That suits
+        distributions without correlations: if the mean lies in the box, no reflection is further away.
         """
-        return None
+        raise NotImplementedError
 
     @abc.abstractmethod
     def mean(self, state: Any) -> Float[Array, " params"]:

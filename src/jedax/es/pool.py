@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 
 from jedax.es.base import Strategy, check_asked
-from jedax.es.reflected import as_sampled, likelier
+from jedax.es.reflected import as_sampled, has_distances, likelier
 from jedax.types import Array, Bool, Float, PRNGKeyArray
 
 
 class _Placed(NamedTuple):
     """States of ES whose parameters are distances from `origin` in units of `unit`.
 
-    `asked` are the last samples before they were reflected at bounds; None without bounds.
+    `asked` are the last samples before they were reflected at bounds; None where no strategy needs them.
     """
 
     inner: Any
@@ -60,7 +60,8 @@ class ESPool:
         if places is None:
             return jax.vmap(self.strategy.init)(keys, means)
         units, growths = places
-        asked = None if self.fold is None else jnp.repeat(means[:, None], self.strategy.population, axis=1)
+        keeps = self.fold is not None and has_distances(self.strategy)
+        asked = jnp.repeat(means[:, None], self.strategy.population, axis=1) if keeps else None
         return _Placed(jax.vmap(self.strategy.start)(keys, jnp.zeros_like(means), growths), means, units, asked)
 
     def ask(self, key: PRNGKeyArray, states: Any) -> tuple[Float[Array, "batch params"], Any]:
@@ -70,7 +71,7 @@ class ESPool:
         check_asked(self.strategy, asked.shape[1:])
         if isinstance(states, _Placed):
             asked = states.origin[:, None] + states.unit[:, None, None] * asked
-            after = states._replace(inner=after, asked=None if self.fold is None else asked)
+            after = states._replace(inner=after, asked=None if states.asked is None else asked)
         return asked.reshape(self.size * population, -1), after
 
     def tell(

@@ -24,9 +24,14 @@ class _Sampled(NamedTuple):
     asked: Float[Array, "population params"]
 
 
+def has_distances(strategy: Strategy) -> bool:
+    """Return whether a strategy compares its samples with their reflections."""
+    return type(strategy).distances is not Strategy.distances
+
+
 def between_bounds(strategy: Strategy, fold: Callable[[Array], Array] | None) -> Strategy:
     """Return a strategy for samples that are reflected at bounds by `fold`; None: there are no bounds."""
-    if fold is None:
+    if fold is None or not has_distances(strategy):
         return strategy
     sizes = strategy.population, strategy.step_size, strategy.elite_ratio
     return Reflected(*sizes, strategy=strategy, fold=fold)
@@ -37,7 +42,7 @@ class Reflected(Strategy):
     """A strategy whose samples are reflected at bounds before they are evaluated.
 
     Attributes:
-        strategy: The strategy that samples and learns.
+        strategy: The strategy that samples and learns; it has `distances`.
         fold: Reflects samples at the bounds, `(..., params)`.
     """
 
@@ -75,10 +80,8 @@ def likelier(
     strategy: Strategy, state: Any, told: Float[Array, "population params"], sampled: Float[Array, "population params"]
 ) -> Float[Array, "population params"]:
     """Return what a strategy learns from: the solutions told, or their samples where these are nearer to the mean."""
-    far, near = strategy.distances(state, told), strategy.distances(state, sampled)
-    if far is None or near is None:
-        return told
-    return jnp.where((far > near)[:, None], sampled, told)
+    is_far = strategy.distances(state, told) > strategy.distances(state, sampled)
+    return jnp.where(is_far[:, None], sampled, told)
 
 
 def as_sampled(asked: Array, folded: Array, told: Array) -> Array:
