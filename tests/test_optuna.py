@@ -261,6 +261,29 @@ def test_parameters_that_some_trials_lack():
     assert study.sampler.optimizer.evaluations == 59
 
 
+@pytest.mark.filterwarnings("ignore:PartialFixedSampler is experimental")
+def test_parameters_that_optuna_holds_fixed():
+    study = study_with()
+    study.optimize(sphere, n_trials=40)
+    sampler = study.sampler
+    study.sampler = optuna.samplers.PartialFixedSampler({"x1": 3.0}, sampler)
+    study.optimize(sphere, n_trials=200)
+    fixed = study.trials[40:]
+    assert {trial.params["x1"] for trial in fixed} == {3.0}
+    # The search has the two free parameters, and no trial with another value of the third one.
+    assert min(trial.value for trial in fixed) == pytest.approx(4, abs=1e-2)
+    found = [(elite.fitness, elite.parameters) for elite in sampler.optimizer.elites()]
+    assert all(set(parameters) == {"x0", "x2"} for _, parameters in found)
+    assert found[0][0] == pytest.approx(min(trial.value for trial in fixed))
+    assert sampler.optimizer.evaluations == 200
+    # Without it all three are searched again, and all trials count.
+    study.sampler = sampler
+    study.optimize(sphere, n_trials=200)
+    assert study.best_value < 0.1
+    assert set(sampler.optimizer.elites()[0].parameters) == {"x0", "x1", "x2"}
+    assert sampler.optimizer.best.fitness == pytest.approx(study.best_value)
+
+
 def test_declared_space_searches_from_the_first_trial():
     space = {f"x{i}": optuna.distributions.FloatDistribution(-5, 5) for i in range(3)}
     study = study_with(search_space=space)

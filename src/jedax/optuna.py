@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class Sampler(BaseSampler):
     out of the ranges of their trial, which gets random values for these parameters. All completed
     trials of the study count, whoever sampled them: those enqueued, of other samplers, of an earlier program, and of
     other processes on the same storage. Each process has a search of its own, which also learns from their trials. A
-    sampler works for one study.
+    sampler works for one study. Within `optuna.samplers.PartialFixedSampler` it searches the parameters that are free;
+    that search is a new one, and learns from no earlier trial.
 
     Args:
         descriptors: Names of the user attributes that describe how a trial's solution behaves: numbers that the
@@ -110,7 +111,7 @@ class Sampler(BaseSampler):
         self._lock = threading.RLock()
         self._study: str | None = None
         self._space = None if self._search_space is None else _Parameters(self._search_space)
-        self._optimizer: Optimizer | None = None
+        self._search: _Search | None = None
         self._random: RandomSampler | None = None
         self._asked: dict[int, dict[str, Any]] = {}  # by the number of the trial
         self._unused: list[dict[str, Any]] = []  # asked for trials that took other values
@@ -124,10 +125,10 @@ class Sampler(BaseSampler):
         Its parameters are the study's; those with a step are the number of steps, categories are indices. Whole numbers
         of more than 32 bits are those before rounding.
         """
-        if self._optimizer is None:
+        if self._search is None:
             remedy = "run more trials"
             raise fail("optimizer", expected="a search that has begun", received="none", remedy=remedy)
-        return self._optimizer
+        return self._search.optimizer
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the distributions of the parameters that the search samples."""
@@ -144,12 +145,12 @@ class Sampler(BaseSampler):
         with self._lock:
             if self._space is None or not search_space:
                 return {}
-            if self._optimizer is None:
-                self._optimizer = self._made(study, trial, self._space)
-            self._learn(study, self._optimizer, self._space)
-            [asked] = [self._unused.pop()] if self._unused else self._optimizer.ask(1)
+            if self._search is None or self._search.space.distributions.keys() != search_space.keys():
+                self._search = self._new_search(study, trial, self._space, search_space)
+            self._learn(study, self._search)
+            [asked] = [self._unused.pop()] if self._unused else self._search.optimizer.ask(1)
             self._asked[trial.number] = asked
-            return self._space.to_study(asked)
+            return self._search.space.to_study(asked)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -167,9 +168,9 @@ class Sampler(BaseSampler):
             trial = study._storage.get_trial(trial._trial_id)
         with self._lock:
             asked = self._asked.pop(trial.number, None)
-            optimizer, space = self._optimizer, self._space
-            if asked is None or optimizer is None or space is None:
+            if asked is None or self._search is None:
                 return  # `_learn` finds the trial in the study
+            optimizer, space, _ = self._search
             used = space.to_search({**space.to_study(asked), **trial.params})
             if used != space.to_search(space.to_study(asked)):  # `asked` may not be rounded yet
                 if "fixed_params" in trial.system_attrs:  # of an enqueued trial
@@ -229,23 +230,32 @@ class Sampler(BaseSampler):
         common = {name: known for name, known in (common or {}).items() if not known.single()}
         return _Parameters(common) if common else None
 
-    def _made(self, study: Study, trial: FrozenTrial, space: _Parameters) -> Optimizer:
-        return Optimizer(
+    def _new_search(
+        self, study: Study, trial: FrozenTrial, whole: _Parameters, free: Mapping[str, BaseDistribution]
+    ) -> _Search:
+        """Return a search of the free parameters, all or a part of the whole, that begins with a trial."""
+        is_part = free.keys() < whole.distributions.keys()
+        space = _Parameters(free) if is_part else whole
+        self._asked, self._unused, self._seen = {}, [], set()
+        optimizer = Optimizer(
             space=space.space,
             minimise=study.direction != StudyDirection.MAXIMIZE,
             seed=self._seed_at(trial),
             **self._arguments,
         )
+        return _Search(optimizer, space, trial.number if is_part else 0)
 
     def _seed_at(self, trial: FrozenTrial) -> int:
         """Return a seed that differs among processes, which never have the same trial."""
         entropy = None if self._seed is None else [self._seed, trial.number]
         return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
-    def _learn(self, study: Study, optimizer: Optimizer, space: _Parameters) -> None:
+    def _learn(self, study: Study, search: _Search) -> None:
         """Add the completed trials that the search does not know."""
+        optimizer, space, first = search
         new = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        new = [trial for trial in new if trial.number not in self._seen and trial.number not in self._asked]
+        unknown = (trial for trial in new if trial.number not in self._seen and trial.number not in self._asked)
+        new = [trial for trial in unknown if trial.number >= first]
         told, rows, points = [], [], []
         for trial in new:
             row = space.to_search(trial.params)
@@ -332,6 +342,21 @@ class _Parameters:
                 return None
             row[name] = _to_search(known, params[name], internal)
         return row
+
+
+class _Search(NamedTuple):
+    """A search of the parameters of a study.
+
+    Attributes:
+        optimizer: The search.
+        space: The parameters that it samples.
+        first: Number of the first trial that it learns from; in earlier ones a parameter that it does not sample may
+            have another value.
+    """
+
+    optimizer: Optimizer
+    space: _Parameters
+    first: int
 
 
 def _steps(known: BaseDistribution) -> tuple[float, float, int] | None:
