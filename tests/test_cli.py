@@ -14,6 +14,7 @@ import yaml
 from tests.commands import call
 from tests.conftest import draw_nothing
 
+import jedax
 from jedax import _version
 from jedax.cli.options import peek
 from jedax.cli.run import _default_config, _parse, _take_task
@@ -153,6 +154,19 @@ def test_config_file(here, capsys):
     code, _, _ = call(capsys, "run", "--config", "r/config.yaml", "--out", "again")
     assert code == 0
     assert read_config(here / "again") == config
+
+
+def test_config_file_of_a_run_with_start_genotypes(here, capsys):
+    """They are no setting; those beside the file count, unless the task is another one."""
+    start = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    config = jedax.JediConfig(population=4, pool=2, cells=16)
+    run = jedax.run(config, jedax.tasks.make("arm", joints=4), evaluations=8, start_genotypes=start, out="r")
+    assert call(capsys, "run", "--config", "r/config.yaml", "--out", "again")[0] == 0
+    again = jedax.load("again")
+    np.testing.assert_array_equal(again.repertoire.genotypes, run.repertoire.genotypes)
+    np.testing.assert_array_equal(np.load("again/start_genotypes.npy"), start)
+    assert call(capsys, "run", "--config", "r/config.yaml", "--joints", "5", "--out", "longer")[0] == 0
+    assert not (here / "longer" / "start_genotypes.npy").exists()
 
 
 def test_descriptors_that_lie_outside_are_remarked_on(here, capsys):

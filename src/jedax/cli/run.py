@@ -64,7 +64,9 @@ def run(arguments: list[str], began: float) -> None:
         remedy = "see jedax tasks, or try: jedax run maze-a"
         raise fail("task", expected="the name of a task", received="none", remedy=remedy)
     out, overwrite, track = values.pop("out", None), values.pop("overwrite", False), values.pop("track", ())
-    config = _with_values(config, values)
+    config, read = _with_values(config, values), config
+    if file is not None and task is None and config.task_config == read.task_config:
+        config = _with_start_of(config, Path(file))
     said = ", the default method," if config.method == _COMMAND["method"].default and not file else ""
     with contextlib.suppress(OSError):  # output that nobody reads stops no search
         say(f"{config.method}{said} searches {config.task} with {config.run.evaluations:,} evaluations")
@@ -154,6 +156,14 @@ def _with_values(config: Any, values: dict[str, Any]) -> Any:
         if name in sections:
             changes.setdefault(sections[name][0], {})[name] = value
     return config.replace(**{name: getattr(config, name).replace(**change) for name, change in changes.items()})
+
+
+def _with_start_of(config: Any, file: Path) -> Any:
+    """Return settings with the genotypes beside the file that they were read from, a run's `config.yaml`."""
+    start = file.with_name("start_genotypes.npy")
+    if config.run.start_from is not None or not start.exists():
+        return config
+    return config.replace(run=config.run.replace(start_from=str(start)))
 
 
 def _carry_out(where: dict[str, str], began: float, out: Any, config: Any = None, **options: Any) -> None:

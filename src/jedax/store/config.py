@@ -95,7 +95,7 @@ class UnknownSettings(MethodConfig):
 class FullConfig(Config):
     """All settings of a run; its directory holds them as config.yaml.
 
-    They suffice to repeat it, but for solutions that it started from, which are in start_genotypes.npy.
+    They suffice to repeat it, but for solutions that it started from: those are in start_genotypes.npy beside it.
     """
 
     format: Literal[3] = FORMAT
