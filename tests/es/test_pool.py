@@ -7,20 +7,15 @@ import pytest
 from tests.conftest import assert_same_bits
 
 from jedax.es import make_strategy
-from jedax.es.pool import ESPool
-from jedax.es.reflected import between_bounds
+from jedax.es.placed import between_bounds, placed
+from jedax.es.pool import ESPool, PlacedPool
 
 STRATEGIES = ["sep-cma-es", "cma-es", "lm-ma-es"]
 MEANS, UNITS = np.array([[1.0, -2.0, 30.0], [0.5, 0.0, 0.0]]), np.array([0.3, 20.0])
 
 
-def pool_of(es, step_size=1.0, fold=None):
-    return ESPool(make_strategy(es, population=8, step_size=step_size), 2, fold)
-
-
-def places(units):
-    """Return units with populations that do not grow."""
-    return jnp.asarray(units), jnp.ones(len(units), jnp.int32)
+def strategy_of(es, step_size=1.0):
+    return make_strategy(es, population=8, step_size=step_size)
 
 
 def score(genotypes):
@@ -36,9 +31,10 @@ def key(number):
 def test_a_unit_is_a_step_size(es, fold):
     """Ten generations of a pool with units equal those of each strategy with its own mean and step size."""
     with jax.enable_x64(True):
-        pool, means = pool_of(es, fold=fold), MEANS if fold is None else np.abs(MEANS)
-        states = pool.start(key(0), jnp.asarray(means), places(UNITS))
-        own = [between_bounds(pool_of(es, unit).strategy, fold) for unit in UNITS]
+        pool = PlacedPool(placed(strategy_of(es), fold), 2)
+        means = MEANS if fold is None else np.abs(MEANS)
+        states = pool.place(key(0), jnp.asarray(means), jnp.asarray(UNITS))
+        own = [between_bounds(strategy_of(es, unit), fold) for unit in UNITS]
         alone = [strategy.init(k, jnp.asarray(mean)) for strategy, k, mean in
                  zip(own, jax.random.split(key(0), 2), means, strict=True)]  # fmt: skip
         num_reflected = 0
@@ -56,8 +52,7 @@ def test_a_unit_is_a_step_size(es, fold):
                 alone[number] = own[number].tell(tell_keys[number], alone[number], expected, given)
             states = jax.jit(pool.tell)(key(2 * generation + 2), states, told, pool.split(jnp.asarray(scores)))
         for number in range(2):
-            inner = jax.tree.map(lambda leaf, n=number: leaf[n], states.inner)
-            mean = states.origin[number] + states.unit[number] * pool.strategy.mean(inner)
+            mean = pool.means(states)[number]
             np.testing.assert_allclose(mean, own[number].mean(alone[number]), rtol=1e-6, atol=1e-9)
             assert not np.allclose(mean, means[number])
         assert (num_reflected > 0) == (fold is not None)
@@ -65,28 +60,33 @@ def test_a_unit_is_a_step_size(es, fold):
 
 @pytest.mark.parametrize("units", [None, UNITS], ids=["plain", "units"])
 def test_only_those_that_are_due_restart(units):
-    first, later = (None, None) if units is None else (places(units), places(7 * units))
-    pool = pool_of("sep-cma-es")
-    states = pool.start(key(0), jnp.asarray(MEANS), first)
+    strategy = strategy_of("sep-cma-es")
+    pool = ESPool(strategy, 2) if units is None else PlacedPool(placed(strategy, None), 2)
+
+    def started(number, means, longer):
+        begin = pool.start if units is None else lambda k, m: pool.place(k, m, longer * jnp.asarray(units))
+        return begin(key(number), jnp.asarray(means))
+
+    states = started(0, MEANS, 1)
     genotypes, asked = pool.ask(key(1), states)
     told = pool.tell(key(2), asked, genotypes, pool.split(jnp.asarray(score(genotypes))))
-    fresh = pool.start(key(3), jnp.asarray(MEANS + 9), later)
-    after = pool.restart(key(3), told, jnp.array([False, True]), jnp.asarray(MEANS + 9), later)
+    fresh = started(3, MEANS + 9, 7)
+    after = pool.replace(told, jnp.array([False, True]), fresh)
     for number, expected in ((0, told), (1, fresh)):
         first, second = (jax.tree.map(lambda leaf, n=number: leaf[n], tree) for tree in (after, expected))
         assert_same_bits(first, second)
 
 
 def test_the_first_samples_have_the_spread_of_their_unit():
-    pool = ESPool(make_strategy("cma-es", population=2000, step_size=1.0), 2)
-    genotypes, _ = pool.ask(key(1), pool.start(key(0), jnp.asarray(MEANS), places(UNITS)))
+    pool = PlacedPool(placed(make_strategy("cma-es", population=2000, step_size=1.0), None), 2)
+    genotypes, _ = pool.ask(key(1), pool.place(key(0), jnp.asarray(MEANS), jnp.asarray(UNITS)))
     each = np.asarray(pool.split(genotypes))
     np.testing.assert_allclose(each.std(axis=1) / UNITS[:, None], 1, rtol=0.06)
     np.testing.assert_allclose((each.mean(axis=1) - MEANS) / UNITS[:, None], 0, atol=0.1)
 
 
 def test_without_units_parameters_are_those_of_the_strategy():
-    pool = pool_of("sep-cma-es", step_size=0.05)
+    pool = ESPool(strategy_of("sep-cma-es", step_size=0.05), 2)
     states = pool.start(key(0), jnp.asarray(MEANS, jnp.float32))
     np.testing.assert_array_equal(states.mean, MEANS.astype(np.float32))
     genotypes, _ = pool.ask(key(1), states)

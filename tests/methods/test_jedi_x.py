@@ -255,7 +255,7 @@ def test_every_es_learns_its_own_fitness(search):
     for number in range(3):
         mine = slice(6 * number, 6 * number + 6)
         steps, scores = steps_of(state.es.pool, number, genotypes[mine]), jnp.float32(fitness[mine])
-        own = method.es.pool.strategy.tell(jax.random.key(9), one_of(state.es.pool, number), steps, scores)
+        own = method.es.pool.strategy.strategy.tell(jax.random.key(9), one_of(state.es.pool, number), steps, scores)
         np.testing.assert_allclose(after.es.pool.inner.mean[number], own.mean, rtol=1e-5, atol=1e-6)
         known = float(state.repertoire.best_fitness) if number == 0 else -np.inf
         assert float(after.es.best[number]) == pytest.approx(max(fitness[mine].max(), known))
@@ -324,7 +324,9 @@ def test_scouts_learn_their_own_fitness_and_start_anew_where_nothing_is_gained(s
             for number in range(2):
                 mine = slice(9 * number, 9 * number + 9)
                 steps, scores = steps_of(asked.es.scouts, number, genotypes[mine]), jnp.float32(fitness[mine])
-                own = method.es.scouts.strategy.tell(jax.random.key(9), one_of(asked.es.scouts, number), steps, scores)
+                own = method.es.scouts.strategy.strategy.tell(
+                    jax.random.key(9), one_of(asked.es.scouts, number), steps, scores
+                )
                 np.testing.assert_allclose(state.es.scouts.inner.mean[number], own.mean, rtol=1e-5, atol=1e-6)
     assert idle == [[0, 1], [0, 0]]
     assert (elites(state) == means(state.es.scouts)[1]).all(axis=1).any()
@@ -506,7 +508,7 @@ def test_a_leader_of_a_race_halves_its_step_and_goes_on_from_its_mean(arm):
         before, (state, _) = state, method.tell(jax.random.key(7), asked, genotypes, evaluation_of(np.ones(6)))
         assert int(asked.kind) == POOL
     steps = steps_of(asked.es.pool, 0, genotypes)
-    learnt = method.es.pool.strategy.tell(jax.random.key(9), one_of(asked.es.pool, 0), steps, jnp.ones(6))
+    learnt = method.es.pool.strategy.strategy.tell(jax.random.key(9), one_of(asked.es.pool, 0), steps, jnp.ones(6))
     centre = asked.es.pool.origin[0] + asked.es.pool.unit[0] * learnt.mean
     np.testing.assert_allclose(means(state.es.pool)[0], centre, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(state.es.pool.unit, before.es.pool.unit / 2, rtol=1e-6)
@@ -535,7 +537,7 @@ def test_a_rival_of_a_race_is_a_scout_that_takes_the_place_of_the_es(arm):
     assert 0.2 < np.mean(np.array(kinds[4:]) == SCOUTS) < 0.8
     assert kinds.count(SCOUTS) == 16  # generations over which a level is averaged
     steps = steps_of(asked.es.scouts, 0, genotypes)
-    learnt = method.es.scouts.strategy.tell(jax.random.key(9), one_of(asked.es.scouts, 0), steps, jnp.ones(6))
+    learnt = method.es.scouts.strategy.strategy.tell(jax.random.key(9), one_of(asked.es.scouts, 0), steps, jnp.ones(6))
     np.testing.assert_allclose(one_of(state.es.pool, 0).mean, learnt.mean, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(state.es.pool.origin, before.es.scouts.origin)
     assert not np.array_equal(state.es.scouts.origin, before.es.scouts.origin)
@@ -555,7 +557,7 @@ def test_a_rival_of_a_race_that_stagnates_at_its_goal_goes_on_from_its_mean_with
     state = changed(state, race=race, kind=jnp.int32(SCOUTS))
     genotypes = method.again(jax.random.key(4), state)
     after, _ = method.tell(jax.random.key(7), state, genotypes, evaluation_of(np.full(6, 6.0)))
-    learnt = method.es.scouts.strategy.tell(
+    learnt = method.es.scouts.strategy.strategy.tell(
         jax.random.key(9), one_of(state.es.scouts, 0), steps_of(state.es.scouts, 0, genotypes), jnp.full(6, 6.0)
     )
     centre = state.es.scouts.origin[0] + state.es.scouts.unit[0] * learnt.mean

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from jedax.errors import fail
 from jedax.es import Strategy, check_strategy, make_strategy
+from jedax.es.placed import between_bounds
 from jedax.es.pool import ESPool
-from jedax.es.reflected import between_bounds
 from jedax.repertoire import HARD, Acceptance, Cells, Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.settings import MOST, Config, Count, Positive, Reference, resolve

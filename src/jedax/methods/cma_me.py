@@ -140,7 +140,7 @@ class CMAME(PoolMethod):
         means = repertoire.sample(mean_key, self.config.pool)
         state = CMAMEState(
             repertoire=repertoire,
-            pool=self.pool.restart(pool_key, pool, done, means),
+            pool=self.pool.replace(pool, done, self.pool.start(pool_key, means)),
             directions=jnp.where(done[:, None], self._directions(direction_key), state.directions),
             generation=state.generation + 1,
             num_restarts=state.num_restarts + done.sum(),

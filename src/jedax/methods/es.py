@@ -15,7 +15,7 @@ from pydantic import Field
 
 from jedax.es import Strategy
 from jedax.es.base import check_asked
-from jedax.es.reflected import between_bounds
+from jedax.es.placed import between_bounds
 from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset, fold_of
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, NotNegative

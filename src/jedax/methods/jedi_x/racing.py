@@ -14,7 +14,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jedax.es.pool import ESPool
+from jedax.es.placed import placed
+from jedax.es.pool import PlacedPool
 from jedax.es.race import Race, RaceState
 from jedax.methods.base import Problem, fold_of
 from jedax.methods.critic import has_steps, observation_scale, steps_of
@@ -58,12 +59,12 @@ class Racing:
     problem: Problem
 
     @functools.cached_property
-    def pool(self) -> ESPool:
+    def pool(self) -> PlacedPool:
         """The ES of the leader."""
-        return ESPool(self.config.make_strategy(step_size=1.0), 1, fold_of(self.problem))
+        return PlacedPool(placed(self.config.make_strategy(step_size=1.0), fold_of(self.problem)), 1)
 
     @property
-    def scouts(self) -> ESPool:
+    def scouts(self) -> PlacedPool:
         """The ES of the rival, like that of the leader."""
         return self.pool
 
@@ -112,7 +113,7 @@ class Racing:
     ) -> Any:
         """Return an ES that starts at a genotype with the first step of its kind."""
         unit = jnp.where(bold, spread * self.config.bold_step, self.config.first_unit(spread))
-        return self.pool.start(key, mean[None], (unit[None], jnp.ones(1, jnp.int32)))
+        return self.pool.place(key, mean[None], unit[None])
 
     def start_learner(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> PPOState | None:
         """Return what PPO knows before the first generation of an ES, for genotypes like this."""

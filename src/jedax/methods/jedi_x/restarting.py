@@ -13,7 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jedax.es.pool import ESPool
+from jedax.es.placed import placed
+from jedax.es.pool import PlacedPool
 from jedax.es.restarts import Restarts, RestartState
 from jedax.methods.base import Problem, fold_of
 from jedax.methods.jedi_x.config import JediXConfig
@@ -61,16 +62,17 @@ class Restarting:
     problem: Problem
 
     @functools.cached_property
-    def pool(self) -> ESPool:
+    def pool(self) -> PlacedPool:
         """The ES that maximise fitness."""
         strategy = self.config.make_strategy(step_size=1.0).growing(self.config.growth)
-        return ESPool(strategy, self.config.pool, fold_of(self.problem))
+        return PlacedPool(placed(strategy, fold_of(self.problem)), self.config.pool)
 
     @functools.cached_property
-    def scouts(self) -> ESPool:
+    def scouts(self) -> PlacedPool:
         """The scouts: together they sample as many solutions as the pool."""
         config, number = self.config, self.config.num_scouts
-        return ESPool(config.make_strategy(config.batch // number, step_size=1.0), number, fold_of(self.problem))
+        strategy = config.make_strategy(config.batch // number, step_size=1.0)
+        return PlacedPool(placed(strategy, fold_of(self.problem)), number)
 
     @functools.cached_property
     def rule(self) -> Restarts:
@@ -92,13 +94,12 @@ class Restarting:
         restarts = self.rule.begin(repertoire.genotypes.shape[1])
         units = config.units(unit_key, config.pool, spread).at[0].set(config.first_unit(spread))
         scout_units = config.units(scout_unit_key, number, spread)
-        places = scout_units, jnp.ones(number, jnp.int32)
         return RestartingState(
-            pool=self.pool.start(pool_key, self.choose_elites(elite_key, repertoire), (units, restarts.growth)),
+            pool=self.pool.place(pool_key, self.choose_elites(elite_key, repertoire), units, restarts.growth),
             best=jnp.full(config.pool, -jnp.inf),
             waited=jnp.zeros(config.pool, jnp.int32),
             restarts=restarts,
-            scouts=self.scouts.start(scout_key, repertoire.sample(place_key, number), places),
+            scouts=self.scouts.place(scout_key, repertoire.sample(place_key, number), scout_units),
             idle=jnp.zeros(number, jnp.int32),
             num_restarts=jnp.int32(0),
         )
@@ -144,7 +145,7 @@ class Restarting:
 
         def restarted() -> Any:
             means, units = self.choose_starts(elite_key, unit_key, restarts.is_large, repertoire, spread)
-            return self.pool.restart(restart_key, pool, stuck, means, (units, restarts.growth))
+            return self.pool.replace(pool, stuck, self.pool.place(restart_key, means, units, restarts.growth))
 
         return replace(
             state,
@@ -162,11 +163,10 @@ class Restarting:
         gains = self.scouts.split(told.insertion.status != NOT_ADDED).any(axis=1)
         idle = jnp.where(gains, 0, state.idle + 1)
         stuck = idle >= config.scout_patience
-        means = told.repertoire.sample(elite_key, number)
-        places = config.units(unit_key, number, told.spread), jnp.ones(number, jnp.int32)
+        means, units = told.repertoire.sample(elite_key, number), config.units(unit_key, number, told.spread)
         scores = self.scouts.split(told.evaluation.fitness_or_worst)
         scouts = self.scouts.tell(learn_key, state.scouts, told.genotypes, scores)
-        scouts = self.scouts.restart(restart_key, scouts, stuck, means, places)
+        scouts = self.scouts.replace(scouts, stuck, self.scouts.place(restart_key, means, units))
         return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
     def choose_elites(self, key: PRNGKeyArray, repertoire: Repertoire) -> Float[Array, "pool params"]:

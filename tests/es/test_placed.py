@@ -8,7 +8,7 @@ from tests.conftest import assert_same_bits
 
 from jedax import JedaxError, Optimizer
 from jedax.es import CMAES, make_strategy
-from jedax.es.reflected import as_sampled, between_bounds
+from jedax.es.placed import as_sampled, between_bounds
 
 PARAMS = 8
 
