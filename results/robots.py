@@ -70,6 +70,7 @@ WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, BEFORE_GRADIENTS)
 NO_HEATS = Entry("jedi-x no heats", "jedi-x", None, BEFORE_HEATS)
 METHODS = (Entry("jedi-x", "jedi-x"), NO_HEATS, WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, BOLD, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}
+NEAR = ("es", "es-restart", "cma-me opt", "pga-me")  # the others that come near JEDi-X on some robot
 GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
 FOLDER, RUNS = HERE / "robots", Path("runs/results/robots")
 
@@ -92,7 +93,9 @@ def main() -> None:
         fill_in(HERE / "README.md", f"robots-{budget}", page(rows, budget))
         write_small(draw(rows, budget), FOLDER / f"curves-{budget}.png")
     fill_in(HERE / "README.md", "claims-control", robot_claims.table(found))
-    fill_in(HERE.parent / "docs/explanation/jedi-x.md", "robots", beside_the_best(found[EVALUATIONS]))
+    page_of_ours = HERE.parent / "docs/explanation/jedi-x.md"
+    fill_in(page_of_ours, "robots", beside_the_best(found[EVALUATIONS]))
+    fill_in(page_of_ours, "robots-seeds", every_seed(found[EVALUATIONS]))
 
 
 def stored() -> dict[int, pandas.DataFrame]:
@@ -293,6 +296,15 @@ def beside_the_best(rows: pandas.DataFrame) -> str:
         }
     lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
     lines += [f"| {head} | {' | '.join(columns[task][head] for task in CONTROL)} |" for head in columns[CONTROL[0]]]
+    return "\n".join(lines) + "\n"
+
+
+def every_seed(rows: pandas.DataFrame) -> str:
+    """Return a table of the best fitness of each seed, of JEDi-X and of the methods in `NEAR`."""
+    lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
+    for method in ("jedi-x", NO_HEATS.label, *NEAR):
+        seeds = [rows[(rows.task == task) & (rows.method == method)].sort_values("seed").best for task in CONTROL]
+        lines.append(f"| {method} | {' | '.join(', '.join(f'{best:,.0f}' for best in of_task) for of_task in seeds)} |")
     return "\n".join(lines) + "\n"
 
 

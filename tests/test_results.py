@@ -221,6 +221,7 @@ def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name,
     [
         ("map_elites", "table", "map-elites", "map-elites/variants.csv", "README.md"),
         ("robots", "beside_the_best", "robots", "robots/runs-250000.csv", "../docs/explanation/jedi-x.md"),
+        ("robots", "every_seed", "robots-seeds", "robots/runs-250000.csv", "../docs/explanation/jedi-x.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "beyond/README.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "../docs/explanation/jedi-x.md"),
         ("parts", "table", "parts", "parts/rows.csv", "../docs/explanation/jedi-x.md"),
