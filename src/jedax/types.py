@@ -73,12 +73,14 @@ class Evaluation:
         descriptor: `(*batch, d)`, the behaviour, in the units of the task's `descriptor_bounds`.
         transitions: The steps of the episodes, from `Task.evaluate_with_transitions`; None from other functions.
         score: `(*batch)`, what evolution strategies maximise where it is not the fitness; None: it is.
+        asked: `(*batch, params)`, the solutions before they were reflected at bounds; None: there are no bounds.
     """
 
     fitness: Float[Array, "*batch"]
     descriptor: Float[Array, "*batch descriptor"]
     transitions: Transitions | None = None
     score: Float[Array, "*batch"] | None = None
+    asked: Float[Array, "*batch params"] | None = None
 
     def in_floats(self) -> Evaluation:
         """Return it with numbers of at least 32 bits: tasks may count in whole ones, or compute in float16."""
@@ -97,6 +99,10 @@ class Evaluation:
     def achieved(self) -> Float[Array, "*batch"]:
         """`(*batch)`, the fitness; -inf where the evaluation failed."""
         return jax.numpy.where(self.valid, self.fitness, -jax.numpy.inf)
+
+    def sampled(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
+        """`(*batch, params)`, the solutions as they were asked for; `genotypes` are the same within their bounds."""
+        return genotypes if self.asked is None else self.asked
 
     @property
     def fitness_or_worst(self) -> Float[Array, "*batch"]:

@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conftest import assert_same_bits
+from scipy import stats
 
 from jedax import JedaxError, Optimizer
 from jedax.es import CMAES, make_strategy
-from jedax.es.placed import as_sampled, between_bounds
+from jedax.es.base import Strategy
+from jedax.es.placed import between_bounds, could_sample, has_distances, placed
 
 PARAMS = 8
 
@@ -58,7 +59,7 @@ def test_it_does_what_the_strategy_does_that_is_told_the_likelier_solutions(es):
             learnt, is_sample = (told, np.array([False])) if es == "sep-cma-es" else nearer(free, same, told, samples)
             sampled_ones += is_sample.sum()
             scores = jnp.asarray(score(told))
-            states = jax.jit(bounded.tell)(tell_key, states, jnp.asarray(told), scores)
+            states = jax.jit(bounded.tell)(tell_key, states, samples, scores)
             same = jax.jit(free.tell)(tell_key, same, jnp.asarray(learnt), scores)
             np.testing.assert_allclose(bounded.mean(states), free.mean(same), rtol=1e-7)
         assert (sampled_ones > 0) == (es != "sep-cma-es")
@@ -69,19 +70,6 @@ def test_without_bounds_it_is_the_strategy_itself():
     assert between_bounds(strategy, None) is strategy
 
 
-def test_solutions_that_stand_in_for_failed_ones_are_learnt_as_they_are():
-    asked = jnp.array([[-1.0, 2.0], [-0.5, 0.25], [3.0, -1e-6]])
-    told = jnp.abs(asked).at[1].set(jnp.array([0.5, 0.75]))
-    expected = np.array([[-1.0, 2.0], [0.5, 0.75], [3.0, -1e-6]], np.float32)
-    np.testing.assert_array_equal(as_sampled(asked, jnp.abs(asked), told), expected)
-
-
-def test_a_value_rounded_on_its_way_through_units_is_still_its_own():
-    asked = jnp.array([[-0.3, 0.7]])
-    told = jnp.nextafter(jnp.abs(asked), jnp.array(1.0))
-    assert_same_bits(as_sampled(asked, jnp.abs(asked), told), asked)
-
-
 class InFloat32(CMAES):
     """A strategy that samples in float32."""
 
@@ -90,18 +78,52 @@ class InFloat32(CMAES):
         return genotypes.astype(np.float32), state
 
 
-def test_a_strategy_without_distances_keeps_no_samples():
-    strategy = make_strategy("sep-cma-es", population=8)
-    assert between_bounds(strategy, jnp.abs) is strategy
-
-
 def test_the_types_of_the_state_stay_where_a_strategy_samples_in_float32():
     """`jax.lax.scan` needs this."""
     with jax.enable_x64(True):
         bounded, _ = strategies(InFloat32)
         first = bounded.init(jax.random.key(0), jnp.zeros(3))
-        _, after = bounded.ask(jax.random.key(1), first)
-        assert first.asked.dtype == after.asked.dtype == np.float64
+        asked, after = bounded.ask(jax.random.key(1), first)
+        told = bounded.tell(jax.random.key(2), after, asked, jnp.arange(8.0))
+        for state in (after, told):
+            assert [leaf.dtype for leaf in jax.tree.leaves(state)] == [leaf.dtype for leaf in jax.tree.leaves(first)]
+
+
+class WithoutDistances(CMAES):
+    """A strategy that does not tell how far solutions are from its mean."""
+
+    distances = Strategy.distances
+
+
+def test_a_strategy_without_distances_learns_from_reflections():
+    bounded, free = strategies(WithoutDistances)
+    samples = jax.random.normal(jax.random.key(1), (8, 3))
+    states = [each.init(jax.random.key(0), jnp.array([0.3, 1.0, 0.2])) for each in (bounded, free)]
+    scores = jnp.asarray(score(np.abs(samples)))
+    after = bounded.tell(jax.random.key(2), states[0], samples, scores)
+    expected = free.tell(jax.random.key(2), states[1], jnp.abs(samples), scores)
+    np.testing.assert_allclose(bounded.mean(after), free.mean(expected), rtol=1e-6)
+    assert not has_distances(bounded)
+    assert not could_sample(bounded, after, jnp.tile(bounded.mean(after), (8, 1))).any()
+
+
+@pytest.mark.parametrize("es", ["sep-cma-es", "cma-es", "lm-ma-es"])
+def test_which_solutions_a_strategy_could_have_sampled(es):
+    """Most of its own samples, and none ten steps away; the share is that of a chi-squared distribution."""
+    with jax.enable_x64(True):
+        strategy = placed(make_strategy(es, population=2000, step_size=1.0), jnp.abs)
+        state = strategy.place(jax.random.key(0), jnp.arange(5.0), jnp.float64(0.1), jnp.int32(1))
+        for generation in range(3):  # no longer the same in all directions
+            samples, state = jax.jit(strategy.ask)(jax.random.key(2 * generation), state)
+            state = jax.jit(strategy.tell)(
+                jax.random.key(1), state, samples, -jnp.square(samples[:, 0] + samples[:, 1])
+            )
+        samples, state = strategy.ask(jax.random.key(9), state)
+        found = could_sample(strategy, state, samples)
+        assert np.mean(found) == pytest.approx(stats.chi2(5).cdf(5 + 3 * np.sqrt(10)), abs=0.01)
+        np.testing.assert_array_equal(found, np.square(strategy.distances(state, samples)) <= 5 + 3 * np.sqrt(10))
+        far = strategy.mean(state) + 10 * (samples - strategy.mean(state))
+        assert np.mean(could_sample(strategy, state, far)) < 0.05
 
 
 def test_samples_of_a_wrong_shape_name_the_strategy(monkeypatch):

@@ -48,9 +48,8 @@ def test_a_unit_is_a_step_size(es, fold):
                 expected, alone[number] = own[number].ask(ask_keys[number], alone[number])
                 np.testing.assert_allclose(pool.split(genotypes)[number], expected, rtol=1e-6, atol=1e-9)
                 given = pool.split(jnp.asarray(scores))[number]
-                expected = expected if fold is None else fold(expected)
                 alone[number] = own[number].tell(tell_keys[number], alone[number], expected, given)
-            states = jax.jit(pool.tell)(key(2 * generation + 2), states, told, pool.split(jnp.asarray(scores)))
+            states = jax.jit(pool.tell)(key(2 * generation + 2), states, genotypes, pool.split(jnp.asarray(scores)))
         for number in range(2):
             mean = pool.means(states)[number]
             np.testing.assert_allclose(mean, own[number].mean(alone[number]), rtol=1e-6, atol=1e-9)

@@ -220,6 +220,36 @@ class TestWorkers:
         optimizer.tell(late, *simulate(late))
         assert (optimizer.evaluations, len(optimizer.asked)) == (8 * 7 + 2, 22)
 
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"method": "es", "es": "sep-cma-es", "population": 8},
+            {"method": "es", "es": "cma-es", "population": 8, "bounds": (0.0, 1.0)},
+            {"method": "cma-me", "population": 4, "pool": 2},
+            JEDI_X,
+        ],
+        ids=["es", "bounded", "cma-me", "jedi-x"],
+    )
+    def test_results_of_former_generations_take_places(self, settings):
+        """Sixteen workers for generations of eight: with results of their own alone, one in three would count."""
+        random, optimizer, busy = np.random.default_rng(0), make({"cells": 64, "step_size": 0.1, **settings}), []
+        for _ in range(400):
+            busy += [optimizer.ask(1) for _ in range(16 - len(busy))]
+            genotypes = busy.pop(random.integers(16))
+            optimizer.tell(genotypes, *simulate(genotypes))
+        assert int(optimizer._steps.state.generation[0]) > 24
+        assert int(optimizer.repertoire.counts.sum()) >= 8 * (400 // 8 - 1)
+
+    def test_results_that_the_es_would_not_sample_any_more_do_not(self):
+        optimizer = make({"method": "es", "es": "cma-es", "population": 8, "step_size": 0.3, "cells": 16})
+        late = optimizer.ask(9)[-1:]
+        while optimizer.best.fitness < -1e-4 if optimizer.has_best else True:
+            for row in optimizer.ask(8):
+                optimizer.tell(row[None], *simulate(row[None]))
+        before = optimizer.ask()
+        optimizer.tell(late, *simulate(late))
+        np.testing.assert_array_equal(optimizer.ask(), before)
+
     def test_workers_of_all_speeds(self):
         """Sixteen workers whose evaluations take as long as they like; all results arrive."""
         random, optimizer, now, number, told = np.random.default_rng(1), make(MAPS, evaluations=400), 0.0, 0, 0

@@ -119,8 +119,8 @@ class Strategy(abc.ABC):
         """Return how far solutions are from the mean, in steps of the search distribution (Mahalanobis distance).
 
         Between bounds a strategy learns from a sample instead of its reflection where the reflection is further away,
-        see `jedax.es.placed`. A strategy that does not define this method always learns from reflections. That suits
-        distributions without correlations: if the mean lies in the box, no reflection is further away.
+        and it learns from late results of former generations whose distance is usual: see `jedax.es.placed`. A strategy
+        that does not define this method always learns from reflections, and from no late result.
         """
         raise NotImplementedError
 

@@ -8,6 +8,7 @@ increase its step size without limit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,29 +16,26 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jedax.es.base import Strategy, check_asked
-from jedax.types import Array, Float, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
+
+_MOST_DEVIATIONS = 3.0
 
 
 class PlacedState(NamedTuple):
-    """State of a strategy whose parameters are distances from `origin` in units of `unit`.
-
-    `asked` are the last samples before they were reflected; None where the strategy does not compare them.
-    """
+    """State of a strategy whose parameters are distances from `origin` in units of `unit`."""
 
     inner: Any
     origin: Float[Array, " params"]
     unit: Float[Array, ""]
-    asked: Float[Array, "population params"] | None
 
 
 @dataclass(frozen=True)
 class Placed(Strategy):
-    """A strategy in a place of its own.
+    """A strategy in a place of its own; it is told its samples as they were before they were reflected.
 
     Attributes:
         strategy: The strategy that samples and learns.
-        fold: Reflects samples at the bounds, `(..., params)`; the strategy then has `distances`. None: it learns from
-            the solutions that it is told.
+        fold: Reflects samples at the bounds, `(..., params)`; None: there are no bounds.
     """
 
     strategy: Strategy = field(kw_only=True)
@@ -45,8 +43,7 @@ class Placed(Strategy):
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> PlacedState:
         """Return the initial state where parameters are those of the strategy."""
-        inner = self.strategy.init(key, mean)
-        return PlacedState(inner, jnp.zeros_like(mean), jnp.ones((), mean.dtype), self._first_asked(mean))
+        return PlacedState(self.strategy.init(key, mean), jnp.zeros_like(mean), jnp.ones((), mean.dtype))
 
     def place(
         self, key: PRNGKeyArray, mean: Float[Array, " params"], unit: Float[Array, ""], growth: Int[Array, ""]
@@ -59,15 +56,13 @@ class Placed(Strategy):
             unit: Unit of the parameters, so that the step size of the strategy is in this unit, too.
             growth: How many times larger the population is, where the strategy can grow.
         """
-        inner = self.strategy.start(key, jnp.zeros_like(mean), growth)
-        return PlacedState(inner, mean, unit, self._first_asked(mean))
+        return PlacedState(self.strategy.start(key, jnp.zeros_like(mean), growth), mean, unit)
 
     def ask(self, key: PRNGKeyArray, state: PlacedState) -> tuple[Float[Array, "population params"], PlacedState]:
         """Sample one generation."""
-        asked, inner = self.strategy.ask(key, state.inner)
-        check_asked(self.strategy, asked.shape)
-        asked = state.origin + state.unit * asked
-        return asked, state._replace(inner=inner, asked=None if self.fold is None else asked)
+        steps, inner = self.strategy.ask(key, state.inner)
+        check_asked(self.strategy, steps.shape)
+        return state.origin + state.unit * steps, state._replace(inner=inner)
 
     def tell(
         self,
@@ -76,38 +71,57 @@ class Placed(Strategy):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> PlacedState:
-        """Return the updated state; with `fold`, the likelier of each sample and its reflection is learnt from."""
-        learnt = (genotypes - state.origin) / state.unit
-        if self.fold is not None and state.asked is not None:
-            asked = as_sampled(state.asked, self.fold(state.asked), genotypes)
-            sampled = (asked - state.origin) / state.unit
-            is_far = self.strategy.distances(state.inner, learnt) > self.strategy.distances(state.inner, sampled)
-            learnt = jnp.where(is_far[:, None], sampled, learnt)
-        return state._replace(inner=self.strategy.tell(key, state.inner, learnt, scores))
+        """Return the state updated with the likelier of each sample and its reflection."""
+        steps = self._steps(state, genotypes)
+        if self.fold is not None:
+            reflected = self._steps(state, self.fold(genotypes))
+            if not has_distances(self.strategy):
+                steps = reflected
+            else:
+                is_far = self.strategy.distances(state.inner, reflected) > self.strategy.distances(state.inner, steps)
+                steps = jnp.where(is_far[:, None], steps, reflected)
+        return state._replace(inner=self.strategy.tell(key, state.inner, steps, scores))
+
+    def distances(
+        self, state: PlacedState, genotypes: Float[Array, "population params"]
+    ) -> Float[Array, " population"]:
+        """Return how far solutions are from the mean, in steps of the search distribution."""
+        return self.strategy.distances(state.inner, self._steps(state, genotypes))
 
     def mean(self, state: PlacedState) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""
         return state.origin + state.unit * self.strategy.mean(state.inner)
 
-    def _first_asked(self, mean: Float[Array, " params"]) -> Float[Array, "population params"] | None:
-        return None if self.fold is None else jnp.tile(mean, (self.population, 1))
+    def _steps(self, state: PlacedState, genotypes: Array) -> Array:
+        return (genotypes - state.origin) / state.unit
 
 
 def placed(strategy: Strategy, fold: Callable[[Array], Array] | None) -> Placed:
     """Return a strategy in a place of its own, whose samples are reflected at bounds by `fold`; None: no bounds."""
-    compares = type(strategy).distances is not Strategy.distances
-    sizes = strategy.population, strategy.step_size, strategy.elite_ratio
-    return Placed(*sizes, strategy=strategy, fold=fold if compares else None)
+    return Placed(strategy.population, strategy.step_size, strategy.elite_ratio, strategy=strategy, fold=fold)
 
 
 def between_bounds(strategy: Strategy, fold: Callable[[Array], Array] | None) -> Strategy:
-    """Return a strategy that compares its samples with their reflections where it can and there are bounds."""
-    found = placed(strategy, fold)
-    return strategy if found.fold is None else found
+    """Return a strategy whose samples are reflected at bounds by `fold`; None: there are no bounds."""
+    return strategy if fold is None else placed(strategy, fold)
 
 
-def as_sampled(asked: Array, folded: Array, told: Array) -> Array:
-    """Return told solutions as they were sampled before they were folded; others, for failed ones, as they are."""
-    rounding = 16 * jnp.finfo(told.dtype).eps * (jnp.abs(asked) + jnp.abs(told))
-    is_own = (jnp.abs(folded - told) <= rounding).all(axis=-1, keepdims=True)
-    return jnp.where(is_own, asked, told)
+def has_distances(strategy: Strategy) -> bool:
+    """Return whether a strategy tells how far solutions are from its mean."""
+    if isinstance(strategy, Placed):
+        return has_distances(strategy.strategy)
+    return type(strategy).distances is not Strategy.distances
+
+
+def could_sample(
+    strategy: Strategy, state: Any, genotypes: Float[Array, "population params"]
+) -> Bool[Array, " population"]:
+    """Return which solutions a strategy could have sampled: those that are not farther from the mean than most samples.
+
+    The squared distance of a sample has the mean n and the standard deviation sqrt(2n), where n is the number of
+    parameters; up to `_MOST_DEVIATIONS` of these count. False for a strategy that does not tell distances.
+    """
+    if not has_distances(strategy):
+        return jnp.zeros(len(genotypes), bool)
+    n = genotypes.shape[1]
+    return strategy.distances(state, genotypes) ** 2 <= n + _MOST_DEVIATIONS * math.sqrt(2 * n)

@@ -164,6 +164,12 @@ class SepCMAES(Strategy):
             generation=state.generation + 1,
         )
 
+    def distances(
+        self, state: _SepCMAState, genotypes: Float[Array, "population params"]
+    ) -> Float[Array, " population"]:
+        """Return the lengths of the standard normal vectors that would have given these samples."""
+        return jnp.linalg.norm((genotypes - state.mean) / jnp.sqrt(state.variances), axis=1) / state.sigma
+
     def mean(self, state: _SepCMAState) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""
         return state.mean

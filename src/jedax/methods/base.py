@@ -340,6 +340,13 @@ class Method(abc.ABC):
         """
         return self.ask(key, asked)[0]
 
+    def could_ask(self, asked: Any, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
+        """Return which solutions may take their places in the generation that `ask` returned with the state `asked`.
+
+        Solutions of former generations whose results are late do where workers evaluate. By default none does.
+        """
+        return jnp.zeros(len(genotypes), bool)
+
     @abc.abstractmethod
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         """Return the state after the evaluated initial batch."""
@@ -352,7 +359,10 @@ class Method(abc.ABC):
     def tell(
         self, key: PRNGKeyArray, state: Any, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[Any, Insertion]:
-        """Return the state after the evaluated generation of the last `ask`, and the outcome of each solution."""
+        """Return the state after the evaluated generation of the last `ask`, and the outcome of each solution.
+
+        `genotypes` are within the bounds of the parameters; `evaluation.sampled(genotypes)` are as `ask` returned them.
+        """
 
     def fit_model(self, state: Any) -> tuple[Any, Any]:
         """Fit the model of fitness over descriptors, where the method has one (`has_model`).
@@ -435,3 +445,7 @@ class PoolMethod(Method):
         """Sample one generation of every ES; the batch holds them one after the other."""
         genotypes, pool = self.pool.ask(key, state.pool)
         return genotypes, replace(state, pool=pool)
+
+    def could_ask(self, asked: Any, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
+        """Return which solutions the ES of their places could have sampled."""
+        return self.pool.could_sample(asked.pool, genotypes)

@@ -132,7 +132,7 @@ class CMAME(PoolMethod):
             expected, received = "one score per solution, (population,)", scores.shape[1:]
             raise fail("ranker", expected=expected, received=received, remedy="return the scores of all solutions")
         scores = scores.astype(evaluations.fitness.dtype)
-        pool = self.pool.tell(tell_key, state.pool, genotypes, scores)
+        pool = self.pool.tell(tell_key, state.pool, evaluation.sampled(genotypes), scores)
         done = (insertions.status == NOT_ADDED).all(axis=1)
         if self.config.restart_tolerance is not None:
             converged = functools.partial(has_converged, tolerance=self.config.restart_tolerance)

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from jedax.es import Strategy
 from jedax.es.base import check_asked
-from jedax.es.placed import between_bounds
+from jedax.es.placed import between_bounds, could_sample
 from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset, fold_of
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, NotNegative
@@ -90,12 +90,17 @@ class ES(Method):
         check_asked(self.strategy, genotypes.shape)
         return genotypes, replace(state, strategy=strategy)
 
+    def could_ask(self, asked: ESState, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
+        """Return which solutions the ES could have sampled."""
+        return could_sample(self.strategy, asked.strategy, genotypes)
+
     def tell(
         self, key: PRNGKeyArray, state: ESState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
     ) -> tuple[ESState, Insertion]:
         """Update the ES and the repertoire; restart the ES where it has converged."""
         tell_key, genotype_key, init_key = jax.random.split(key, 3)
-        strategy = self.strategy.tell(tell_key, state.strategy, genotypes, evaluation.fitness_or_worst)
+        sampled, scores = evaluation.sampled(genotypes), evaluation.fitness_or_worst
+        strategy = self.strategy.tell(tell_key, state.strategy, sampled, scores)
         repertoire, insertion = self.store(state, genotypes, evaluation)
         num_restarts = state.num_restarts
         if self.config.restart_tolerance is not None:

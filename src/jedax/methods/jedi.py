@@ -285,7 +285,8 @@ class JEDi(PoolMethod):
     ) -> tuple[JEDiState, Insertion]:
         """Add the generation to the repertoire, score it, and update every ES."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
-        pool = self.pool.tell(key, state.pool, genotypes, self._scores(state, self.pool.split(evaluation)))
+        scores = self._scores(state, self.pool.split(evaluation))
+        pool = self.pool.tell(key, state.pool, evaluation.sampled(genotypes), scores)
         state = replace(state, pool=pool, repertoire=repertoire, generation=state.generation + 1)
         return state, insertion
 

@@ -13,6 +13,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from jedax.search.failures import Noted
 from jedax.store.config import RunConfig
 from jedax.store.environment import processor
 from jedax.tasks.base import check_evaluation
-from jedax.types import Array, Evaluation, Float, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
 
 Genotypes = Float[Array | np.ndarray, "*replicas batch params"]
 
@@ -115,9 +116,14 @@ class Programs:
             raise fail(f"{name}.ask", expected=f"shape {wanted}", received=received, remedy=f"correct {name}.ask")
         return genotypes, self._alike("ask", asked, state)
 
-    def _told(self, key: PRNGKeyArray, state: Any, genotypes: Array, evaluation: Evaluation) -> Any:
+    def _told(self, key: PRNGKeyArray, state: Any, asked: Array, evaluation: Evaluation) -> Any:
         """Return the state after the method was told a generation, an error where it is no such state."""
-        told, name = self.method.tell(key, state, genotypes, evaluation), f"{type(self.method).__name__}.tell"
+        if self.task.space is not None:
+            evaluation = replace(evaluation, asked=asked)
+        told, name = (
+            self.method.tell(key, state, self.within_bounds(asked), evaluation),
+            f"{type(self.method).__name__}.tell",
+        )
         if not (isinstance(told, tuple) and len(told) == 2):
             expected, received = "a state and an Insertion", type(told).__name__
             raise fail(name, expected=expected, received=received, remedy="return what self.store returns, too")
@@ -159,10 +165,10 @@ class Programs:
         def generation(root: PRNGKeyArray, state: Any) -> tuple[Any, Evaluation]:
             ask_key, evaluate_key, tell_key = self._generation_keys(root, state)
             # The barriers keep XLA from fusing across the steps, so that other devices do not round otherwise.
-            genotypes, state = self._asked(ask_key, state)
-            genotypes, state = jax.lax.optimization_barrier((self._fold(genotypes), state))
+            asked, state = self._asked(ask_key, state)
+            asked, genotypes, state = jax.lax.optimization_barrier((asked, self.within_bounds(asked), state))
             evaluation = jax.lax.optimization_barrier(self._evaluate(evaluate_key, genotypes))
-            state = self._told(tell_key, state, genotypes, evaluation)
+            state = self._told(tell_key, state, asked, evaluation)
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
             return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
@@ -219,8 +225,8 @@ class Programs:
         """Return random genotypes, one per key."""
         return jax.vmap(self.task.init)(native_random.jax_keys(keys))
 
-    def _fold(self, genotypes: Float[Array, "batch params"]) -> Float[Array, "batch params"]:
-        """Return genotypes within the bounds of the task's parameters."""
+    def within_bounds(self, genotypes: Any) -> Any:
+        """Return genotypes `(..., params)` reflected at the bounds of the task's parameters."""
         return genotypes if self.task.space is None else self.task.space.fold(genotypes)
 
     def _init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
@@ -311,14 +317,14 @@ class StepPrograms(Programs):
         return self._call("init", jax.vmap(self._init), (roots, genotypes, evaluation))
 
     def ask(self, roots: PRNGKeyArray, state: Any) -> tuple[Float[Array, "replicas b p"], Any]:
-        """Return a generation of every replica, and the state that `tell` expects."""
+        """Return a generation of every replica, not within bounds yet, and the state that `tell` expects."""
 
         def ask(root: PRNGKeyArray, state: Any) -> Any:
             genotypes, asked = self._asked(self._generation_keys(root, state)[0], state)
             before, after = jax.tree.leaves(state), jax.tree.leaves(asked)
             # The program returns what `ask` changes and nothing else: the repertoire is large.
             self._changed[:] = [place for place, leaf in enumerate(after) if leaf is not before[place]]
-            return self._fold(genotypes), [after[place] for place in self._changed]
+            return genotypes, [after[place] for place in self._changed]
 
         genotypes, changed = self._call("ask", self._of_all(ask), (roots, state))
         leaves, structure = jax.tree.flatten(state)
@@ -330,15 +336,15 @@ class StepPrograms(Programs):
         self,
         roots: PRNGKeyArray,
         state: Any,
-        genotypes: Float[Array | np.ndarray, "replicas b p"],
+        asked: Float[Array | np.ndarray, "replicas b p"],
         evaluation: Evaluation,
     ) -> Any:
-        """Return the state after an evaluated generation."""
+        """Return the state after an evaluated generation; `asked` need not be within bounds."""
 
-        def tell(root: PRNGKeyArray, state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
-            return self._told(self._generation_keys(root, state)[2], state, genotypes, evaluation)
+        def tell(root: PRNGKeyArray, state: Any, asked: Any, evaluation: Evaluation) -> Any:
+            return self._told(self._generation_keys(root, state)[2], state, asked, evaluation)
 
-        return self._call("tell", self._of_all(tell), (roots, state, genotypes, evaluation))
+        return self._call("tell", self._of_all(tell), (roots, state, asked, evaluation))
 
     def draw_again(self, roots: PRNGKeyArray, trial: int) -> Float[Array, "replicas b p"]:
         """Return further initial batches; `trial` is 1, 2, ..."""
@@ -354,15 +360,19 @@ class StepPrograms(Programs):
 
         def again(root: PRNGKeyArray, asked: Any, trial: Int[Array, ""]) -> Any:
             key = jax.random.fold_in(_stream(root, _AGAIN, asked.generation + 1), trial)
-            return self._fold(self.method.again(key, asked))
+            return self.method.again(key, asked)
 
         return self._call("again", jax.vmap(again, in_axes=(0, 0, None)), (roots, asked, np.int32(trial)))
 
+    def could_ask(self, asked: Any, genotypes: Genotypes) -> Bool[Array, "replicas b"]:
+        """Return which solutions may take their places in a generation that was asked for: see `Method.could_ask`."""
+        return self._call("could_ask", jax.vmap(self.method.could_ask), (asked, genotypes))
+
     def insert(self, state: Any, genotypes: Genotypes, evaluation: Evaluation) -> Any:
-        """Return the state with further solutions in its repertoire."""
+        """Return the state with further solutions in its repertoire; they need not be within bounds."""
 
         def insert(state: Any, genotypes: Any, evaluation: Evaluation) -> Any:
-            return self._alike("insert", self.method.insert(state, genotypes, evaluation), state)
+            return self._alike("insert", self.method.insert(state, self.within_bounds(genotypes), evaluation), state)
 
         return self._call("insert", jax.vmap(insert), (state, genotypes, evaluation))
 

@@ -18,10 +18,12 @@ class Generation:
     """The places of a generation; each takes the first result that one of its candidates has.
 
     The first candidate of a place is the solution that the method asked for. Further ones are drawn from the same
-    distribution: where a candidate failed, and where workers are idle while others still evaluate.
+    distribution: where a candidate failed, and where workers are idle while others still evaluate. A place also takes
+    the result of a candidate of another place or of a former generation, if the method agrees (`Method.could_ask`).
 
     Attributes:
-        candidates: `(trials, size, params)`, the candidates drawn so far.
+        candidates: `(trials, size, params)`, the candidates drawn so far, as the method asked for them: they need not
+            be within bounds.
         genotypes: `(size, params)`, the solutions that have the results; the first candidates before.
         given: Number of candidates of each place that were given out.
         failed: Number of candidates of each place that failed.

@@ -26,8 +26,8 @@ class Opened:
         numbers: Number of each solution, ascending.
         generations: Number of the generation that each is for.
         places: Its place in that generation.
-        genotypes: The solutions as the method asked for them.
-        values: The same in the user's units.
+        genotypes: The solutions as the method asked for them; they need not be within bounds.
+        values: The same in the user's units, within bounds.
     """
 
     numbers: Int[np.ndarray, " n"]

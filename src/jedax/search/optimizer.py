@@ -579,7 +579,7 @@ class Optimizer:
             if opened.generations[row] == self._steps.number:
                 place = int(opened.places[row])
         if generation is None or place is None or generation.filled[place]:
-            generation = place = None
+            place = None if genotype is None or result.failed else self._steps.place_for(genotype)
         if result.failed:
             self.num_failed += 1
             if generation is not None and place is not None and generation.fail(place):

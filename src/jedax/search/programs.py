@@ -142,7 +142,7 @@ class HostPrograms(StepPrograms):
         try:
             for done in range(generations):
                 genotypes, asked = self.ask(roots, state)
-                evaluation, now = self._evaluate_all(genotypes)
+                evaluation, now = self._evaluate_all(self.within_bounds(genotypes))
                 failed += now.failed
                 arrived = failures.first_arrival(arrived, np.asarray(now.arrived), done * self.method.batch)
                 state = self.tell(roots, asked, genotypes, evaluation)

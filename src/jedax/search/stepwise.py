@@ -84,6 +84,15 @@ class Stepwise:
             return np.asarray(self.programs.draw_again(self.roots, trial)[0])
         return np.asarray(self.programs.again(self.roots, self.state, trial)[0])
 
+    def place_for(self, genotype: np.ndarray) -> int | None:
+        """Return an open place that a solution asked for another one, or earlier, may take; None: there is none."""
+        generation = self.generation
+        if generation is None or self.state is None:
+            return None
+        same = np.tile(genotype, (1, generation.size, 1))
+        fits = np.asarray(self.programs.could_ask(self.state, same))[0] & ~generation.filled
+        return int(np.argmax(fits)) if fits.any() else None
+
     def close(self) -> None:
         """Give the results of the open generation, which is complete, to the method."""
         generation = self.generation
@@ -161,7 +170,7 @@ class Stepwise:
         if not sum(len(part[0]) for part in parts):
             return np.zeros((0, self.task.num_params)), Evaluation(np.zeros((1, 0)), np.zeros((1, 0, 1)))  # type: ignore[arg-type]
         genotypes, *results = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return genotypes, self._evaluation(*results)
+        return self.programs.within_bounds(genotypes), self._evaluation(*results)
 
     def arrays(self) -> dict[str, Any]:
         """Return all that it knows, as arrays, for `restore`."""

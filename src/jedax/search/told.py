@@ -18,7 +18,10 @@ Print = tuple[int, int]
 
 
 class Result(NamedTuple):
-    """The result of one solution, with an axis for samples; or of several ones, with a leading axis for them."""
+    """The result of one solution, with an axis for samples; or of several ones, with a leading axis for them.
+
+    The genotype is the solution as the method asked for it, which need not be within bounds.
+    """
 
     genotype: np.ndarray
     values: np.ndarray

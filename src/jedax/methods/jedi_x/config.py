@@ -179,10 +179,10 @@ class JediXConfig(WithPool):
 
     def first_unit(self, spread: Float[Array, ""]) -> Float[Array, ""]:
         """Return the initial step size of ES that start from random genotypes, for their spread."""
-        return spread * self.first_step if self.step_size is None else jnp.float32(self.step_size)
+        return spread * self.first_step if self.step_size is None else jnp.asarray(self.step_size, spread.dtype)
 
     def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
         """Return initial step sizes of a number of other ES."""
         if self.step_size is not None:
-            return jnp.full(number, self.step_size)
+            return jnp.full(number, self.step_size, spread.dtype)
         return spread * log_uniform(key, jnp.zeros(number), self.step_range)

@@ -28,3 +28,8 @@ class Generation(NamedTuple):
     best_before: Float[Array, ""]
     repertoire: Repertoire
     spread: Float[Array, ""]
+
+    @property
+    def sampled(self) -> Float[Array, "batch params"]:
+        """The solutions as the ES sampled them, before they were reflected at bounds."""
+        return self.evaluation.sampled(self.genotypes)

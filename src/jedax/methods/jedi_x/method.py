@@ -135,6 +135,12 @@ class JEDiX(Method):
         """Return further solutions of the same kind and of the same ES."""
         return self._sample(key, asked.kind, asked)[0]
 
+    def could_ask(self, asked: JEDiXState, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
+        """Return which solutions the ES of the generation could have sampled; all if it varies elites."""
+        of_pool = self.es.pool.could_sample(asked.es.pool, genotypes)
+        of_scouts = self.es.scouts.could_sample(asked.es.scouts, genotypes)
+        return jnp.stack([of_pool, of_scouts, jnp.ones(len(genotypes), bool)])[asked.kind]
+
     def _sample(
         self, key: PRNGKeyArray, kind: Int[Array, ""], state: JEDiXState
     ) -> tuple[Float[Array, "batch params"], JEDiXState]:

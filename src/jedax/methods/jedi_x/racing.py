@@ -162,7 +162,7 @@ class Racing:
     ) -> tuple[Any, PPOState | None]:
         """Return an ES and its learner after a generation of that ES."""
         config, learn_key = self.config, told.keys[0]
-        updated = self.pool.tell(learn_key, es, told.genotypes, self.pool.split(told.evaluation.fitness_or_worst))
+        updated = self.pool.tell(learn_key, es, told.sampled, self.pool.split(told.evaluation.fitness_or_worst))
 
         def guided() -> tuple[Any, PPOState | None]:
             moved, learnt = updated, learner

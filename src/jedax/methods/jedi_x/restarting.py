@@ -136,7 +136,7 @@ class Restarting:
         restarts, has_converged = self.rule.observe(
             state.restarts, found, scores, spread, told.best_before, has_improved
         )
-        pool = self.pool.tell(learn_key, state.pool, told.genotypes, scores)
+        pool = self.pool.tell(learn_key, state.pool, told.sampled, scores)
         # Where exploration may take all generations, a pool that waits beyond its patience would never have a turn.
         waits_longer = told.evaluation.score is not None and config.exploration < 1
         longer = _WITH_CONSTRAINTS if waits_longer else 1
@@ -165,7 +165,7 @@ class Restarting:
         stuck = idle >= config.scout_patience
         means, units = told.repertoire.sample(elite_key, number), config.units(unit_key, number, told.spread)
         scores = self.scouts.split(told.evaluation.fitness_or_worst)
-        scouts = self.scouts.tell(learn_key, state.scouts, told.genotypes, scores)
+        scouts = self.scouts.tell(learn_key, state.scouts, told.sampled, scores)
         scouts = self.scouts.replace(scouts, stuck, self.scouts.place(restart_key, means, units))
         return replace(state, scouts=scouts, idle=jnp.where(stuck, 0, idle))
 
