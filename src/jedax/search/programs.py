@@ -142,7 +142,7 @@ class HostPrograms(StepPrograms):
         try:
             for done in range(generations):
                 genotypes, asked = self.ask(roots, state)
-                evaluation, now = self._evaluate_all(self.within_bounds(genotypes))
+                evaluation, now = self._evaluate_all(self.within_bounds(np.asarray(genotypes)))
                 failed += now.failed
                 arrived = failures.first_arrival(arrived, np.asarray(now.arrived), done * self.method.batch)
                 state = self.tell(roots, asked, genotypes, evaluation)
@@ -153,7 +153,7 @@ class HostPrograms(StepPrograms):
             return state, {}, noted
         return state, self._call("loop_results", jax.vmap(self.method.loop_results), (state, evaluation)), noted
 
-    def _evaluate_all(self, genotypes: Float[Array, "replicas batch params"]) -> tuple[Evaluation, Noted]:
+    def _evaluate_all(self, genotypes: Float[Array | np.ndarray, "replicas batch params"]) -> tuple[Evaluation, Noted]:
         """Return the evaluations, and what was noted of them."""
         assert self._pool is not None
         replicas, batch, params = genotypes.shape
