@@ -170,7 +170,7 @@ class Sampler(BaseSampler):
             asked = self._asked.pop(trial.number, None)
             if asked is None or self._search is None:
                 return  # `_learn` finds the trial in the study
-            optimizer, space, _ = self._search
+            optimizer, space = self._search
             used = space.to_search({**space.to_study(asked), **trial.params})
             if used != space.to_search(space.to_study(asked)):  # `asked` may not be rounded yet
                 if "fixed_params" in trial.system_attrs:  # of an enqueued trial
@@ -236,14 +236,15 @@ class Sampler(BaseSampler):
         """Return a search of the free parameters, all or a part of the whole, that begins with a trial."""
         is_part = free.keys() < whole.distributions.keys()
         space = _Parameters(free) if is_part else whole
-        self._asked, self._unused, self._seen = {}, [], set()
+        self._asked, self._unused = {}, []
+        self._seen = set(range(trial.number)) if is_part else set()  # a parameter that is fixed now may have varied
         optimizer = Optimizer(
             space=space.space,
             minimise=study.direction != StudyDirection.MAXIMIZE,
             seed=self._seed_at(trial),
             **self._arguments,
         )
-        return _Search(optimizer, space, trial.number if is_part else 0)
+        return _Search(optimizer, space)
 
     def _seed_at(self, trial: FrozenTrial) -> int:
         """Return a seed that differs among processes, which never have the same trial."""
@@ -252,10 +253,9 @@ class Sampler(BaseSampler):
 
     def _learn(self, study: Study, search: _Search) -> None:
         """Add the completed trials that the search does not know."""
-        optimizer, space, first = search
+        optimizer, space = search
         new = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        unknown = (trial for trial in new if trial.number not in self._seen and trial.number not in self._asked)
-        new = [trial for trial in unknown if trial.number >= first]
+        new = [trial for trial in new if trial.number not in self._seen and trial.number not in self._asked]
         told, rows, points = [], [], []
         for trial in new:
             row = space.to_search(trial.params)
@@ -350,13 +350,10 @@ class _Search(NamedTuple):
     Attributes:
         optimizer: The search.
         space: The parameters that it samples.
-        first: Number of the first trial that it learns from; in earlier ones a parameter that it does not sample may
-            have another value.
     """
 
     optimizer: Optimizer
     space: _Parameters
-    first: int
 
 
 def _steps(known: BaseDistribution) -> tuple[float, float, int] | None:

@@ -9,7 +9,7 @@ from scipy import stats
 from jedax import JedaxError, Optimizer
 from jedax.es import CMAES, make_strategy
 from jedax.es.base import Strategy
-from jedax.es.placed import between_bounds, could_sample, has_distances, placed
+from jedax.es.placed import between_bounds, placed
 
 PARAMS = 8
 
@@ -103,8 +103,8 @@ def test_a_strategy_without_distances_learns_from_reflections():
     after = bounded.tell(jax.random.key(2), states[0], samples, scores)
     expected = free.tell(jax.random.key(2), states[1], jnp.abs(samples), scores)
     np.testing.assert_allclose(bounded.mean(after), free.mean(expected), rtol=1e-6)
-    assert not has_distances(bounded)
-    assert not could_sample(bounded, after, jnp.tile(bounded.mean(after), (8, 1))).any()
+    assert not bounded.has_distances
+    assert not bounded.could_sample(after, jnp.tile(bounded.mean(after), (8, 1))).any()
 
 
 @pytest.mark.parametrize("es", ["sep-cma-es", "cma-es", "lm-ma-es"])
@@ -119,11 +119,11 @@ def test_which_solutions_a_strategy_could_have_sampled(es):
                 jax.random.key(1), state, samples, -jnp.square(samples[:, 0] + samples[:, 1])
             )
         samples, state = strategy.ask(jax.random.key(9), state)
-        found = could_sample(strategy, state, samples)
+        found = strategy.could_sample(state, samples)
         assert np.mean(found) == pytest.approx(stats.chi2(5).cdf(5 + 3 * np.sqrt(10)), abs=0.01)
         np.testing.assert_array_equal(found, np.square(strategy.distances(state, samples)) <= 5 + 3 * np.sqrt(10))
         far = strategy.mean(state) + 10 * (samples - strategy.mean(state))
-        assert np.mean(could_sample(strategy, state, far)) < 0.05
+        assert np.mean(strategy.could_sample(state, far)) < 0.05
 
 
 def test_samples_of_a_wrong_shape_name_the_strategy(monkeypatch):

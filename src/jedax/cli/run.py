@@ -160,7 +160,9 @@ def _with_values(config: Any, values: dict[str, Any]) -> Any:
 
 def _with_start_of(config: Any, file: Path) -> Any:
     """Return settings with the genotypes beside the file that they were read from, a run's `config.yaml`."""
-    start = file.with_name("start_genotypes.npy")
+    from jedax.store.directory import RunDirectory
+
+    start = RunDirectory(file.parent).start_genotypes
     if config.run.start_from is not None or not start.exists():
         return config
     return config.replace(run=config.run.replace(start_from=str(start)))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
-from jedax.types import Array, Float, Int, PRNGKeyArray
+from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 STEP_SIZE_LIMITS = (1e-12, 1e12)
 """Bounds of an adapted step size; they prevent underflow and overflow in float32."""
@@ -22,6 +22,7 @@ STEP_SIZE_LIMITS = (1e-12, 1e12)
 precise_dot = partial(jnp.dot, precision=jax.lax.Precision.HIGHEST)
 """`jax.numpy.dot` in full float32; by default accelerators round the factors to about 10 bits."""
 
+_MOST_DEVIATIONS = 3.0
 _ROUNDING = 1e-4  # added to a number of elites before it is rounded down: 0.29 * 100 is 28.999999999999996
 
 
@@ -123,6 +124,22 @@ class Strategy(abc.ABC):
         that does not define this method always learns from reflections, and from no late result.
         """
         raise NotImplementedError
+
+    @property
+    def has_distances(self) -> bool:
+        """Whether the strategy defines `distances`."""
+        return type(self).distances is not Strategy.distances
+
+    def could_sample(self, state: Any, genotypes: Float[Array, "population params"]) -> Bool[Array, " population"]:
+        """Return which solutions could be samples: those that are not farther from the mean than most samples.
+
+        The squared distance of a sample has the mean n and the standard deviation sqrt(2n), where n is the number of
+        parameters; up to `_MOST_DEVIATIONS` of these count. False for a strategy that does not tell distances.
+        """
+        if not self.has_distances:
+            return jnp.zeros(len(genotypes), bool)
+        n = genotypes.shape[1]
+        return self.distances(state, genotypes) ** 2 <= n + _MOST_DEVIATIONS * math.sqrt(2 * n)
 
     @abc.abstractmethod
     def mean(self, state: Any) -> Float[Array, " params"]:

@@ -8,7 +8,6 @@ increase its step size without limit.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,9 +15,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jedax.es.base import Strategy, check_asked
-from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
-
-_MOST_DEVIATIONS = 3.0
+from jedax.types import Array, Float, Int, PRNGKeyArray
 
 
 class PlacedState(NamedTuple):
@@ -72,15 +69,17 @@ class Placed(Strategy):
         scores: Float[Array, " population"],
     ) -> PlacedState:
         """Return the state updated with the likelier of each sample and its reflection."""
-        steps = self._steps(state, genotypes)
-        if self.fold is not None:
-            reflected = self._steps(state, self.fold(genotypes))
-            if not has_distances(self.strategy):
-                steps = reflected
-            else:
-                is_far = self.strategy.distances(state.inner, reflected) > self.strategy.distances(state.inner, steps)
-                steps = jnp.where(is_far[:, None], steps, reflected)
-        return state._replace(inner=self.strategy.tell(key, state.inner, steps, scores))
+        learnt = self._steps(state, genotypes if self.fold is None else self.fold(genotypes))
+        if self.fold is not None and self.has_distances:
+            sampled = self._steps(state, genotypes)
+            is_far = self.strategy.distances(state.inner, learnt) > self.strategy.distances(state.inner, sampled)
+            learnt = jnp.where(is_far[:, None], sampled, learnt)
+        return state._replace(inner=self.strategy.tell(key, state.inner, learnt, scores))
+
+    @property
+    def has_distances(self) -> bool:
+        """Whether the strategy tells how far solutions are from its mean."""
+        return self.strategy.has_distances
 
     def distances(
         self, state: PlacedState, genotypes: Float[Array, "population params"]
@@ -104,24 +103,3 @@ def placed(strategy: Strategy, fold: Callable[[Array], Array] | None) -> Placed:
 def between_bounds(strategy: Strategy, fold: Callable[[Array], Array] | None) -> Strategy:
     """Return a strategy whose samples are reflected at bounds by `fold`; None: there are no bounds."""
     return strategy if fold is None else placed(strategy, fold)
-
-
-def has_distances(strategy: Strategy) -> bool:
-    """Return whether a strategy tells how far solutions are from its mean."""
-    if isinstance(strategy, Placed):
-        return has_distances(strategy.strategy)
-    return type(strategy).distances is not Strategy.distances
-
-
-def could_sample(
-    strategy: Strategy, state: Any, genotypes: Float[Array, "population params"]
-) -> Bool[Array, " population"]:
-    """Return which solutions a strategy could have sampled: those that are not farther from the mean than most samples.
-
-    The squared distance of a sample has the mean n and the standard deviation sqrt(2n), where n is the number of
-    parameters; up to `_MOST_DEVIATIONS` of these count. False for a strategy that does not tell distances.
-    """
-    if not has_distances(strategy):
-        return jnp.zeros(len(genotypes), bool)
-    n = genotypes.shape[1]
-    return strategy.distances(state, genotypes) ** 2 <= n + _MOST_DEVIATIONS * math.sqrt(2 * n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jedax.es.base import Strategy, check_asked
-from jedax.es.placed import Placed, PlacedState, could_sample
+from jedax.es.placed import Placed, PlacedState
 from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 
@@ -50,8 +49,8 @@ class ESPool:
         return jax.vmap(self.strategy.tell)(keys, states, self.split(genotypes), scores)
 
     def could_sample(self, states: Any, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
-        """Return which solutions of a batch their ES could have sampled, see `jedax.es.placed.could_sample`."""
-        each = jax.vmap(functools.partial(could_sample, self.strategy))(states, self.split(genotypes))
+        """Return which solutions of a batch their ES could have sampled, see `Strategy.could_sample`."""
+        each = jax.vmap(self.strategy.could_sample)(states, self.split(genotypes))
         return each.reshape(len(genotypes))
 
     def split(self, batch: Any) -> Any:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from jedax.es import Strategy
 from jedax.es.base import check_asked
-from jedax.es.placed import between_bounds, could_sample
+from jedax.es.placed import between_bounds
 from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset, fold_of
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, NotNegative
@@ -92,7 +92,7 @@ class ES(Method):
 
     def could_ask(self, asked: ESState, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
         """Return which solutions the ES could have sampled."""
-        return could_sample(self.strategy, asked.strategy, genotypes)
+        return self.strategy.could_sample(asked.strategy, genotypes)
 
     def tell(
         self, key: PRNGKeyArray, state: ESState, genotypes: Float[Array, "batch params"], evaluation: Evaluation

@@ -116,14 +116,14 @@ class Programs:
             raise fail(f"{name}.ask", expected=f"shape {wanted}", received=received, remedy=f"correct {name}.ask")
         return genotypes, self._alike("ask", asked, state)
 
-    def _told(self, key: PRNGKeyArray, state: Any, asked: Array, evaluation: Evaluation) -> Any:
-        """Return the state after the method was told a generation, an error where it is no such state."""
+    def _told(self, key: PRNGKeyArray, state: Any, asked: Array, genotypes: Array, evaluation: Evaluation) -> Any:
+        """Return the state after the method was told a generation, an error where it is no such state.
+
+        `genotypes` are the solutions that were asked for, within bounds.
+        """
         if self.task.space is not None:
             evaluation = replace(evaluation, asked=asked)
-        told, name = (
-            self.method.tell(key, state, self.within_bounds(asked), evaluation),
-            f"{type(self.method).__name__}.tell",
-        )
+        told, name = self.method.tell(key, state, genotypes, evaluation), f"{type(self.method).__name__}.tell"
         if not (isinstance(told, tuple) and len(told) == 2):
             expected, received = "a state and an Insertion", type(told).__name__
             raise fail(name, expected=expected, received=received, remedy="return what self.store returns, too")
@@ -168,7 +168,7 @@ class Programs:
             asked, state = self._asked(ask_key, state)
             asked, genotypes, state = jax.lax.optimization_barrier((asked, self.within_bounds(asked), state))
             evaluation = jax.lax.optimization_barrier(self._evaluate(evaluate_key, genotypes))
-            state = self._told(tell_key, state, asked, evaluation)
+            state = self._told(tell_key, state, asked, genotypes, evaluation)
             fitness, descriptor = evaluation.fitness, evaluation.descriptor
             return state, Evaluation(fitness.astype(jnp.float32), descriptor.astype(jnp.float32))
 
@@ -342,7 +342,8 @@ class StepPrograms(Programs):
         """Return the state after an evaluated generation; `asked` need not be within bounds."""
 
         def tell(root: PRNGKeyArray, state: Any, asked: Any, evaluation: Evaluation) -> Any:
-            return self._told(self._generation_keys(root, state)[2], state, asked, evaluation)
+            key = self._generation_keys(root, state)[2]
+            return self._told(key, state, asked, self.within_bounds(asked), evaluation)
 
         return self._call("tell", self._of_all(tell), (roots, state, asked, evaluation))
 
