@@ -181,6 +181,32 @@ def test_a_function_like_map():
     assert (found.x == same.x).all()
 
 
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_results_are_told_one_by_one_or_together_with_the_same_outcome(monkeypatch, seconds):
+    """As with `ask(1)`, also where evaluations fail; quick ones are told together."""
+    monkeypatch.setattr("jedax.search.minimize._TOGETHER_SECONDS", seconds)
+    told = []
+    tell = jedax.Optimizer.tell
+
+    def noting(self, genotypes, *results, **more):
+        told.append(len(genotypes))
+        tell(self, genotypes, *results, **more)
+
+    def failing(x):
+        return np.nan if x[0] > 1 else sphere(x)
+
+    optimizer = jedax.Optimizer(bounds=BOX, evaluations=400, minimise=True)
+    while not optimizer.done:
+        x = optimizer.ask(1)
+        optimizer.tell(x, [failing(x[0])])
+    monkeypatch.setattr(jedax.Optimizer, "tell", noting)
+    found = jedax.minimize(failing, bounds=BOX, evaluations=400)
+    assert max(told) == (1 if seconds == 0 else optimizer.config.population)
+    assert found.nfev == sum(told)
+    assert found.optimizer.num_failed == optimizer.num_failed > 0
+    np.testing.assert_array_equal(found.x, optimizer.best.genotype)
+
+
 def test_failures_are_counted_and_the_first_is_reported():
     def fun(x):
         if x[0] > 1:

@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import pickle
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -30,6 +31,9 @@ EVALUATIONS_PER_PARAMETER = 2_000
 _GOES_ON = -1  # status of the results that callbacks get
 _HOPELESS = 100  # failed evaluations without a successful one, after which the search gives up
 _DEATHS = 10  # of each worker process, without a result between them, after which the search gives up
+_TOGETHER_SECONDS = 0.1  # results of quick evaluations are told together, which is faster, but not later than this
+
+_Ended = list[tuple[list[Any], Evaluated | Failure]]  # solutions and their result
 
 
 def minimize(
@@ -154,7 +158,8 @@ class _Search:
         with _evaluator(self.problem, workers) as evaluator:
             try:
                 while self._ask(evaluator):
-                    self._tell(evaluator.results())
+                    evaluator.wait()
+                    self._tell(evaluator)
                     if callback is not None and self.optimizer.generations > generations:
                         generations = self.optimizer.generations
                         if self._asks_to_stop(callback):
@@ -162,6 +167,7 @@ class _Search:
                             break
             except KeyboardInterrupt:
                 status = 2
+                self._tell(evaluator)
             if status:
                 evaluator.cancel()
         if self.num_failed == self.num_evaluated and status != 2:
@@ -173,16 +179,18 @@ class _Search:
         optimizer, free = self.optimizer, evaluator.free
         if not optimizer.done:
             if free is None:
-                evaluator.submit(list(optimizer.ask()))
+                if evaluator.num_running == 0:
+                    evaluator.submit(list(optimizer.ask()))
             else:
                 room = self.budget - optimizer.evaluations - evaluator.num_running
                 if min(free, room) > 0:
                     evaluator.submit(list(optimizer.ask(min(free, room))))
         return evaluator.num_running > 0
 
-    def _tell(self, results: list[tuple[list[Any], Evaluated | Failure]]) -> None:
-        """Give the results of some solutions to the optimizer."""
-        for xs, result in results:
+    def _tell(self, evaluator: _Direct | _Processes) -> None:
+        """Give the results of evaluations that have ended to the optimizer."""
+        ended, evaluator.ended = evaluator.ended, []
+        for xs, result in _joined(ended):
             self.num_evaluated += len(xs)
             if isinstance(result, Failure):
                 self._note_failures(result, len(xs))
@@ -249,26 +257,49 @@ class _Search:
         )  # fmt: skip
 
 
+def _joined(ended: _Ended) -> _Ended:
+    """Return results of single solutions as one of several, unless some failed or their shapes differ."""
+    results = [result for _, result in ended if isinstance(result, Evaluated)]
+    if len(results) < len(ended) or len({result.widths for result in results}) != 1:
+        return ended
+    fitness, *others = zip(*results, strict=True)
+    descriptors, violations = (None if parts[0] is None else np.concatenate(parts) for parts in others)
+    return [([x for xs, _ in ended for x in xs], Evaluated(np.concatenate(fitness), descriptors, violations))]
+
+
 class _Direct:
-    """Evaluates in this process, or with a function like `map`."""
+    """Evaluates a generation at a time in this process, or with a function like `map`.
 
-    def __init__(self, problem: Functions, free: int | None, mapper: Callable[..., Any] = map):
-        self._problem, self._mapper, self.free = problem, mapper, free
-        self._waiting: list[Any] = []
+    Attributes:
+        free: How many more solutions can be evaluated now; None: a whole generation, once no other is.
+        ended: Evaluations that have ended, and were not told yet.
+    """
 
-    @property
-    def num_running(self) -> int:
-        return len(self._waiting)
+    free = None
+
+    def __init__(self, problem: Functions, mapper: Callable[..., Any] = map):
+        self._problem, self._mapper, self.num_running = problem, mapper, 0
+        self._results: Iterator[tuple[list[Any], Evaluated | Failure]] = iter(())
+        self.ended: _Ended = []
 
     def submit(self, xs: list[Any]) -> None:
-        self._waiting = xs
+        """Begin to evaluate solutions; none is being evaluated."""
+        self._results, self.num_running = self._evaluated(xs), len(xs)
 
-    def results(self) -> list[tuple[list[Any], Evaluated | Failure]]:
-        xs, self._waiting = self._waiting, []
+    def _evaluated(self, xs: list[Any]) -> Iterator[tuple[list[Any], Evaluated | Failure]]:
         if self._problem.vectorised:
-            batch = xs if isinstance(xs[0], Mapping) else np.array(xs)
-            return [(xs, self._problem(batch))]
-        return [([x], result) for x, result in zip(xs, self._mapper(self._problem, xs), strict=True)]
+            yield xs, self._problem(xs if isinstance(xs[0], Mapping) else np.array(xs))
+        else:
+            yield from zip(([x] for x in xs), self._mapper(self._problem, xs), strict=True)
+
+    def wait(self) -> None:
+        """Evaluate until all evaluations have ended, or, if they take longer, one or several."""
+        began = time.monotonic()
+        for xs, result in self._results:
+            self.ended.append((xs, result))
+            self.num_running -= len(xs)
+            if time.monotonic() - began > _TOGETHER_SECONDS and self.num_running:
+                break
 
     def cancel(self) -> None:
         """Forget what is being evaluated."""
@@ -284,6 +315,7 @@ class _Processes:
         self._problem, self._size = problem, size
         self._idle = [self._pool() for _ in range(size)]
         self._running: dict[Future, tuple[ProcessPoolExecutor, Any]] = {}
+        self.ended: _Ended = []
         self._deaths = 0  # in a row, without a result between them
         started = [pool.submit(functions.is_ready) for pool in self._idle]
         try:
@@ -317,24 +349,22 @@ class _Processes:
                 future = pool.submit(functions.evaluate, x)
             self._running[future] = pool, x
 
-    def results(self) -> list[tuple[list[Any], Evaluated | Failure]]:
-        """Return the results of those that have ended, at least one."""
-        found = []
+    def wait(self) -> None:
+        """Wait until at least one evaluation has ended."""
         for future in wait(self._running, return_when=FIRST_COMPLETED).done:
             pool, x = self._running.pop(future)
             if isinstance(future.exception(), BrokenProcessPool):
-                found.append(([x], Failure("the end of its worker process")))
+                self.ended.append(([x], Failure("the end of its worker process")))
                 pool.shutdown(wait=False)
                 pool = self._pool()
                 self._deaths += 1
             else:
-                found.append(([x], future.result()))
+                self.ended.append(([x], future.result()))
                 self._deaths = 0
             self._idle.append(pool)
         if self._deaths >= _DEATHS * self._size:
             received = f"{self._deaths} that ended their process, without a result between them"
             raise fail("fun", expected="evaluations that return", received=received, remedy="correct fun")
-        return found
 
     def cancel(self) -> None:
         """End the processes, whatever they evaluate."""
@@ -357,7 +387,7 @@ def _evaluator(problem: Functions, workers: Any) -> Iterator[_Direct | _Processe
         received, remedy = "a function with vectorised=True", "leave one of them out"
         raise fail("workers", expected="1 for functions of all solutions", received=received, remedy=remedy)
     if callable(workers):
-        yield _Direct(problem, None, workers)
+        yield _Direct(problem, workers)
         return
     if not is_whole(workers) or not (workers == -1 or 1 <= workers < 2**15):
         expected = "a number of processes, -1 for all cores, or a function like map"
@@ -367,7 +397,7 @@ def _evaluator(problem: Functions, workers: Any) -> Iterator[_Direct | _Processe
         received, remedy = f"{workers} with vectorised=True", "leave one of them out"
         raise fail("workers", expected="1 for functions of all solutions", received=received, remedy=remedy)
     if size == 1:
-        yield _Direct(problem, None if problem.vectorised else 1)
+        yield _Direct(problem)
         return
     _check_importable(problem)
     processes = _Processes(problem, size)

@@ -28,6 +28,11 @@ class Evaluated(NamedTuple):
     descriptors: np.ndarray | None
     violations: np.ndarray | None
 
+    @property
+    def widths(self) -> tuple[int | None, ...]:
+        """Numbers of descriptors and of constraints; None where there are none."""
+        return tuple(None if part is None else part.shape[1] for part in self[1:])
+
 
 class Failure(NamedTuple):
     """An exception of the user's functions."""
