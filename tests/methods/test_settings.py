@@ -1,8 +1,5 @@
 """Settings of the methods: the paper's values, and what is refused."""
 
-import re
-from pathlib import Path
-
 import jax
 import pytest
 
@@ -208,16 +205,17 @@ class TestDefaultsOfMethods:
         assert config.first_step * spread == pytest.approx(0.03, rel=0.05)
         assert config.gradient_steps > 0
 
-    def test_the_options_that_the_guide_names_for_large_policies_are_the_defaults(self):
-        guide = (Path(__file__).parents[2] / "docs/guides/choosing.md").read_text()
-        row = next(line for line in guide.splitlines() if "tens of thousands of parameters" in line)
-        named = re.findall(r"--([a-z-]+) ([a-z0-9.-]+)", row)
-        config = method_named("jedi-x").method.large_policies
-        assert len(named) > 10
-        for option, value in named:
-            wanted = config[option.replace("-", "_")]
-            assert type(wanted)(value) == wanted, option
+    @pytest.mark.parametrize("method", methods())
+    def test_preset_for_large_policies_of_any_task(self, method):
+        on_a_robot = method_defaults(method, large_policies=True)
+        assert method_defaults(method, "maze-a", "large-policies") == on_a_robot
+        assert method_defaults(method, "maze-a") != on_a_robot
+
+    def test_preset_for_large_policies_where_evaluations_are_few(self):
+        """These have growing populations, which a race has not."""
+        config = method_defaults("jedi-x", "mine:f", "large-policies", few_evaluations_of=70_000)
+        assert (config.es, config.trial, config.growth, config.population) == ("lm-ma-es", 96, 1, 64)
 
     def test_presets(self):
-        assert list(methods()["jedi"].presets) == ["decay", "tuned", "cpu"]
+        assert list(methods()["jedi"].presets) == ["decay", "tuned", "cpu", "large-policies"]
         assert method_defaults("jedi", "maze-c", "decay") == method_defaults("jedi", "maze-c")

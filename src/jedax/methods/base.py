@@ -195,7 +195,8 @@ class Method(abc.ABC):
         summary: What the method is, in one line.
         presets: Named settings; the first is the default.
         variants: The same method under other names with other defaults; for registered methods.
-        large_policies: Settings that differ on tasks with large policies (column "Brax" of the paper's tables).
+        large_policies: Settings that differ on tasks with large policies (column "Brax" of the paper's tables); they
+            are those of the preset `large-policies` on any task.
         by_task: Settings that differ on single tasks; they apply to tasks with large policies only.
         family: "jedi" makes the method a reference, against which comparisons test other methods.
         needs_transitions: Whether evaluations must bring `Evaluation.transitions`.

@@ -57,9 +57,15 @@ def methods() -> dict[str, MethodEntry]:
 def _entries(method: type[Method], name: str) -> dict[str, MethodEntry]:
     """Return a class under its name and those of its variants."""
     config = method.Config.build({})
-    own = MethodEntry(name, method, config, method.summary or f"The class {name}.", method.presets)
-    return {name: own} | {
-        other: MethodEntry(other, method, config.replace(**variant.changes), variant.summary, variant.presets)
+
+    def entry(name: str, changes: Mapping[str, Any], summary: str, presets: Mapping[str, Preset]) -> MethodEntry:
+        if method.large_policies:
+            large = Preset("policies of tens of thousands of parameters, on any task", method.large_policies)
+            presets = {**(presets or {"default": Preset("the defaults")}), "large-policies": large}
+        return MethodEntry(name, method, config.replace(**changes), summary, presets)
+
+    return {name: entry(name, {}, method.summary or f"The class {name}.", method.presets)} | {
+        other: entry(other, variant.changes, variant.summary, variant.presets)
         for other, variant in method.variants.items()
     }
 

@@ -65,9 +65,9 @@ class JEDiX(Method):
         "cpu": cpu_preset(starts=1),
     }
     large_policies = {
-        "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "patience": 100, "trial": 96, "head_start": 0.0,
-        "exploration": 0.05, "first_step": 0.36, "longest": 1.0, "bold_step": 0.6, "gradient_steps": 32, "starts": 12,
-        "scout_share": 0.25,
+        "es": "lm-ma-es", "population": 64, "pool": 1, "scouts": 1, "growth": 1, "patience": 100, "trial": 96,
+        "starts": 12, "scout_share": 0.25, "exploration": 0.05, "head_start": 0.0, "first_step": 0.36, "longest": 1.0,
+        "bold_step": 0.6, "gradient_steps": 32,
     }  # fmt: skip
     family = "jedi"
     has_branches = True
