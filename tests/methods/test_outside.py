@@ -21,7 +21,7 @@ from jedax.bench.grids import Entry, Grid
 from jedax.es import check_strategy, make_strategy, strategy_names
 from jedax.imports import entry_points, object_name
 from jedax.methods.map_elites import MapElites, MapElitesConfig
-from jedax.methods.registry import method_named, methods
+from jedax.methods.registry import method_defaults, method_named, methods
 from jedax.tasks.stored import StoredTask
 
 OWN = "tests.methods.own"
@@ -157,6 +157,12 @@ class TestMethod:
         assert run.config.method == f"{__name__}:Steady"
         assert {row["alpha"] for row in run.rows[1:]} == {np.float32(0.25).item()}
         assert method_named(small).name == "jedi-uniform"
+
+    def test_settings_for_large_policies_are_a_preset_and_not_the_default(self):
+        large = type("Large", (own.Drift,), {"large_policies": {"batch": 32}, "presets": {}})
+        assert list(method_named(large).presets) == ["default", "large-policies"]
+        assert method_defaults(large, "arm").batch == 8
+        assert method_defaults(large, "arm", "large-policies").batch == 32
 
     @pytest.mark.parametrize(
         ("changes", "message"),
