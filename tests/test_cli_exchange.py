@@ -1,4 +1,4 @@
-"""`jedax ask`, `tell` and `best`: searches that other programs evaluate."""
+"""`jedax ask`, `tell`, `exchange` and `best`: searches that other programs evaluate."""
 
 import io
 import json
@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import yaml
 from tests.commands import call
+
+import jedax
 
 PROBLEM = {
     "space": {"width": [0, 10], "teeth": {"low": 8, "high": 60, "integer": True}, "metal": ["steel", "brass"]},
@@ -73,6 +75,75 @@ def test_a_search_from_beginning_to_end(here, capsys):
     assert found["best"]["fitness"] == pytest.approx(value(found["best"]["x"]))
     assert found["best"]["fitness"] < 30
     assert yaml.safe_load((here / "d" / "problem.yaml").read_text()) == PROBLEM
+
+
+class Partner:
+    """Standard input of `jedax exchange`: the answer to each line that it has printed; no more where that is None."""
+
+    def __init__(self, capsys, answer):
+        self.capsys, self.answer, self.lines = capsys, answer, []
+
+    def readline(self):
+        out = self.capsys.readouterr().out
+        assert out.count("\n") == 1
+        self.lines.append(json.loads(out))
+        found = self.answer(self.lines)
+        return "" if found is None else found if isinstance(found, str) else json.dumps(found) + "\n"
+
+
+def exchange(capsys, monkeypatch, answer, *options):
+    """Return all lines that the command prints, and what it says on stderr."""
+    partner = Partner(capsys, answer)
+    monkeypatch.setattr("sys.stdin", partner)
+    code, out, err = call(capsys, "exchange", "d", *options)
+    assert code == 0, err
+    return [*partner.lines, *map(json.loads, out.splitlines())], err
+
+
+def evaluated(solutions):
+    return [{"id": one["id"], "fitness": sum(x**2 for x in one["x"])} for one in solutions]
+
+
+def test_an_exchange_is_the_search_of_ask_and_tell(here, capsys, monkeypatch):
+    (here / "problem.yaml").write_text(yaml.safe_dump(BOX))
+    lines, err = exchange(capsys, monkeypatch, lambda lines: evaluated(lines[-1]), "--new", "problem.yaml")
+    assert lines[-1] == []
+    assert "no room for another generation" in err
+    assert sum(map(len, lines)) == 64
+    optimizer = jedax.Optimizer(bounds=BOX["bounds"], evaluations=64, minimise=True)
+    while not optimizer.done:
+        x = optimizer.ask()
+        optimizer.tell(x, np.square(x).sum(axis=1))
+    assert best(capsys)["best"]["x"] == optimizer.best.genotype.tolist()
+    assert exchange(capsys, monkeypatch, None)[0] == [[]]  # it was saved
+
+
+def test_an_exchange_survives_mistakes_and_its_end(here, capsys, monkeypatch):
+    (here / "problem.yaml").write_text(yaml.safe_dump(BOX))
+
+    def answer(lines):
+        first = evaluated(lines[0])
+        return ["none\n", [{"id": 99, "fitness": 1.0}], "[]", first + first, first, None][len(lines) - 1]
+
+    lines, _ = exchange(capsys, monkeypatch, answer, "--new", "problem.yaml")
+    errors = [one["error"] for one in lines[1:-1]]
+    for error, message in zip(errors, ("expected JSON", "got 99", "a list of results", "0 twice"), strict=True):
+        assert message in error
+    found = best(capsys)
+    assert found["evaluations"] == len(lines[0])
+    assert found["open"] == [one["id"] for one in lines[-1]]
+    assert ask(capsys) == lines[-1]
+
+
+def test_an_exchange_with_workers(here, capsys, monkeypatch):
+    """As many solutions as are evaluated at once, then a new one for each result."""
+    (here / "problem.yaml").write_text(yaml.safe_dump(BOX))
+
+    def answer(lines):
+        return evaluated(lines[0][1:]) if len(lines) == 1 else None
+
+    lines, _ = exchange(capsys, monkeypatch, answer, "--new", "problem.yaml", "-n", "3")
+    assert [[one["id"] for one in line] for line in lines] == [[0, 1, 2], [3, 4]]
 
 
 def test_any_number_failures_and_solutions_nobody_asked_for(here, capsys, monkeypatch):
@@ -242,7 +313,12 @@ def test_one_ask_of_a_cold_process_takes_seconds(here, capsys):
 
 
 def test_help(capsys):
-    for command, words in (("ask", ("-n", "--new")), ("tell", ("violations",)), ("best", ("--trust",))):
+    for command, words in (
+        ("ask", ("-n", "--new")),
+        ("tell", ("violations",)),
+        ("best", ("--trust",)),
+        ("exchange", ("-n", "error")),
+    ):
         code, out, _ = call(capsys, command, "--help")
         assert code == 0
         text = re.sub(r"\s+", " ", out)

@@ -138,12 +138,16 @@ def test_the_page_on_optuna(here, capsys):
 
 
 @pytest.mark.slow
-def test_the_page_on_ask_and_tell_by_files(here):
+def test_the_page_on_ask_and_tell_by_files(here, monkeypatch):
     page = (ROOT / "docs" / "guides" / "ask-tell-files.md").read_text(encoding="utf-8")
     (example,) = [sh for sh in re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL) if "--new" in sh]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     small = example.replace("evaluations: 200", "evaluations: 24")
-    done = subprocess.run(["sh", "-ec", small], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    done = subprocess.run(["sh", "-ec", small], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert '"evaluations": 24' in done.stdout
     assert '"wire"' in done.stdout
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(example.replace('"spring"', '"other"'), found := {})
+    assert (found["search"].returncode, found["solutions"]) == (0, [])
+    assert (here / "other" / "search.safetensors").exists()

@@ -30,6 +30,7 @@ commands:
   bench ... --engine ray   the same on several machines; --print-trials: as commands for a job array
   ask DIR [-n 8]           solutions for other programs to evaluate, as JSON; --new FILE: begin a search in DIR
   tell DIR FILE            take their results from a JSON file, or - for standard input
+  exchange DIR             both in one process, a line of solutions and a line of results in turn
   best DIR                 the best solution of such a search, as JSON
   compare DIR...           tables and figures of the runs below some directories
   replay DIR [--cell X Y]  picture and film of a solution of a run
@@ -47,7 +48,7 @@ options:
   -h, --help               show this help
   --version                show the version
 """
-_EXCHANGE = ("ask", "tell", "best")
+_EXCHANGE = ("ask", "tell", "exchange", "best")
 _READING = ("compare", "export", "replay", "reevaluate", "report", "view")
 
 

@@ -1,4 +1,4 @@
-"""`jedax ask`, `tell` and `best`: a search in a directory, whose solutions other programs evaluate."""
+"""`jedax ask`, `tell`, `exchange` and `best`: a search in a directory, whose solutions other programs evaluate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jedax.cli.options import DIRECTORY, Option, nothing_to_save, only_directory, parse
-from jedax.errors import fail, unknown
+from jedax.errors import JedaxError, fail, unknown
 
 if TYPE_CHECKING:
     from jedax.search.optimizer import Optimizer
@@ -23,12 +23,22 @@ _TRUST = {
                     "for methods of jedax and for installed ones.", bool, False),
 }  # fmt: skip
 _BEST = {**DIRECTORY, **_TRUST}
+_NEW = {
+    "new": Option("Begin a search in DIR: a YAML file with the problem, see docs/guides/ask-tell-files.md.",
+                  str | None),
+}  # fmt: skip
 _ASK = {
     **DIRECTORY,
     "n": Option("Number of new solutions; default: one for each missing result of the current generation, the same "
                 "ones until they are told.", int | None, aliases=("-n",)),
-    "new": Option("Begin a search in DIR: a YAML file with the problem, see docs/guides/ask-tell-files.md.",
-                  str | None),
+    **_NEW,
+    **_TRUST,
+}  # fmt: skip
+_EXCHANGE = {
+    **DIRECTORY,
+    "n": Option("Number of solutions that are evaluated at once: so many at first, then a new one for each result; "
+                "default: one for each missing result of the current generation.", int | None, aliases=("-n",)),
+    **_NEW,
     **_TRUST,
 }  # fmt: skip
 _TELL = {
@@ -49,17 +59,67 @@ def ask(arguments: list[str]) -> None:
         arguments, _ASK, prog="jedax ask",
         description='Print solutions to evaluate as JSON, [{"id": 3, "x": ...}, ...]; [] if the search is done.',
     )  # fmt: skip
-    directory = Path(only_directory("ask", values["directory"]))
+    directory = _begun("ask", values)
+    with _search(directory, values["trust"], saves=True) as optimizer:
+        solutions = _asked(optimizer, values["n"])
+    print(json.dumps(solutions))
+
+
+def exchange(arguments: list[str]) -> None:
+    """Print solutions and read their results in turn, a line each, until the search is done or the input ends."""
+    values = parse(
+        arguments, _EXCHANGE, prog="jedax exchange",
+        description="A search in one process: print solutions as JSON in one line, read results from one line of "
+        "standard input, and so on until the search is done, which prints []. Lines are what jedax ask prints and "
+        'jedax tell takes; a line with a mistake changes nothing and is answered by {"error": "..."}. The search is '
+        "saved before each line is printed.",
+    )  # fmt: skip
+    directory = _begun("exchange", values)
+    with _search(directory, values["trust"]) as optimizer:
+        solutions = _asked(optimizer, values["n"])
+        while solutions:
+            optimizer.save(directory / _SEARCH)
+            print(json.dumps(solutions), flush=True)
+            number = _take_line(optimizer)
+            if number == 0:
+                return
+            solutions = _asked(optimizer, None if values["n"] is None else number)
+        optimizer.save(directory / _SEARCH)
+    print("[]")
+
+
+def _take_line(optimizer: Optimizer) -> int:
+    """Take the results in the next line of standard input without a mistake; return their number, 0 at its end."""
+    while line := sys.stdin.readline():
+        if not line.strip():
+            continue
+        try:
+            results = _results_in(line, "standard input")
+            _take(optimizer, results)
+        except JedaxError as error:
+            print(json.dumps({"error": str(error)}), flush=True)
+        else:
+            return len(results)
+    return 0
+
+
+def _begun(command: str, values: Mapping[str, Any]) -> Path:
+    """Return the directory of a command that asks; with `--new` its search begins."""
+    directory = Path(only_directory(command, values["directory"]))
     if values["n"] is not None and not 1 <= values["n"] <= 100_000:
         raise fail("-n", expected="a whole number from 1 to 100000", received=values["n"], remedy="change it")
     if values["new"] is not None:
         _begin(directory, Path(values["new"]), values["trust"])
-    with _search(directory, values["trust"], saves=True) as optimizer:
-        ids = [] if optimizer.done else optimizer.ask_ids(values["n"])
-        asked = optimizer.asked
-    if not ids:
+    return directory
+
+
+def _asked(optimizer: Optimizer, number: int | None) -> list[dict[str, Any]]:
+    """Return solutions to evaluate; none and a sentence on stderr if the search is done."""
+    if optimizer.done:
         print(f"jedax: {optimizer.stop_reason}", file=sys.stderr)
-    print(json.dumps([{"id": number, "x": _plain(asked[number])} for number in ids]))
+        return []
+    ids, asked = optimizer.ask_ids(number), optimizer.asked
+    return [{"id": one, "x": _plain(asked[one])} for one in ids]
 
 
 def tell(arguments: list[str]) -> None:
@@ -75,7 +135,8 @@ def tell(arguments: list[str]) -> None:
         received, remedy = " ".join(words) or "none", "try: jedax tell DIR results.json"
         raise fail("jedax tell", expected="a directory and a file of results", received=received, remedy=remedy)
     directory, file = words
-    results = _read_results(file)
+    where = "standard input" if file == "-" else file
+    results = _results_in(_read(file, where), where)
     with _search(Path(directory), values["trust"], saves=True) as optimizer:
         _take(optimizer, results)
     print(json.dumps(_status(optimizer)))
@@ -185,15 +246,19 @@ def _read_problem(text: str, path: Path) -> dict[str, Any]:
     return given
 
 
-def _read_results(name: str) -> list[dict[str, Any]]:
-    """Return results from a JSON file, each a mapping with known names."""
-    where = "standard input" if name == "-" else name
+def _read(name: str, where: str) -> str:
+    """Return the text of a file, or of standard input for `-`."""
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        found = json.loads(text)
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         received = getattr(error, "strerror", None) or "another kind of file"
         raise fail(where, expected="a JSON file", received=received, remedy="check its path") from None
+
+
+def _results_in(text: str, where: str) -> list[dict[str, Any]]:
+    """Return results from JSON, each a mapping with known names."""
+    try:
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise fail(where, expected="JSON", received=f"a mistake: {error}", remedy="correct it") from None
     found = [found] if isinstance(found, dict) else found
