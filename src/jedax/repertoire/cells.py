@@ -208,7 +208,7 @@ def make_cells(
             raise fail("dims", expected=expected, received=list(dims), remedy="change them")
         return _grid(bounds, tuple(dims))
     if layout == "auto":
-        layout = "cvt" if num_cells <= _LARGEST_CVT else "grid"
+        layout = "cvt" if 1 < num_cells <= _LARGEST_CVT else "grid"
     if layout == "grid":
         return _grid(bounds, _equal_sides(num_cells, len(bounds[0])))
     return _cvt(bounds, num_cells, samples or max(5_000, 10 * num_cells), iterations)
@@ -281,11 +281,11 @@ def _initial_centroids(random: np.random.Generator, points: np.ndarray, num_cell
 
 def make_tiles(centroids: Float[np.ndarray, "cells d"]) -> Tiles | None:
     """Return the tiles of the unit box; None if comparing with all centroids is as fast."""
-    from scipy.spatial import KDTree
-
     num_cells, dimensions = centroids.shape
     if dimensions > _MOST_DIMENSIONS or num_cells < _FEWEST_CENTROIDS:
         return None
+    from scipy.spatial import KDTree
+
     most = _TILES_PER_CENTROID * num_cells
     side = math.ceil(most ** (1 / dimensions))
     middles = _mesh([(np.arange(side) + 0.5) / side] * dimensions)
