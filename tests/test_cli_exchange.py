@@ -135,6 +135,17 @@ def test_an_exchange_survives_mistakes_and_its_end(here, capsys, monkeypatch):
     assert ask(capsys) == lines[-1]
 
 
+def test_lines_of_an_exchange_that_are_no_text(here, capsys, monkeypatch):
+    (here / "problem.yaml").write_text(yaml.safe_dump(BOX))
+    lines = b'\xff\xfe[\n\n[{"id": 0, "fitness": 1.0}]\n'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines), encoding="utf-8"))
+    code, out, err = call(capsys, "exchange", "d", "--new", "problem.yaml", "-n", "1")
+    assert code == 0, err
+    first, error, second = map(json.loads, out.splitlines())
+    assert "expected JSON" in error["error"]
+    assert [first[0]["id"], second[0]["id"]] == [0, 1]
+
+
 def test_an_exchange_with_workers(here, capsys, monkeypatch):
     """As many solutions as are evaluated at once, then a new one for each result."""
     (here / "problem.yaml").write_text(yaml.safe_dump(BOX))

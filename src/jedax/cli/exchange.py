@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,6 +75,8 @@ def exchange(arguments: list[str]) -> None:
         'jedax tell takes; a line with a mistake changes nothing and is answered by {"error": "..."}. The search is '
         "saved before each line is printed.",
     )  # fmt: skip
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # bytes that are no text are a mistake in their line
     directory = _begun("exchange", values)
     with _search(directory, values["trust"]) as optimizer:
         solutions = _asked(optimizer, values["n"])
