@@ -19,8 +19,9 @@ def population(middle, width, size=5, params=3):
     return middle + width * offsets
 
 
-def observe(state, middles, widths, scores=None, best_before=9.0, has_improved=False):
-    genotypes = jnp.asarray(np.stack([population(m, w) for m, w in zip(middles, widths, strict=True)]), jnp.float32)
+def observe(state, middles, widths, scores=None, best_before=9.0, has_improved=False, params=3):
+    populations = [population(m, w, params=params) for m, w in zip(middles, widths, strict=True)]
+    genotypes = jnp.asarray(np.stack(populations), jnp.float32)
     scores = jnp.arange(10, dtype=jnp.float32).reshape(2, 5) if scores is None else jnp.float32(scores)
     return RULE.observe(state, genotypes, scores, SPREAD, jnp.float32(best_before), jnp.bool_(has_improved))
 
@@ -75,13 +76,22 @@ def test_an_es_at_a_known_optimum_is_stopped_early():
     assert int(after.num_optima) == int(state.num_optima)
 
 
-@pytest.mark.parametrize(("best", "ends"), [(124.5, [False, True]), (123.5, [False, False]), (-np.inf, [False, False])])
-def test_an_es_that_will_not_catch_up_with_the_best_solution_ends(best, ends):
-    """The second ES has fitness 0 to 4, and is behind by 30 times this range from 124 on, for ten generations."""
-    state, scores = RULE.begin(3), [[best, best - 1, best - 2, best - 3, np.nan] if np.isfinite(best) else range(5),
-                                    [0, 4, 1, 2, np.nan]]  # fmt: skip
+@pytest.mark.parametrize(
+    ("params", "best", "ends"),
+    [
+        (3, 124.5, [False, True]),
+        (3, 123.5, [False, False]),
+        (3, -np.inf, [False, False]),
+        (10, 404.5, [False, True]),
+        (10, 403.5, [False, False]),
+    ],
+)
+def test_an_es_that_will_not_catch_up_with_the_best_solution_ends(params, best, ends):
+    """The second ES has fitness 0 to 4; in ten generations it ends behind by 30 or params^2 times this range."""
+    first = [best, best - 1, best - 2, best - 3, np.nan] if np.isfinite(best) else range(5)
+    state, scores = RULE.begin(params), [first, [0, 4, 1, 2, np.nan]]
     for generation in range(10):
-        state, stuck = observe(state, [1.0, 5.0], [1.0, 1.0], scores, best)
+        state, stuck = observe(state, [1.0, 5.0], [1.0, 1.0], scores, best, params=params)
         assert np.asarray(stuck).tolist() == (ends if generation == 9 else [False, False])
 
 

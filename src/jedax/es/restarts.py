@@ -21,7 +21,9 @@ from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 _REMEMBERED = 16  # optima
 _FLAT = 10  # generations in a row with one fitness, in one place or too far behind, after which an ES has converged
 _SAME_FITNESS = 1e-11  # up to this a difference of fitness is none, as in pycma; in units of `width` where that is < 1
-_BEHIND = 30  # times the differences within its population by which an ES is too far behind the best solution
+# An ES is too far behind the best solution by so many times the differences within its population, or by the square of
+# the number of parameters: the more there are, the smaller are these differences where an ES still gains on it.
+_BEHIND = 30
 _SAME_PLACE = {"float64": 1e-9, "float32": 1e-6}  # a population of at most this extent, in spreads, is in one place
 
 
@@ -112,7 +114,8 @@ class Restarts:
         extent = jnp.ptp(genotypes, axis=1).max(axis=1) / spread
         width = jnp.maximum(state.width, jnp.max(highest - lowest, where=known.any(axis=1), initial=0))
         is_flat = highest - lowest <= jnp.maximum(rounding, _SAME_FITNESS * jnp.minimum(width, 1))
-        is_flat |= jnp.isfinite(best_before) & (best_before - highest > _BEHIND * (highest - lowest))
+        behind = max(_BEHIND, genotypes.shape[-1] ** 2)
+        is_flat |= jnp.isfinite(best_before) & (best_before - highest > behind * (highest - lowest))
         is_flat |= extent <= _SAME_PLACE[str(genotypes.dtype)]
         flat = jnp.where(is_flat, state.flat + 1, 0)
         has_converged = flat >= _FLAT
