@@ -21,8 +21,8 @@ from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 _REMEMBERED = 16  # optima
 _FLAT = 10  # generations in a row with one fitness, in one place or too far behind, after which an ES has converged
 _SAME_FITNESS = 1e-11  # up to this a difference of fitness is none, as in pycma; in units of `width` where that is < 1
-# An ES is too far behind the best solution by so many times the differences within its population, or by the square of
-# the number of parameters: the more there are, the smaller are these differences where an ES still gains on it.
+# An ES is too far behind the best solution by so many times the differences within its population, or by as many as the
+# square of the number of parameters if that is more: these differences are the smaller the more parameters there are.
 _BEHIND = 30
 _SAME_PLACE = {"float64": 1e-9, "float32": 1e-6}  # a population of at most this extent, in spreads, is in one place
 
