@@ -324,6 +324,23 @@ class TestRoundTrip:
         np.testing.assert_allclose(space.start_genotype, [0.5, 2.5 / 4])
         assert Space(a=Real(start=1), b=Choice(1, 2)).start_genotype is None
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_coordinates_are_drawn_and_reflected_in_the_same_way(self, dtype):
+        around = Space.around([0.5, 3.0, -2.0], [0.1, 2.0, 1.0], ([0, None, -5], [1, None, None]))
+        for space in (MIXED, around, Space.box([-3, 1e-3], [70, 1e3])):
+            own = space.coordinates
+            assert own.num_values == own.num_params == space.num_params
+            with jax.enable_x64(dtype == np.float64):
+                for key in jax.random.split(jax.random.key(4), 5):
+                    np.testing.assert_array_equal(own.draw(key), space.draw(key))
+            genotypes = np.random.default_rng(1).normal(scale=3, size=(50, space.num_params)).astype(dtype)
+            np.testing.assert_array_equal(own.fold(genotypes), space.fold(genotypes))
+
+    def test_spaces_in_other_units_have_equal_coordinates(self):
+        assert Space.box([0, 1], [1, 9]).coordinates == Space(a=Real(1e-3, 1, log=True), b=Integer(1, 7)).coordinates
+        assert Space.around([1, 2], 0.5).coordinates == Space.around([7, -2], [3, 4]).coordinates
+        assert Space.box([0, 1], [1, 9]).coordinates != Space.around([1, 2], 0.5).coordinates
+
 
 def draws(space, number=4000):
     keys = jax.random.split(jax.random.key(0), number)

@@ -171,7 +171,8 @@ class Optimizer:
         if box is None:
             size = len(config.dims or [1])
             box = (0.0,) * size, (1.0,) * size
-        task = OutsideTask(units.num_params, box, units.space, self._initial_std)
+        coordinates = None if units.space is None else units.space.coordinates
+        task = OutsideTask(units.num_params, box, coordinates, self._initial_std)
         method = self._entry.method(config, task)
         if self._budget is None and method.follows_budget:
             expected, remedy = f"a budget, which {self._name} with these settings follows", "give one"
@@ -207,7 +208,7 @@ class Optimizer:
     @property
     def task(self) -> OutsideTask:
         """What is known about the problem."""
-        return self._steps.task
+        return replace(self._steps.task, space=self._units.space)
 
     @property
     def evaluations(self) -> int:

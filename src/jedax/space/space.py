@@ -217,6 +217,16 @@ class Space:
         """Return the number of coordinates of a genotype."""
         return sum(width_of(one) for one in self.parameters)
 
+    @cached_property
+    def coordinates(self) -> Space:
+        """Return the space of the genotypes themselves: one `Real` per coordinate, drawn and reflected in the same way.
+
+        Spaces that differ only in the user's units have equal ones.
+        """
+        axis = self._table(np.dtype(np.float64))
+        start, scale = ([None if is_uniform else x for is_uniform in axis.uniform] for x in (0.0, 1.0))
+        return Space.box(axis.lower, axis.upper, start=start, scale=scale)
+
     def fold(self, genotypes: Any) -> Any:
         """Reflect coordinates at the ends of their ranges, as often as needed.
 
