@@ -150,6 +150,18 @@ class TestSettings:
         assert len(optimizer.ask()) == 32
         np.testing.assert_array_equal(optimizer.ask()[:30], optimizer.ask()[:30])
 
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ({"x0": [1, 2], "sigma0": 0.5}, {"x0": [7, -2], "sigma0": [3, 4]}),
+            ({"bounds": ([0, 1], [1, 9])}, {"space": {"a": jedax.Real(1e-3, 1, log=True), "b": jedax.Integer(1, 7)}}),
+        ],
+    )
+    def test_problems_in_other_units_share_programs(self, one, other):
+        first, second = (jedax.Optimizer(evaluations=100, **kept) for kept in (one, other))
+        assert first._steps.programs is second._steps.programs
+        assert first.task.space != second.task.space
+
     def test_but_not_beyond_the_budget(self, tmp_path):
         optimizer = jedax.Optimizer(3, evaluations=50, minimise=True)
         asked = optimizer.ask(50)

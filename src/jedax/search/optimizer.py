@@ -318,11 +318,11 @@ class Optimizer:
         n = None if n is None else check_whole("n", n, 1, 2**31 - 1)
         steps, ledger = self._steps, self._ledger
         if self._may_fit and n is not None and n > steps.method.num_initial:
-            self._build(self.task.descriptor_bounds, n)
+            self._build(self._steps.task.descriptor_bounds, n)
             if self._budget is None or steps.method.evaluations_per_generation <= self._budget:
                 self._batch = n
             else:  # such a generation would be larger than the budget
-                self._build(self.task.descriptor_bounds, self._batch)
+                self._build(self._steps.task.descriptor_bounds, self._batch)
         generation, places, genotypes = self._open_generation(), [], []
         if n is not None:
             for _ in range(n):
@@ -429,7 +429,7 @@ class Optimizer:
     def _write(self, path: str | Path, argument: str) -> None:
         """Write the file of `save`, whose path is that of an argument: "path", or "out" when results were taken."""
         arrays = files.flatten(self._steps.arrays() | self._ledger.arrays())
-        space, box = self._units.space, "measure" if self._measures else self.task.descriptor_bounds
+        space, box = self._units.space, "measure" if self._measures else self._steps.task.descriptor_bounds
         facts = {
             "num_params": self._units.num_params if space is None else None,
             "descriptor_bounds": box if self.has_descriptors else None,
@@ -537,7 +537,7 @@ class Optimizer:
 
     def _results(self, genotypes: Any, fitness: Any, descriptors: Any, violations: Any, failed: Any) -> Result:
         """Return the results of solutions, checked."""
-        known = self.task.num_descriptors
+        known = self._steps.task.num_descriptors
         results = checked_results(
             self._units.rows("genotypes", genotypes), (fitness, descriptors, violations, failed),
             samples=self._steps.method.samples,
