@@ -76,7 +76,7 @@ class Problem:
         self.start = self._problem.initial_solution
         self.num_integers = self._problem.number_of_integer_variables
         self.num_constraints = self._problem.number_of_constraints
-        self._optimum = optimum(job)
+        self.optimum = optimum(job)
         self.evaluations, self.gap, self.reached, self.seconds = 0, np.inf, [], 0.0
 
     def __call__(self, x: np.ndarray) -> float:
@@ -92,8 +92,8 @@ class Problem:
         constraints = self._problem.constraint(x) if self.num_constraints else np.empty(0)
         self.seconds += time.perf_counter() - began
         self.evaluations += 1
-        if value - self._optimum < self.gap and (constraints <= 0).all():
-            self.gap = value - self._optimum
+        if value - self.optimum < self.gap and (constraints <= 0).all():
+            self.gap = value - self.optimum
             count = int((self.gap <= TARGETS).sum())
             self.reached += [self.evaluations] * (count - len(self.reached))
             if count == len(TARGETS):

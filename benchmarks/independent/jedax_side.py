@@ -11,6 +11,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import numpy as np
 
 import jedax
+import jedax.optuna
 from jedax.store import environment
 
 Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -71,6 +72,11 @@ def mixed_space(lows: np.ndarray, highs: np.ndarray, num_integers: int) -> jedax
     bounds = list(zip(lows.tolist(), highs.tolist(), strict=True))
     whole = {f"x{i}": jedax.Integer(int(low), int(high)) for i, (low, high) in enumerate(bounds[:num_integers])}
     return jedax.Space(whole | {f"x{i}": bounds[i] for i in range(num_integers, len(bounds))})
+
+
+def optuna_sampler(seed: int) -> jedax.optuna.Sampler:
+    """Return a sampler for a study of Optuna, with its defaults."""
+    return jedax.optuna.Sampler(seed=seed)
 
 
 def describe() -> dict[str, Any]:

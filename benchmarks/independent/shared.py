@@ -21,7 +21,19 @@ from ribs.archives import GridArchive
 from ribs.schedulers import Scheduler
 
 ROOT = Path(__file__).resolve().parents[2]
-PEERS = ("cma", "ribs", "coco-experiment", "gymnasium", "box2d", "optuna", "qdax", "engibench", "nevergrad")
+PEERS = (
+    "cma",
+    "ribs",
+    "coco-experiment",
+    "gymnasium",
+    "box2d",
+    "optuna",
+    "qdax",
+    "engibench",
+    "nevergrad",
+    "scikit-learn",
+    "cmaes",
+)
 
 
 def parser(description: str | None, name: str, algorithms: Sequence[str]) -> argparse.ArgumentParser:

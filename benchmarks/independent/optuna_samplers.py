@@ -1,0 +1,200 @@
+"""Studies of Optuna: jedax' sampler beside Optuna's own.
+
+    python benchmarks/independent/optuna_samplers.py [--suites bbob bbob-mixint tuning] [--seeds 10] [--workers 2]
+
+- bbob, bbob-mixint: COCO's 24 functions in dimension 5; with integers in four of the five parameters on the second.
+  Seed s is that of the sampler, and the problem is instance s + 1. Measured: f(x) above the optimum.
+- tuning: two models of scikit-learn on its data set "diabetes", 442 rows of 10 features: gradient boosting with six
+  parameters, and ridge regression with a kernel, which is one of its five parameters. Measured: mean squared error of
+  five folds, which are the same in all studies.
+
+Each row is one study, with the best value after 25, 50, 100, 200 and 300 trials. All samplers have their defaults and
+know only the ranges of the parameters. jedax has no descriptors. GPSampler,
+`--algorithms gp`, needs `pip install torch`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import bbob
+import jedax_side
+import numpy as np
+import optuna
+import shared
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+REPORTED = (25, 50, 100, 200, 300)
+DIM = 5
+SAMPLERS = {
+    "jedax": jedax_side.optuna_sampler,
+    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
+    "cma-es": lambda seed: optuna.samplers.CmaEsSampler(seed=seed),
+    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
+    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
+}
+SUITES = {"bbob": range(1, 25), "bbob-mixint": range(1, 25), "tuning": ("boosting", "kernel")}
+
+
+class Job(NamedTuple):
+    """One study."""
+
+    suite: str
+    problem: str
+    seed: int
+    algorithm: str
+
+
+def of_coco(job: Job) -> Callable[[optuna.Trial], float]:
+    """Return the objective of a problem of COCO: f(x) above the optimum."""
+    asked = bbob.Job(job.suite, int(job.problem), DIM, job.seed + 1, max(REPORTED), job.algorithm, job.seed)
+    problem = bbob.Problem(asked)
+    ranges = list(zip(problem.lows.tolist(), problem.highs.tolist(), strict=True))
+
+    def objective(trial: optuna.Trial) -> float:
+        whole = [
+            trial.suggest_int(f"x{i}", int(low), int(high))
+            for i, (low, high) in enumerate(ranges[: problem.num_integers])
+        ]
+        real = [trial.suggest_float(f"x{i}", *ranges[i]) for i in range(problem.num_integers, DIM)]
+        try:
+            return problem(np.array([*whole, *real], float)) - problem.optimum
+        except bbob.Finished:  # the last target is reached
+            trial.study.stop()
+            return problem.gap
+
+    return objective
+
+
+def boosting(trial: optuna.Trial) -> GradientBoostingRegressor:
+    """Return the regressor of a trial."""
+    return GradientBoostingRegressor(
+        n_estimators=trial.suggest_int("n_estimators", 5, 50, log=True),
+        learning_rate=trial.suggest_float("learning_rate", 1e-3, 1.0, log=True),
+        max_depth=trial.suggest_int("max_depth", 1, 8),
+        subsample=trial.suggest_float("subsample", 0.3, 1.0),
+        min_samples_leaf=trial.suggest_int("min_samples_leaf", 1, 50, log=True),
+        max_features=trial.suggest_float("max_features", 0.1, 1.0),
+        random_state=0,
+    )
+
+
+def kernel(trial: optuna.Trial) -> Any:
+    """Return the regressor of a trial."""
+    return make_pipeline(
+        StandardScaler(),
+        KernelRidge(
+            kernel=trial.suggest_categorical("kernel", ["rbf", "laplacian", "polynomial", "sigmoid"]),
+            alpha=trial.suggest_float("alpha", 1e-4, 1e3, log=True),
+            gamma=trial.suggest_float("gamma", 1e-5, 1.0, log=True),
+            coef0=trial.suggest_float("coef0", 0.0, 10.0),
+            degree=trial.suggest_int("degree", 1, 5),
+        ),
+    )
+
+
+def of_model(job: Job) -> Callable[[optuna.Trial], float]:
+    """Return the objective of a model: its mean squared error, the mean of five folds; infinite if one fails."""
+    x, y = load_diabetes(return_X_y=True)
+    folds = KFold(5, shuffle=True, random_state=0)
+    model = {"boosting": boosting, "kernel": kernel}[job.problem]
+
+    def objective(trial: optuna.Trial) -> float:
+        scores = cross_val_score(model(trial), x, y, cv=folds, scoring="neg_mean_squared_error", error_score=-np.inf)
+        return -float(scores.mean())
+
+    return objective
+
+
+def run(job: Job) -> dict[str, Any]:
+    """Return the row of one study."""
+    evaluate = of_model(job) if job.suite == "tuning" else of_coco(job)
+    seconds = 0.0
+
+    def objective(trial: optuna.Trial) -> float:
+        nonlocal seconds
+        began = time.perf_counter()
+        value = evaluate(trial)
+        seconds += time.perf_counter() - began
+        return value
+
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study = optuna.create_study(sampler=SAMPLERS[job.algorithm](job.seed))
+        study.optimize(objective, n_trials=max(REPORTED))
+    in_all = time.perf_counter() - began
+    values = [trial.value if trial.value is not None else np.inf for trial in study.trials]  # None: failed
+    best = np.minimum.accumulate(values)
+    return (
+        job._asdict()
+        | {f"best_{n}": f"{best[min(n, len(best)) - 1]:.6g}" for n in REPORTED}
+        | {"evaluations": len(best), "seconds": round(in_all, 3), "evaluation_seconds": round(seconds, 3)}
+    )
+
+
+def report(rows: list[dict[str, str]]) -> Iterator[str]:
+    """Yield the lines of the tables: of studies that every algorithm has finished."""
+    names = [name for name in SAMPLERS if name in {row["algorithm"] for row in rows}]
+    for suite in SUITES:
+        found: dict[tuple[str, str], dict[str, list[float]]] = {}
+        for row in rows:
+            if row["suite"] == suite:
+                best = [float(row[f"best_{n}"]) for n in REPORTED]
+                found.setdefault((row["problem"], row["seed"]), {})[row["algorithm"]] = best
+        complete = {key: of for key, of in found.items() if len(of) == len(names)}
+        for group in ("boosting", "kernel") if suite == "tuning" else ("all",):
+            here = [of for (problem, _), of in complete.items() if group in ("all", problem)]
+            if not here:
+                continue
+            yield f"| {suite}, {group} | {' | '.join(f'{n} trials' for n in REPORTED)} | own us per trial |"
+            yield "|---|" + "---:|" * (len(REPORTED) + 1)
+            for name in names:
+                best = np.array([of[name] for of in here])  # (studies, reported)
+                if suite == "tuning":
+                    cells = [
+                        f"{m:,.1f} ({low:,.1f} to {high:,.1f})"
+                        for m, low, high in zip(np.median(best, 0), best.min(0), best.max(0), strict=True)
+                    ]
+                else:
+                    cells = [f"{(b[:, None] <= bbob.TARGETS).mean():.3f}" for b in best.T]
+                of = [
+                    row
+                    for row in rows
+                    if (row["suite"], row["algorithm"]) == (suite, name) and group in ("all", row["problem"])
+                ]
+                yield f"| {name}, {len(here)} studies | {' | '.join(cells)} | {shared.overhead(of)} |"
+            yield ""
+
+
+def main() -> None:
+    parser = shared.parser(__doc__, "optuna-samplers", tuple(SAMPLERS))
+    parser.add_argument("--suites", nargs="+", choices=SUITES, default=list(SUITES), help="default: all")
+    shared.add_seeds(parser)
+    parser.set_defaults(algorithms=[name for name in SAMPLERS if name != "gp"])
+    options = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    table = shared.Table(options.out, Job._fields)
+    if not options.report:
+        jobs = [
+            Job(suite, str(problem), seed, name)
+            for suite in options.suites
+            for problem in SUITES[suite]
+            for seed in range(options.seeds)
+            for name in options.algorithms
+        ]
+        shared.fill(table, jobs, run, options)
+    print("\n".join(report(table.rows)))
+    print(f"Revisions: {table.revisions()}")
+
+
+if __name__ == "__main__":
+    main()
