@@ -210,7 +210,7 @@ def test_solutions_out_of_the_ranges_of_a_trial_have_failed():
     def objective(trial):
         width = trial.suggest_float("width", 0, 1)
         hole = trial.suggest_float("hole", 0, width + 0.2)
-        return (width - 0.5) ** 2 + (hole - 0.1) ** 2
+        return (width - 0.3) ** 2 + (hole - 0.45) ** 2
 
     study = study_with()
     study.optimize(objective, n_trials=150)
@@ -247,6 +247,20 @@ def test_two_samplers_on_one_storage(tmp_path):
     for study in (one, other):
         assert len(study.sampler._seen) >= 118
         assert study.sampler.optimizer.best.fitness <= told
+
+
+def test_one_search_of_a_study_begins_in_the_middle():
+    study = study_with()
+    study.optimize(sphere, n_trials=3)
+    middle = {f"x{i}": 0.0 for i in range(3)}
+    assert study.trials[1].params == middle
+    study.sampler = Sampler(seed=1)  # as a later program would continue
+    study.optimize(sphere, n_trials=20)
+    assert [trial.params for trial in study.trials].count(middle) == 1
+    space = study.trials[0].distributions
+    given = study_with(search_space=space)
+    given.optimize(sphere, n_trials=1)
+    assert given.trials[0].params == middle
 
 
 def test_parameters_that_some_trials_lack():

@@ -322,7 +322,16 @@ class TestRoundTrip:
         assert MIXED.start_genotype is None
         space = Space(a=Real(1, 100, log=True, start=10), b=Integer(0, 3, start=2))
         np.testing.assert_allclose(space.start_genotype, [0.5, 2.5 / 4])
-        assert Space(a=Real(start=1), b=Choice(1, 2)).start_genotype is None
+        space = Space(a=Real(start=1), b=Choice(1, 2), c=Integer(1, 100, log=True), d=Real(2, 6, scale=1), e=Real(2, 6))
+        np.testing.assert_allclose(space.start_genotype, [0, 0.5, 0.5, 0.5, 0, 0.5])
+        np.testing.assert_allclose(space.values(space.start_genotype), [1, 0, 7, 4, 4])
+        assert Space(a=Real(start=1), b=Real(low=0)).start_genotype is None
+
+    def test_where_random_genotypes_are_uniform(self):
+        assert Space(a=(0, 1), b=Integer(0, 3), c=Choice(1, 2)).is_uniform
+        assert not Space(a=(0, 1), b=Real(0, 3, scale=1)).is_uniform
+        assert Space(a=(0, 1), b=Real(0, 3, start=1)).has_start
+        assert not Space(a=(0, 1), b=Choice(1, 2)).has_start
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_coordinates_are_drawn_and_reflected_in_the_same_way(self, dtype):

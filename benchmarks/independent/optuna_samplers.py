@@ -15,6 +15,7 @@ know only the ranges of the parameters. jedax has no descriptors. GPSampler,
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -53,25 +54,23 @@ class Job(NamedTuple):
     algorithm: str
 
 
-def of_coco(job: Job) -> Callable[[optuna.Trial], float]:
-    """Return the objective of a problem of COCO: f(x) above the optimum."""
+def of_coco(job: Job) -> tuple[Callable[[optuna.Trial], np.ndarray], Callable[[np.ndarray], float]]:
+    """Return what a trial of a problem of COCO suggests, and f(x) above the optimum."""
     asked = bbob.Job(job.suite, int(job.problem), DIM, job.seed + 1, max(REPORTED), job.algorithm, job.seed)
     problem = bbob.Problem(asked)
     ranges = list(zip(problem.lows.tolist(), problem.highs.tolist(), strict=True))
 
-    def objective(trial: optuna.Trial) -> float:
-        whole = [
-            trial.suggest_int(f"x{i}", int(low), int(high))
-            for i, (low, high) in enumerate(ranges[: problem.num_integers])
-        ]
-        real = [trial.suggest_float(f"x{i}", *ranges[i]) for i in range(problem.num_integers, DIM)]
-        try:
-            return problem(np.array([*whole, *real], float)) - problem.optimum
-        except bbob.Finished:  # the last target is reached
-            trial.study.stop()
-            return problem.gap
+    def suggest(trial: optuna.Trial) -> np.ndarray:
+        whole, real = ranges[: problem.num_integers], ranges[problem.num_integers :]
+        x = [trial.suggest_int(f"i{n}", int(low), int(high)) for n, (low, high) in enumerate(whole)]
+        return np.array([*x, *(trial.suggest_float(f"x{n}", *ends) for n, ends in enumerate(real))], float)
 
-    return objective
+    def evaluate(x: np.ndarray) -> float:
+        with contextlib.suppress(bbob.Finished):  # after the last target
+            return problem(x) - problem.optimum
+        return problem.gap
+
+    return suggest, evaluate
 
 
 def boosting(trial: optuna.Trial) -> GradientBoostingRegressor:
@@ -101,28 +100,28 @@ def kernel(trial: optuna.Trial) -> Any:
     )
 
 
-def of_model(job: Job) -> Callable[[optuna.Trial], float]:
-    """Return the objective of a model: its mean squared error, the mean of five folds; infinite if one fails."""
+def of_model(job: Job) -> tuple[Callable[[optuna.Trial], Any], Callable[[Any], float]]:
+    """Return the model of a trial, and its mean squared error, the mean of five folds; infinite if one fails."""
     x, y = load_diabetes(return_X_y=True)
     folds = KFold(5, shuffle=True, random_state=0)
-    model = {"boosting": boosting, "kernel": kernel}[job.problem]
 
-    def objective(trial: optuna.Trial) -> float:
-        scores = cross_val_score(model(trial), x, y, cv=folds, scoring="neg_mean_squared_error", error_score=-np.inf)
+    def evaluate(model: Any) -> float:
+        scores = cross_val_score(model, x, y, cv=folds, scoring="neg_mean_squared_error", error_score=-np.inf)
         return -float(scores.mean())
 
-    return objective
+    return {"boosting": boosting, "kernel": kernel}[job.problem], evaluate
 
 
 def run(job: Job) -> dict[str, Any]:
     """Return the row of one study."""
-    evaluate = of_model(job) if job.suite == "tuning" else of_coco(job)
+    suggest, evaluate = of_model(job) if job.suite == "tuning" else of_coco(job)
     seconds = 0.0
 
     def objective(trial: optuna.Trial) -> float:
         nonlocal seconds
+        asked = suggest(trial)
         began = time.perf_counter()
-        value = evaluate(trial)
+        value = evaluate(asked)
         seconds += time.perf_counter() - began
         return value
 
@@ -136,7 +135,7 @@ def run(job: Job) -> dict[str, Any]:
     best = np.minimum.accumulate(values)
     return (
         job._asdict()
-        | {f"best_{n}": f"{best[min(n, len(best)) - 1]:.6g}" for n in REPORTED}
+        | {f"best_{n}": f"{best[n - 1]:.6g}" for n in REPORTED}
         | {"evaluations": len(best), "seconds": round(in_all, 3), "evaluation_seconds": round(seconds, 3)}
     )
 

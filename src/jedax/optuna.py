@@ -116,6 +116,7 @@ class Sampler(BaseSampler):
         self._asked: dict[int, dict[str, Any]] = {}  # by the number of the trial
         self._unused: list[dict[str, Any]] = []  # asked for trials that took other values
         self._seen: set[int] = set()
+        self._has_first_trial = False  # that of the study
         self._constraints: tuple[str, ...] = ()  # their names, in the order in which the search is told their values
 
     @property
@@ -134,6 +135,7 @@ class Sampler(BaseSampler):
         """Return the distributions of the parameters that the search samples."""
         with self._lock:
             self._check(study)
+            self._has_first_trial |= trial.number == 0
             if self._space is None:
                 self._space = self._first_space(study)
             return {} if self._space is None else dict(self._space.distributions)
@@ -242,8 +244,10 @@ class Sampler(BaseSampler):
             space=space.space,
             minimise=study.direction != StudyDirection.MAXIMIZE,
             seed=self._seed_at(trial),
+            initial=None if self._has_first_trial else [],  # only one search of a study samples the middle
             **self._arguments,
         )
+        self._has_first_trial = False
         return _Search(optimizer, space)
 
     def _seed_at(self, trial: FrozenTrial) -> int:

@@ -469,9 +469,10 @@ def test_gets_where_es_with_restarts_do_not():
     assert np.median([row["max_fitness"] for row in es.rows[-4:]]) < 1
 
 
-def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
-    """Large ones start with the first step, as in BIPOP; small ones with a step drawn from `steps`."""
-    settings = SMALL.replace(es="cma-es", growth=4, first_step=2.0, step_range=(0.01, 0.1))
+@pytest.mark.parametrize(("restart_step", "expected"), [(None, 2.0), (3.0, 3.0)])
+def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm, restart_step, expected):
+    """Large ones start with the step of restarts, as in BIPOP; small ones with a step drawn from `steps`."""
+    settings = SMALL.replace(es="cma-es", growth=4, first_step=2.0, restart_step=restart_step, step_range=(0.01, 0.1))
     method = JEDiX(settings, arm)
     genotypes = jax.vmap(arm.init)(jax.random.split(jax.random.key(0), BATCH))
     state = method.init(jax.random.key(1), genotypes, arm.evaluate_batch(jax.random.key(2), genotypes))
@@ -480,7 +481,7 @@ def test_large_populations_start_anywhere_and_small_ones_from_the_fittest(arm):
     is_elite = [bool((elites(state) == start).all(axis=1).any()) for start in np.asarray(starts)]
     assert is_elite == [False, True, False]
     assert not np.array_equal(starts[0], starts[2])
-    np.testing.assert_allclose(units[::2], 2.0 * state.spread, rtol=1e-6)
+    np.testing.assert_allclose(units[::2], expected * state.spread, rtol=1e-6)
     assert 0.01 <= float(units[1] / state.spread) <= 0.1
 
 

@@ -213,7 +213,7 @@ class TestDefaultsOfMethods:
 
     def test_preset_for_large_policies_where_evaluations_are_few(self):
         """These have growing populations, which a race has not."""
-        config = method_defaults("jedi-x", "mine:f", "large-policies", few_evaluations_of=70_000)
+        config = method_defaults("jedi-x", "mine:f", "large-policies", few_evaluations_of=(70_000, False))
         assert (config.es, config.trial, config.growth, config.population) == ("lm-ma-es", 96, 1, 64)
 
     def test_presets(self):

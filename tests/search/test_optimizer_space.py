@@ -115,6 +115,26 @@ class TestNamed:
         assert [row["teeth"] for row in first] == [20, 21]
         assert first[0] == pytest.approx(mine)
 
+    def test_without_a_start_it_begins_in_the_middle(self):
+        middle = {"gain": np.sqrt(40), "teeth": 34, "material": "steel", "angle": 45}
+        assert named().ask()[0] == pytest.approx(middle)
+        space = {**SPACE, "gain": Real(0.1, 400, log=True, start=100.0)}
+        assert named(space=space).ask()[0] == pytest.approx({**middle, "gain": 100})
+        mine = {"gain": 10.0, "teeth": 20, "material": "brass", "angle": 45}
+        assert named(initial=[mine]).ask()[0] == pytest.approx(mine)
+        assert named(initial=[]).ask()[0] != pytest.approx(middle)
+        np.testing.assert_allclose(jedax.Optimizer(bounds=(LOWS, HIGHS)).ask()[0], (LOWS + HIGHS) / 2, rtol=1e-6)
+
+    def test_the_first_step_is_shorter_between_bounds(self):
+        for arguments, steps in (
+            ({"bounds": (LOWS, HIGHS)}, (0.5, 1.0)),
+            ({"bounds": (LOWS, HIGHS), "x0": LOWS}, (1.0, 1.0)),
+            ({"num_params": 3}, (1.0, 1.0)),
+            ({"bounds": (LOWS, HIGHS), "first_step": 0.3}, (0.3, 1.0)),
+        ):
+            config = jedax.Optimizer(**arguments).config
+            assert (config.first_step, config.restart_step) == steps
+
     @pytest.mark.parametrize(
         ("changes", "message"),
         [

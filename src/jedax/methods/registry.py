@@ -204,7 +204,7 @@ def method_defaults(
     preset: str | None = None,
     *,
     large_policies: bool = False,
-    few_evaluations_of: int | None = None,
+    few_evaluations_of: tuple[int, bool] | None = None,
     has_small_budget: bool = False,
     where: str = "",
 ) -> MethodConfig:
@@ -215,7 +215,8 @@ def method_defaults(
         task: Name of the task.
         preset: One of the method's presets; None: its first.
         large_policies: Whether the task has large policies (column "Brax" of the paper's tables).
-        few_evaluations_of: Length of a genotype, where evaluations are done outside JAX and so are few.
+        few_evaluations_of: Length of a genotype, and whether random ones are uniform between bounds, where evaluations
+            are done outside JAX and so are few.
         has_small_budget: Whether the task has a small budget, which some presets need.
         where: Put in front of an argument's name in errors, such as a file's name.
 
@@ -227,7 +228,8 @@ def method_defaults(
     if large_policies:
         changes |= {**entry.method.large_policies, **entry.method.by_task.get(task, {})}
     if few_evaluations_of is not None:
-        changes |= entry.method.few_evaluations(few_evaluations_of, None)
+        num_params, in_box = few_evaluations_of
+        changes |= entry.method.few_evaluations(num_params, None, in_box=in_box)
     if preset is None and entry.presets:
         preset = next(iter(entry.presets))
     if preset is not None:

@@ -72,7 +72,8 @@ class Optimizer:
         sigma0: Standard deviation of random solutions around `x0`: one number, or one per parameter; default: 0.3 of
             the distance between the bounds, 1 for a parameter without two bounds.
         method: A name, settings such as a `JediConfig`, or a class derived from `jedax.Method`; default: JEDi-X.
-        initial: `(given, parameters)`, the first members of the initial batch; random ones fill it up.
+        initial: `(given, parameters)`, the first members of the initial batch; random ones fill it up. Without
+            `initial`, `x0` and `start` of a parameter, the first one is the middle of the box, if all have bounds.
         initial_std: Standard deviation of random solutions around zero, where nothing else describes them.
         seed: Random seed, 0 to 2^32 - 1.
         minimise: Whether to minimise: `tell` then expects, and `best` gives, what is minimised.
@@ -147,9 +148,9 @@ class Optimizer:
             for name, rows in (("x0", x0), ("initial", initial))
             if rows is not None
         ]
-        start = None if found is None else found.start_genotype
-        if x0 is None and start is not None:
-            first.insert(0, start[None])
+        if found is not None and x0 is None and (initial is None or found.has_start):
+            start = found.start_genotype
+            first = first if start is None else [start[None], *first]
         if first:
             self._steps.given = np.concatenate(first)
         if len(self._steps.given) > made.num_initial:
@@ -164,7 +165,8 @@ class Optimizer:
         """Return the method and its task, for descriptors in a box, and for a batch of solutions evaluated at once."""
         config, units = self._defaults, self._units
         if not self._is_configured:
-            fitting = self._entry.method.few_evaluations(units.num_params, batch)
+            in_box = units.space is not None and units.space.is_uniform
+            fitting = self._entry.method.few_evaluations(units.num_params, batch, in_box=in_box)
             config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
         config = config.replace(**self._settings)
         config = config if self.has_descriptors else config.replace(cells=1, dims=None)

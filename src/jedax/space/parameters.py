@@ -50,8 +50,8 @@ class Real:
         low: Lower bound, in the user's units; -inf means none.
         high: Upper bound; inf means none.
         log: Whether equal ratios count equally; `low` must be above 0.
-        start: Where a search begins, within the bounds, if all parameters have one. Without it, normal draws are
-            centred in the middle of two bounds (on the logarithmic scale if `log`), at a single bound, or at 0.
+        start: Where a search begins, within the bounds. Without it, it begins in the middle of two bounds (on the
+            logarithmic scale if `log`), and normal draws are centred there, at a single bound, or at 0.
         scale: Standard deviation of normal draws before reflection, above 0, in the user's units; if `log`, that of
             the natural logarithm. Without two bounds it is 1 by default.
     """
@@ -109,7 +109,7 @@ class Integer:
         low: Smallest value, at least -(2^31 - 1), and at least 1 if `log`.
         high: Largest value, above `low`, at most 2^31 - 1.
         log: Whether equal ratios count equally: value k has the share of `[k - 1/2, k + 1/2]` on the logarithmic scale.
-        start: Where a search begins, from `low` to `high`, if all parameters have one.
+        start: Where a search begins, from `low` to `high`; default: in the middle.
     """
 
     low: int

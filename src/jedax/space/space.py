@@ -363,10 +363,35 @@ class Space:
         return self._encoded(np.asarray(_array("values", values, self.num_values)))
 
     @property
+    def is_uniform(self) -> bool:
+        """Return whether all coordinates of random genotypes are uniform."""
+        return bool(self._table(np.dtype(np.float64)).uniform.all())
+
+    @property
+    def has_start(self) -> bool:
+        """Return whether any parameter has a `start`."""
+        return any(start is not None for start in self._starts)
+
+    @property
     def start_genotype(self) -> np.ndarray | None:
-        """Return the genotype `(num_params,)`, float64, of the parameters' `start`; None unless all have one."""
-        starts = [getattr(one, "start", None) for one in self.parameters]
-        return None if None in starts else self.genotypes(np.array(starts, np.float64))
+        """Return the genotype `(num_params,)`, float64, where a search begins.
+
+        It has the `start` of each parameter, or else the middle of its two bounds. None: some parameter has neither.
+        """
+        axis, (first, _) = self._table(np.dtype(np.float64)), self._columns
+        is_given = np.array([start is not None for start in self._starts])
+        has_two_bounds = np.isfinite(axis.lower[first]) & np.isfinite(axis.upper[first])
+        if not (is_given | has_two_bounds).all():
+            return None
+        middle = np.where(axis.uniform, 0.5, 0.0)
+        values = self.values(middle)
+        values[is_given] = [start for start in self._starts if start is not None]
+        widths = np.diff([*first, self.num_params])
+        return np.where(np.repeat(is_given, widths), self.genotypes(values), middle)
+
+    @property
+    def _starts(self) -> list[float | None]:
+        return [getattr(one, "start", None) for one in self.parameters]
 
     def draw(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Return a random genotype `(num_params,)`, within the coordinates' ranges; jittable.

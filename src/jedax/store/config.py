@@ -235,14 +235,16 @@ def defaults_for(
         task_config: Settings of the task; None: its defaults.
         where: Put in front of an argument's name in errors, such as a file's name.
     """
-    large_policies, length, small_budget = False, None, None
+    large_policies, few, small_budget = False, None, None
     with contextlib.suppress(JedaxError):  # a task that cannot be found here fails when it is made
         entry = task_entry(task)
         large_policies, small_budget = entry.large_policies, entry.small_budget
         if entry.few_evaluations:
-            length = getattr(task_config or entry.config(), "length", None)
+            chosen = task_config or entry.config()
+            length, space = getattr(chosen, "length", None), getattr(chosen, "space", None)
+            few = None if length is None else (length, space is not None and space.is_uniform)
     config = method_defaults(
-        method, task, preset, large_policies=large_policies, few_evaluations_of=length,
+        method, task, preset, large_policies=large_policies, few_evaluations_of=few,
         has_small_budget=small_budget is not None, where=where,
     )  # fmt: skip
     small = preset is not None and preset_named(method_named(method), preset).small_budget

@@ -24,8 +24,11 @@ class JediXConfig(WithPool):
     )
     first_step: Positive = Field(
         default=0.15,
-        description="Initial step size of the first ES and of restarts from random genotypes, in units of the spread "
-        "of random genotypes.",
+        description="Initial step size of the first ES, in units of the spread of random genotypes.",
+    )
+    restart_step: Positive | None = Field(
+        default=None,
+        description="Initial step size of restarts from random genotypes, in the same units; default: first_step.",
     )
     step_range: Range = Field(
         default=(0.01, 1.0),
@@ -178,8 +181,14 @@ class JediXConfig(WithPool):
         return True
 
     def first_unit(self, spread: Float[Array, ""]) -> Float[Array, ""]:
-        """Return the initial step size of ES that start from random genotypes, for their spread."""
+        """Return the initial step size of the first ES, for the spread of random genotypes."""
         return spread * self.first_step if self.step_size is None else jnp.asarray(self.step_size, spread.dtype)
+
+    def restart_unit(self, spread: Float[Array, ""]) -> Float[Array, ""]:
+        """Return the initial step size of ES that restart from random genotypes, for their spread."""
+        if self.restart_step is None or self.step_size is not None:
+            return self.first_unit(spread)
+        return spread * self.restart_step
 
     def units(self, key: PRNGKeyArray, number: int, spread: Float[Array, ""]) -> Float[Array, " number"]:
         """Return initial step sizes of a number of other ES."""

@@ -83,7 +83,7 @@ class JEDiX(Method):
         return self.es.needs_transitions
 
     @classmethod
-    def few_evaluations(cls, num_params: int, batch: int | None) -> dict[str, Any]:
+    def few_evaluations(cls, num_params: int, batch: int | None, *, in_box: bool) -> dict[str, Any]:
         """Return settings of one ES with about CMA-ES's population, and a full covariance up to 300 parameters."""
         default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
         population = max(8, default, 4 * math.ceil((batch or 1) / 4))  # at least two for each scout
@@ -95,7 +95,8 @@ class JEDiX(Method):
             "pool": 1,
             "es": es,
             "growth": growth,
-            "first_step": 1.0,
+            "first_step": 0.5 if in_box else 1.0,
+            "restart_step": 1.0,
             "exploration": 0.1,
             "patience": patience,
         }

@@ -191,14 +191,16 @@ class Restarting:
     ) -> tuple[Float[Array, "pool params"], Float[Array, " pool"]]:
         """Return where ES of the pool start, and with which step sizes.
 
-        Some start from a random genotype with the first step, the others from one of the fittest elites.
+        Some start from a random genotype with the step of restarts, the others from one of the fittest elites.
         """
         config = self.config
         fittest, units = self.choose_elites(elite_key, repertoire), config.units(unit_key, config.pool, spread)
         if config.growth == 1:
             return fittest, units
         anywhere = jax.vmap(self.problem.init)(jax.random.split(jax.random.fold_in(elite_key, 1), config.pool))
-        return jnp.where(is_random[:, None], anywhere, fittest), jnp.where(is_random, config.first_unit(spread), units)
+        return jnp.where(is_random[:, None], anywhere, fittest), jnp.where(
+            is_random, config.restart_unit(spread), units
+        )
 
     def metrics(self, state: RestartingState) -> dict[str, Array]:
         """Return columns of metrics.csv."""
