@@ -42,7 +42,7 @@ SAMPLERS = {
     "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
     "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
 }
-SUITES = {"bbob": range(1, 25), "bbob-mixint": range(1, 25), "tuning": ("boosting", "kernel")}
+SUITES = {"bbob": range(1, 25), "bbob-mixint": range(1, 25), "tuning": ("kernel", "boosting")}
 
 
 class Job(NamedTuple):
@@ -150,7 +150,7 @@ def report(rows: list[dict[str, str]]) -> Iterator[str]:
                 best = [float(row[f"best_{n}"]) for n in REPORTED]
                 found.setdefault((row["problem"], row["seed"]), {})[row["algorithm"]] = best
         complete = {key: of for key, of in found.items() if len(of) == len(names)}
-        for group in ("boosting", "kernel") if suite == "tuning" else ("all",):
+        for group in ("kernel", "boosting") if suite == "tuning" else ("all",):
             here = [of for (problem, _), of in complete.items() if group in ("all", problem)]
             if not here:
                 continue
