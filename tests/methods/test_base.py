@@ -93,7 +93,10 @@ def test_few_evaluations():
     expected = {(1, None): (8, "cma-es"), (10, None): (12, "cma-es"), (10, 31): (32, "cma-es")}
     expected |= {(300, None): (24, "cma-es"), (1000, None): (24, "sep-cma-es")}
     for given, (population, es) in expected.items():
-        found = JEDiX.few_evaluations(*given, in_box=False)
+        found = JEDiX.few_evaluations(*given)
         assert (found["population"], found["pool"], found["es"]) == (population, 1, es)
+        assert found["exploration"] == 0.1
+    found = JEDiX.few_evaluations(10, None, has_descriptors=False)
+    assert (found["exploration"], found["rediscovery"]) == (0, 1)
     for num_params in (1, 2, 3, 300, 10**6):
         jedax.Optimizer(num_params, evaluations=10_000)

@@ -125,6 +125,10 @@ class TestNamed:
         assert named(initial=[]).ask()[0] != pytest.approx(middle)
         np.testing.assert_allclose(jedax.Optimizer(bounds=(LOWS, HIGHS)).ask()[0], (LOWS + HIGHS) / 2, rtol=1e-6)
 
+    def test_nothing_is_explored_without_descriptors(self):
+        for descriptor_bounds, exploration in ((None, 0), (((0,), (1,)), 0.1), ("measure", 0.1)):
+            assert jedax.Optimizer(3, descriptor_bounds).config.exploration == exploration
+
     def test_the_first_step_is_shorter_between_bounds(self):
         for arguments, steps in (
             ({"bounds": (LOWS, HIGHS)}, (0.5, 1.0)),

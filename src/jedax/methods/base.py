@@ -292,13 +292,16 @@ class Method(abc.ABC):
         return True
 
     @classmethod
-    def few_evaluations(cls, num_params: int, batch: int | None, *, in_box: bool) -> Mapping[str, Any]:
+    def few_evaluations(
+        cls, num_params: int, batch: int | None, *, in_box: bool = False, has_descriptors: bool = True
+    ) -> Mapping[str, Any]:
         """Return the settings that differ where evaluations are done elsewhere, and so are few.
 
         Args:
             num_params: Length of a genotype.
             batch: Solutions that are evaluated at once; None: any number.
             in_box: Whether random genotypes are uniform between bounds.
+            has_descriptors: Whether solutions have descriptors; else the repertoire has one cell.
         """
         return {}
 

@@ -166,7 +166,9 @@ class Optimizer:
         config, units = self._defaults, self._units
         if not self._is_configured:
             in_box = units.space is not None and units.space.is_uniform
-            fitting = self._entry.method.few_evaluations(units.num_params, batch, in_box=in_box)
+            fitting = self._entry.method.few_evaluations(
+                units.num_params, batch, in_box=in_box, has_descriptors=self.has_descriptors
+            )
             config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
         config = config.replace(**self._settings)
         config = config if self.has_descriptors else config.replace(cells=1, dims=None)

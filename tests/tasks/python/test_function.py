@@ -60,7 +60,7 @@ class TestFewEvaluations:
             "population": 12,
             "pool": 1,
             "es": "cma-es",
-            "growth": JEDiX.few_evaluations(10, None, in_box=False)["growth"],
+            "growth": JEDiX.few_evaluations(10, None)["growth"],
         }
         task = make(f"{WORK}:sphere", num_params=10)
         run = jedax.run("jedi-x", task, evaluations=24, cells=16, out=tmp_path / "python")

@@ -83,7 +83,9 @@ class JEDiX(Method):
         return self.es.needs_transitions
 
     @classmethod
-    def few_evaluations(cls, num_params: int, batch: int | None, *, in_box: bool) -> dict[str, Any]:
+    def few_evaluations(
+        cls, num_params: int, batch: int | None, *, in_box: bool = False, has_descriptors: bool = True
+    ) -> dict[str, Any]:
         """Return settings of one ES with about CMA-ES's population, and a full covariance up to 300 parameters."""
         default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
         population = max(8, default, 4 * math.ceil((batch or 1) / 4))  # at least two for each scout
@@ -97,8 +99,8 @@ class JEDiX(Method):
             "growth": growth,
             "first_step": 0.5 if in_box else 1.0,
             "restart_step": 1.0,
-            "exploration": 0.1,
             "patience": patience,
+            **({"exploration": 0.1} if has_descriptors else {"exploration": 0.0, "rediscovery": 1.0}),
         }
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
