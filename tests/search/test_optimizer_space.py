@@ -395,7 +395,7 @@ def test_a_search_begins_where_the_parameters_say(tmp_path):
     mine = {"gain": 3.0, "teeth": 9}
     assert jedax.Optimizer(space=STARTED, evaluations=400, x0=mine).ask()[0] == pytest.approx(mine)
     within = jedax.Optimizer(space={**STARTED, "free": Real(0, 1)}, evaluations=400).ask()[0]
-    assert (within["gain"], within["teeth"]) != (pytest.approx(100), 20)
+    assert within == pytest.approx({"gain": 100, "teeth": 20, "free": 0.5})
 
 
 def test_a_run_begins_there_too(tmp_path):
