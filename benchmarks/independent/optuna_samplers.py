@@ -8,8 +8,8 @@
   one of its five parameters. Measured: mean squared error of five folds, which are the same in all studies.
 
 Each row is one study, with the best value after 25, 50, 100, 200 and 300 trials. All samplers have their defaults and
-know only the ranges of the parameters. jedax has no descriptors. GPSampler,
-`--algorithms gp`, needs `pip install torch`.
+know only the ranges of the parameters. jedax has no descriptors.
+`--algorithms gp`, Optuna's GPSampler, needs `pip install torch`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def ridge(trial: optuna.Trial) -> Any:
     )
 
 
-def of_model(job: Job) -> tuple[Callable[[optuna.Trial], Any], Callable[[Any], float]]:
+def of_model() -> tuple[Callable[[optuna.Trial], Any], Callable[[Any], float]]:
     """Return the model of a trial, and its mean squared error, the mean of five folds; infinite if one fails."""
     x, y = load_diabetes(return_X_y=True)
     folds = KFold(5, shuffle=True, random_state=0)
@@ -99,7 +99,7 @@ def of_model(job: Job) -> tuple[Callable[[optuna.Trial], Any], Callable[[Any], f
 
 def run(job: Job) -> dict[str, Any]:
     """Return the row of one study."""
-    suggest, evaluate = of_model(job) if job.suite == "tuning" else of_coco(job)
+    suggest, evaluate = of_model() if job.suite == "tuning" else of_coco(job)
     seconds = 0.0
 
     def objective(trial: optuna.Trial) -> float:

@@ -56,12 +56,7 @@ class TestFewEvaluations:
     """The defaults of a method on a function are those for few evaluations, from every place that makes settings."""
 
     def test_in_python_commands_files_and_benches(self, tmp_path):
-        expected = {
-            "population": 12,
-            "pool": 1,
-            "es": "cma-es",
-            "growth": JEDiX.few_evaluations(10, None)["growth"],
-        }
+        expected = {"population": 12, "pool": 1, "es": "cma-es", "growth": JEDiX.few_evaluations(10, None)["growth"]}
         task = make(f"{WORK}:sphere", num_params=10)
         run = jedax.run("jedi-x", task, evaluations=24, cells=16, out=tmp_path / "python")
         given = f"{WORK}:sphere --num-params 10 --evaluations 24 --cells 16 --out".split()

@@ -198,9 +198,8 @@ class Restarting:
         if config.growth == 1:
             return fittest, units
         anywhere = jax.vmap(self.problem.init)(jax.random.split(jax.random.fold_in(elite_key, 1), config.pool))
-        return jnp.where(is_random[:, None], anywhere, fittest), jnp.where(
-            is_random, config.restart_unit(spread), units
-        )
+        restart_unit = config.restart_unit(spread)
+        return jnp.where(is_random[:, None], anywhere, fittest), jnp.where(is_random, restart_unit, units)
 
     def metrics(self, state: RestartingState) -> dict[str, Array]:
         """Return columns of metrics.csv."""
