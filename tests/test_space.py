@@ -33,7 +33,7 @@ MIXED = Space(
 )
 LOWS = [0.1, 8, 0, 0, 1, 0.3, -math.inf, -math.inf, 1e-3, 0, -0.1]
 HIGHS = [400.1, 60, 2, 90, 1000, math.inf, -0.7, math.inf, math.inf, 3, 0.7]
-fold_in_jax, values_in_jax = jax.jit(MIXED.fold), jax.jit(MIXED.values)
+fold_in_jax, values_in_jax, settled_in_jax = (jax.jit(f) for f in (MIXED.fold, MIXED.values, MIXED.settled))
 
 
 def one(parameter, genotypes):
@@ -338,7 +338,7 @@ class TestRoundTrip:
         around = Space.around([0.5, 3.0, -2.0], [0.1, 2.0, 1.0], ([0, None, -5], [1, None, None]))
         for space in (MIXED, around, Space.box([-3, 1e-3], [70, 1e3])):
             own = space.coordinates
-            assert own.num_values == own.num_params == space.num_params
+            assert own.num_params == space.num_params
             with jax.enable_x64(dtype == np.float64):
                 for key in jax.random.split(jax.random.key(4), 5):
                     np.testing.assert_array_equal(own.draw(key), space.draw(key))
@@ -346,9 +346,92 @@ class TestRoundTrip:
             np.testing.assert_array_equal(own.fold(genotypes), space.fold(genotypes))
 
     def test_spaces_in_other_units_have_equal_coordinates(self):
-        assert Space.box([0, 1], [1, 9]).coordinates == Space(a=Real(1e-3, 1, log=True), b=Integer(1, 7)).coordinates
+        assert Space.box([0, 1], [1, 9]).coordinates == Space(a=Real(1e-3, 1, log=True), b=(-2, -1)).coordinates
+        whole = Space(a=Integer(-3, 4, start=2), b=Choice("p", "q"))
+        assert whole.coordinates == Space(c=Integer(0, 7), d=Choice(1.5, None)).coordinates
+        assert whole.coordinates != Space(c=Integer(0, 8), d=Choice(1.5, None)).coordinates
+        assert Space(a=Integer(2, 9, log=True)).coordinates == Space(b=Integer(2, 9, log=True, start=5)).coordinates
+        assert Space(a=Integer(2, 9, log=True)).coordinates != Space(a=Integer(3, 10, log=True)).coordinates
         assert Space.around([1, 2], 0.5).coordinates == Space.around([7, -2], [3, 4]).coordinates
         assert Space.box([0, 1], [1, 9]).coordinates != Space.around([1, 2], 0.5).coordinates
+
+
+def ends_of(space, genotype):
+    """Return where the value of each coordinate changes, below and above, found by bisection; -inf and inf: nowhere."""
+    found = np.array([[-np.inf] * space.num_params, [np.inf] * space.num_params])
+    for column in range(space.num_params):
+        for side in (0, 1):
+            steps = np.linspace(genotype[column], side, 10_001)
+            rows = np.tile(genotype, (len(steps), 1))
+            rows[:, column] = steps
+            values = space.values(rows)[:, column]
+            if (values == values[0]).all():
+                continue
+            last = np.argmax(values != values[0])
+            near, far = steps[last - 1], steps[last]
+            for _ in range(40):
+                rows[0, column] = middle = (near + far) / 2
+                near, far = (near, middle) if space.values(rows[0])[column] != values[0] else (middle, far)
+            found[side, column] = near
+    return found
+
+
+class TestReach:
+    """Steps that bring other whole numbers and options within reach."""
+
+    @pytest.mark.parametrize("spread", [1e-6, 1e-3, 0.02])
+    def test_whole_numbers_have_another_value_with_the_least_probability(self, spread):
+        space = Space(a=Integer(0, 1), b=Integer(-3, 4), c=Integer(1, 200, log=True), d=Integer(5, 7), x=(0, 1))
+        least, whole = 0.01, slice(0, 4)
+        reach = jnp.full(5, spread * stats.norm.isf(least))
+        with jax.enable_x64(True):
+            for seed in range(10):
+                g = np.random.default_rng(seed).uniform(size=5)
+                step = np.asarray(space.step_within_reach(jax.random.key(seed), jnp.asarray(g), reach))
+                moved = g + step
+                np.testing.assert_array_equal(space.values(moved), space.values(g))
+                lower, upper = ends_of(space, moved)
+                likelier = np.maximum(stats.norm(moved, spread).cdf(lower), stats.norm(moved, spread).sf(upper))[whole]
+                np.testing.assert_array_less(least * (1 - 1e-3), likelier)
+                np.testing.assert_allclose(likelier[step[whole] != 0], least, rtol=1e-3)
+                assert step[4] == 0
+
+    def test_one_of_two_ends_is_drawn(self):
+        space = Space(a=Integer(0, 2), b=Integer(0, 2))
+        keys = jax.random.split(jax.random.key(0), 400)
+        place, reach = jnp.array([0.5, 0.6]), jnp.array([0.1, 0.1])
+        found = np.asarray(jax.vmap(lambda key: space.step_within_reach(key, place, reach))(keys))
+        np.testing.assert_allclose(np.abs(found[:, 0]), 1 / 15, rtol=1e-5)
+        assert (found[:, 0] > 0).mean() == pytest.approx(0.5, abs=0.1)
+        assert (found[:, 1] == 0).all()
+
+    def test_options_come_near_the_chosen_one(self):
+        space = Space(x=(0, 1), a=Choice("p", "q", "r"), b=Choice(1, 2))
+        reach = jnp.array([0.1, 0.03, 0.04, 0.1, 0.02, 0.02])
+        step = space.step_within_reach(jax.random.key(0), jnp.array([0.5, 0.8, 0.2, 0.75, 0.1, 0.1]), reach)
+        np.testing.assert_allclose(step, [0, 0, 0.55, 0, 0, 0], atol=1e-6)
+
+    def test_outside_the_ranges_steps_are_reflected(self):
+        space = Space(a=Integer(0, 3), b=Integer(0, 3), c=Choice(1, 2))
+        inside, reach = jnp.array([0.1, 0.6, 0.9, 0.3]), jnp.full(4, 0.01)
+        for key in jax.random.split(jax.random.key(0), 5):
+            step = space.step_within_reach(key, inside, reach)
+            assert (step[:2] != 0).all()
+            for outside in (-inside, 2 - inside, 2 + inside):
+                moved = outside + space.step_within_reach(key, outside, reach)
+                np.testing.assert_allclose(space.fold(moved), inside + step, atol=1e-6)
+
+    @settings(max_examples=100, deadline=None)
+    @given(rows_of(MIXED, 32), rows_of(MIXED, 32))
+    def test_settled_genotypes_are_equal_where_values_are(self, first, second):
+        rows = np.float32([first, second])
+        found = np.asarray(settled_in_jax(rows))
+        is_real = np.array([isinstance(one, Real) for one in MIXED.parameters])
+        values, folded = np.asarray(values_in_jax(rows)), np.asarray(fold_in_jax(rows))
+        np.testing.assert_allclose(found[:, MIXED.is_real_coordinate], folded[:, MIXED.is_real_coordinate], rtol=1e-6)
+        np.testing.assert_array_equal(np.asarray(values_in_jax(found))[:, ~is_real], values[:, ~is_real])
+        for columns, number in ((1, 1), (slice(2, 5), 2), (6, 4), (slice(11, 15), 9)):
+            assert (found[0, columns] == found[1, columns]).all() == (values[0, number] == values[1, number])
 
 
 def draws(space, number=4000):

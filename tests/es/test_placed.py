@@ -9,15 +9,17 @@ from scipy import stats
 from jedax import JedaxError, Optimizer
 from jedax.es import CMAES, make_strategy
 from jedax.es.base import Strategy
-from jedax.es.placed import between_bounds, placed
+from jedax.es.placed import placed, within
+from jedax.space import Choice, Integer, Space
 
 PARAMS = 8
+ABOVE_ZERO = Space.box(lows=0, num_params=3)
 
 
 def strategies(es="cma-es"):
     """Return a strategy whose samples are reflected at 0, and the same one without bounds."""
     free = make_strategy(es, population=8, step_size=1.0)
-    return between_bounds(free, jnp.abs), free
+    return within(free, ABOVE_ZERO), free
 
 
 def score(genotypes):
@@ -67,7 +69,7 @@ def test_it_does_what_the_strategy_does_that_is_told_the_likelier_solutions(es):
 
 def test_without_bounds_it_is_the_strategy_itself():
     strategy = make_strategy("cma-es", population=8)
-    assert between_bounds(strategy, None) is strategy
+    assert within(strategy, None) is strategy
 
 
 class InFloat32(CMAES):
@@ -111,7 +113,7 @@ def test_a_strategy_without_distances_learns_from_reflections():
 def test_which_solutions_a_strategy_could_have_sampled(es):
     """Most of its own samples, and none ten steps away; the share is that of a chi-squared distribution."""
     with jax.enable_x64(True):
-        strategy = placed(make_strategy(es, population=2000, step_size=1.0), jnp.abs)
+        strategy = placed(make_strategy(es, population=2000, step_size=1.0), Space.box(lows=0, num_params=5))
         state = strategy.place(jax.random.key(0), jnp.arange(5.0), jnp.float64(0.1), jnp.int32(1))
         for generation in range(3):  # no longer the same in all directions
             samples, state = jax.jit(strategy.ask)(jax.random.key(2 * generation), state)
@@ -124,6 +126,49 @@ def test_which_solutions_a_strategy_could_have_sampled(es):
         np.testing.assert_array_equal(found, np.square(strategy.distances(state, samples)) <= 5 + 3 * np.sqrt(10))
         far = strategy.mean(state) + 10 * (samples - strategy.mean(state))
         assert np.mean(strategy.could_sample(state, far)) < 0.05
+
+
+MIXED = Space(a=Integer(0, 1), b=Integer(0, 9), c=Choice("p", "q", "r"), x=(0, 1))
+
+
+@pytest.mark.parametrize("es", ["sep-cma-es", "cma-es", "lm-ma-es"])
+def test_a_converged_strategy_still_finds_other_whole_numbers_and_options(es):
+    """Without the margin no sample would have them: they are at least 0.05 away, and the first steps are 0.001."""
+    with jax.enable_x64(True):
+        strategy = placed(make_strategy(es, population=12, step_size=1.0), MIXED)
+
+        def score(genotypes):
+            a, b, c, x = MIXED.values(genotypes).T
+            return -(jnp.square(a - 1) + jnp.square(b - 6) + jnp.square(c - 2) + 100 * jnp.square(x - 0.3))
+
+        @jax.jit
+        def generation(key, state):
+            samples, state = strategy.ask(key, state)
+            scores = score(samples)
+            return strategy.tell(key, state, samples, scores), scores
+
+        start = jnp.array([0.25, 0.45, 0.8, 0.4, 0.4, 0.29])
+        state = strategy.place(jax.random.key(0), start, jnp.float64(1e-3), jnp.int32(1))
+        best = -np.inf
+        for key in jax.random.split(jax.random.key(1), 400):
+            state, scores = generation(key, state)
+            best = max(best, scores.max())
+        assert best > -1e-6
+
+
+def test_a_mean_stays_while_generations_are_collected():
+    """A population of four generations is of one distribution."""
+    strategy = placed(make_strategy("cma-es", population=8, step_size=1.0).growing(4), MIXED)
+    state = strategy.place(jax.random.key(0), jnp.full(6, 0.25), jnp.float32(1e-3), jnp.int32(4))
+    means = [strategy.mean(state)]
+    for key in jax.random.split(jax.random.key(1), 4):
+        samples, state = strategy.ask(key, state)
+        state = strategy.tell(key, state, samples, samples[:, -1])
+        means.append(strategy.mean(state))
+    for mean in means[1:4]:
+        np.testing.assert_array_equal(mean, means[0])
+    step = np.asarray(means[4] - means[0])
+    assert (np.abs(step[:2]) > 0.02).all()  # a step of its own is about 0.001
 
 
 def test_samples_of_a_wrong_shape_name_the_strategy(monkeypatch):

@@ -7,8 +7,9 @@ import pytest
 from tests.conftest import assert_same_bits
 
 from jedax.es import make_strategy
-from jedax.es.placed import between_bounds, placed
+from jedax.es.placed import placed, within
 from jedax.es.pool import ESPool, PlacedPool
+from jedax.space import Space
 
 STRATEGIES = ["sep-cma-es", "cma-es", "lm-ma-es"]
 MEANS, UNITS = np.array([[1.0, -2.0, 30.0], [0.5, 0.0, 0.0]]), np.array([0.3, 20.0])
@@ -26,22 +27,22 @@ def key(number):
     return jax.random.key(number)
 
 
-@pytest.mark.parametrize("fold", [None, jnp.abs], ids=["free", "bounded"])
+@pytest.mark.parametrize("space", [None, Space.box(lows=0, num_params=3)], ids=["free", "bounded"])
 @pytest.mark.parametrize("es", STRATEGIES)
-def test_a_unit_is_a_step_size(es, fold):
+def test_a_unit_is_a_step_size(es, space):
     """Ten generations of a pool with units equal those of each strategy with its own mean and step size."""
     with jax.enable_x64(True):
-        pool = PlacedPool(placed(strategy_of(es), fold), 2)
-        means = MEANS if fold is None else np.abs(MEANS)
+        pool = PlacedPool(placed(strategy_of(es), space), 2)
+        means = MEANS if space is None else np.abs(MEANS)
         states = pool.place(key(0), jnp.asarray(means), jnp.asarray(UNITS))
-        own = [between_bounds(strategy_of(es, unit), fold) for unit in UNITS]
+        own = [within(strategy_of(es, unit), space) for unit in UNITS]
         alone = [strategy.init(k, jnp.asarray(mean)) for strategy, k, mean in
                  zip(own, jax.random.split(key(0), 2), means, strict=True)]  # fmt: skip
         num_reflected = 0
         for generation in range(10):
             ask_keys, tell_keys = (jax.random.split(key(2 * generation + part), 2) for part in (1, 2))
             genotypes, states = jax.jit(pool.ask)(key(2 * generation + 1), states)
-            told = genotypes if fold is None else fold(genotypes)
+            told = genotypes if space is None else jnp.abs(genotypes)
             num_reflected += (np.asarray(told) != np.asarray(genotypes)).sum()
             scores = score(told)
             for number in range(2):
@@ -54,7 +55,7 @@ def test_a_unit_is_a_step_size(es, fold):
             mean = pool.means(states)[number]
             np.testing.assert_allclose(mean, own[number].mean(alone[number]), rtol=1e-6, atol=1e-9)
             assert not np.allclose(mean, means[number])
-        assert (num_reflected > 0) == (fold is not None)
+        assert (num_reflected > 0) == (space is not None)
 
 
 @pytest.mark.parametrize("units", [None, UNITS], ids=["plain", "units"])

@@ -16,6 +16,9 @@ import jedax
 from jedax.errors import JedaxError
 from jedax.es import make_strategy
 from jedax.methods.jedi_x import POOL, SCOUTS, VARIATION, JEDiX, JediXConfig
+from jedax.methods.jedi_x.restarting import Restarting
+from jedax.search.outside import OutsideTask
+from jedax.space import Choice, Integer, Space
 from jedax.tasks.base import Task
 from jedax.types import Evaluation
 
@@ -493,6 +496,23 @@ def begun(task, **changes):
     method = JEDiX(SMALL.replace(**(RACE | changes)), task)
     genotypes = jax.vmap(task.init)(jax.random.split(jax.random.key(0), 6))
     return method, method.init(jax.random.key(1), genotypes, task.evaluate_batch(jax.random.key(2), genotypes))
+
+
+def test_a_converged_population_is_recognised_by_the_solutions_with_common_whole_numbers():
+    """Each row: coordinates of a whole number from 0 to 3, of two options, and of a real number."""
+    space = Space(a=Integer(0, 3), b=Choice("p", "q"), x=(0, 1))
+    restarting = Restarting(SMALL, OutsideTask(4, ((0.0,), (1.0,)), space))
+    near, other = [0.3, 0.9, 0.1, 0.5], [[0.2, 0.9, 0.1, 0.5], [0.3, 0.1, 0.9, 0.5]]
+    same_values = [0.45, 0.6, 0.3, 0.6]
+    population = jnp.array([[near, *other, same_values], [near, *other, [0.8, 0.9, 0.1, 0.5]]])
+    scores = jnp.array([[3.0, 1.0, jnp.nan, 2.0], [3.0, 1.0, 0.0, 2.0]])
+    found, compared = restarting.without_margin(population, scores)
+    settled = [3 / 8, 1, 0, 0.5]
+    np.testing.assert_allclose(found[0], [settled, settled, settled, [3 / 8, 1, 0, 0.6]], rtol=1e-6)
+    np.testing.assert_array_equal(compared[0], [3, -np.inf, -np.inf, 2])
+    np.testing.assert_array_equal(compared[1], scores[1])  # fewer than half are like the fittest
+    expected = [settled, [1 / 8, 1, 0, 0.5], [3 / 8, 0, 1, 0.5], [7 / 8, 1, 0, 0.5]]
+    np.testing.assert_allclose(found[1], expected, rtol=1e-6)
 
 
 def test_a_budget_that_the_heats_would_take_is_said(arm):

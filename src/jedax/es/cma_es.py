@@ -249,9 +249,9 @@ class CMAES(Strategy):
             state = state.inner
         return jnp.linalg.norm(precise_dot(genotypes - state.mean, state.inverse_root), axis=1) / state.sigma
 
-    def mean(self, state: _CMAState) -> Float[Array, " params"]:
+    def mean(self, state: Any) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""
-        return state.mean
+        return state.inner.mean if isinstance(state, _Growing) else state.mean
 
 
 # `vmap` would decompose in every generation of every strategy.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from jedax.errors import fail
 from jedax.es import Strategy, check_strategy, make_strategy
-from jedax.es.placed import between_bounds
+from jedax.es.placed import within
 from jedax.es.pool import ESPool
 from jedax.repertoire import HARD, Acceptance, Cells, Repertoire
 from jedax.repertoire.cells import make_cells
@@ -164,11 +164,6 @@ class Problem(Protocol):
     def init(self, key: PRNGKeyArray) -> Float[Array, " params"]:
         """Draw one random genotype."""
         ...
-
-
-def fold_of(problem: Problem) -> Callable[[Array], Array] | None:
-    """Return what reflects genotypes at the bounds of their parameters; None: there are no bounds."""
-    return None if problem.space is None else problem.space.fold
 
 
 def spread_of(key: PRNGKeyArray, problem: Problem) -> Float[Array, ""]:
@@ -444,7 +439,7 @@ class PoolMethod(Method):
     @functools.cached_property
     def pool(self) -> ESPool:
         """The evolution strategies."""
-        return ESPool(between_bounds(self.config.make_strategy(), fold_of(self.problem)), self.config.pool)
+        return ESPool(within(self.config.make_strategy(), self.problem.space), self.config.pool)
 
     def ask(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Sample one generation of every ES; the batch holds them one after the other."""

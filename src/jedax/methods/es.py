@@ -15,8 +15,8 @@ from pydantic import Field
 
 from jedax.es import Strategy
 from jedax.es.base import check_asked
-from jedax.es.placed import between_bounds
-from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset, fold_of
+from jedax.es.placed import within
+from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset
 from jedax.repertoire import Repertoire
 from jedax.settings import MOST, NotNegative
 from jedax.types import Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
@@ -72,7 +72,7 @@ class ES(Method):
     @functools.cached_property
     def strategy(self) -> Strategy:
         """The evolution strategy."""
-        return between_bounds(self.config.make_strategy(), fold_of(self.problem))
+        return within(self.config.make_strategy(), self.problem.space)
 
     @property
     def num_initial(self) -> int:

@@ -93,6 +93,10 @@ class Real:
         lower, upper = (low - origin) / scale, (high - origin) / scale
         return [axis._replace(offset=origin, factor=scale, lower=lower, upper=upper, uniform=False)]
 
+    def _standard(self) -> Real:
+        axis = self._axes()[0]
+        return Real(axis.lower, axis.upper) if axis.uniform else Real(axis.lower, axis.upper, start=0.0, scale=1.0)
+
     def _decoded(self, value: float) -> float:
         return value
 
@@ -139,6 +143,9 @@ class Integer:
             factor = math.log(self.high + 0.5) - offset
         return [Axis(float(self.low), float(self.high), offset, factor, self.log, integer=True)]
 
+    def _standard(self) -> Integer:
+        return Integer(self.low, self.high, log=True) if self.log else Integer(0, self.high - self.low)
+
     def _decoded(self, value: float) -> int:
         return int(value)
 
@@ -180,6 +187,9 @@ class Choice:
 
     def _axes(self) -> list[Axis]:
         return [Axis(high=len(self.options) - 1.0, integer=True)] * len(self.options)
+
+    def _standard(self) -> Choice:
+        return Choice(*range(len(self.options)))
 
     def _decoded(self, value: float) -> Option:
         return self.options[int(value)]

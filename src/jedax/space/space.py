@@ -219,13 +219,21 @@ class Space:
 
     @cached_property
     def coordinates(self) -> Space:
-        """Return the space of the genotypes themselves: one `Real` per coordinate, drawn and reflected in the same way.
+        """Return the space with the same genotypes in units of its own: each real number is its coordinate.
 
         Spaces that differ only in the user's units have equal ones.
         """
-        axis = self._table(np.dtype(np.float64))
-        start, scale = ([None if is_uniform else x for is_uniform in axis.uniform] for x in (0.0, 1.0))
-        return Space.box(axis.lower, axis.upper, start=start, scale=scale)
+        return Space({f"x{i}": one._standard() for i, one in enumerate(self.parameters)})
+
+    @property
+    def is_real(self) -> bool:
+        """Return whether all parameters are real numbers."""
+        return bool(self.is_real_coordinate.all())
+
+    @property
+    def is_real_coordinate(self) -> np.ndarray:
+        """Return which coordinates are those of a `Real`, `(num_params,)`."""
+        return ~self._table(np.dtype(np.float64)).integer
 
     def fold(self, genotypes: Any) -> Any:
         """Reflect coordinates at the ends of their ranges, as often as needed.
@@ -254,6 +262,64 @@ class Space:
             above, below = lower + xp.abs(g - lower), upper - xp.abs(upper - g)
         reflected = xp.where(has_lower & has_upper, between, xp.where(has_lower, above, below))
         return xp.where(inside | ~(has_lower | has_upper), g, reflected)
+
+    def step_within_reach(
+        self, key: PRNGKeyArray, genotype: Float[Array, " params"], reach: Float[Array, " params"]
+    ) -> Float[Array, " params"]:
+        """Return the step after which a change by `reach` can make other whole numbers and options; jittable.
+
+        The step of a whole number leads to a distance of `reach` from an end of the number's share. Of two ends one is
+        drawn at random; the step is 0 if one of them is as near before. The step of an option raises its coordinate
+        until this is below the largest one by at most the root of the sum of the two squared reaches.
+
+        Args:
+            key: Random key, which draws the ends.
+            genotype: `(num_params,)`; the step of coordinates outside their ranges is that of their reflections,
+                reflected.
+            reach: `(num_params,)`, at least 0.
+        """
+        g = self.fold(jnp.asarray(genotype))
+        lower, _, upper = self._shares(g)
+        is_low = jnp.isfinite(lower) & (jax.random.bernoulli(key, 0.5, g.shape) | jnp.isinf(upper))
+        nearest = jnp.minimum(g - lower, upper - g)
+        target = jnp.where(is_low, lower + reach, upper - reach)
+        step = jnp.where(jnp.isfinite(nearest) & (nearest > reach), target - g, 0)
+        for columns in self._choices:
+            chosen = columns[0] + jnp.argmax(g[columns])
+            least = g[chosen] - jnp.hypot(reach[chosen], reach[columns])
+            step = step.at[columns].set(jnp.maximum(0, least - g[columns]))
+        return step * jnp.where(jnp.floor(genotype) % 2 == 0, 1, -1)
+
+    def settled(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
+        """Return genotypes with the same values, and with equal coordinates for equal whole numbers and options.
+
+        Real numbers have the reflected coordinates, whole numbers the middle of their share, and of the options of a
+        `Choice` the chosen one has 1, the others 0. Jittable.
+        """
+        g = self.fold(jnp.asarray(genotypes))
+        middle = self._shares(g)[1]
+        g = jnp.where(self._is_whole, middle, g)
+        for columns in self._choices:
+            g = g.at[..., columns].set(jnp.argmax(g[..., columns], axis=-1)[..., None] == np.arange(len(columns)))
+        return g
+
+    def _shares(self, g: Array) -> tuple[Array, Array, Array]:
+        """Return lower end, middle and upper end of the shares of whole numbers; an end at a bound is infinite.
+
+        Coordinates of other parameters have infinite ends, and a middle without a meaning.
+        """
+        _, g, axis = self._read(g)
+        scaled = axis.factor * g
+        value = jnp.where(axis.log, jnp.floor(jnp.exp(axis.offset + scaled) + 0.5), axis.offset + jnp.floor(scaled))
+        value = jnp.clip(value, axis.low, axis.high)
+
+        def place(shift: float) -> Array:
+            on_scale = jnp.where(axis.log, jnp.log(jnp.maximum(value + shift - 0.5, 0.5)), value + shift)
+            return (on_scale - axis.offset) / axis.factor
+
+        lower = jnp.where(self._is_whole & (value > axis.low), place(0.0), -jnp.inf)
+        upper = jnp.where(self._is_whole & (value < axis.high), place(1.0), jnp.inf)
+        return lower, place(0.5), upper
 
     def values(self, genotypes: Any) -> Any:
         """Return the parameters' values in the user's units, within their bounds also after rounding.
@@ -411,6 +477,18 @@ class Space:
         xp: Any = jnp if isinstance(array, jax.Array) else np
         dtype = np.dtype(np.float32 if xp.result_type(array.dtype, np.float32) == np.float32 else np.float64)
         return xp, array.astype(dtype), self._table(dtype)
+
+    @cached_property
+    def _is_whole(self) -> np.ndarray:
+        """Return which coordinates are those of an `Integer`, `(num_params,)`."""
+        is_whole = ~self.is_real_coordinate
+        is_whole[self._options[self._options >= 0]] = False
+        return is_whole
+
+    @property
+    def _choices(self) -> list[np.ndarray]:
+        """Return the coordinates of the options of each `Choice`."""
+        return [options[options >= 0] for options in self._options]
 
     @cached_property
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jedax.es.placed import placed
 from jedax.es.pool import PlacedPool
 from jedax.es.race import Race, RaceState
-from jedax.methods.base import Problem, fold_of
+from jedax.methods.base import Problem
 from jedax.methods.critic import has_steps, observation_scale, steps_of
 from jedax.methods.jedi_x.config import JediXConfig
 from jedax.methods.jedi_x.generation import Generation
@@ -61,7 +61,7 @@ class Racing:
     @functools.cached_property
     def pool(self) -> PlacedPool:
         """The ES of the leader."""
-        return PlacedPool(placed(self.config.make_strategy(step_size=1.0), fold_of(self.problem)), 1)
+        return PlacedPool(placed(self.config.make_strategy(step_size=1.0), self.problem.space), 1)
 
     @property
     def scouts(self) -> PlacedPool:

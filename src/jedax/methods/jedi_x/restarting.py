@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jedax.es.placed import placed
 from jedax.es.pool import PlacedPool
 from jedax.es.restarts import Restarts, RestartState
-from jedax.methods.base import Problem, fold_of
+from jedax.methods.base import Problem
 from jedax.methods.jedi_x.config import JediXConfig
 from jedax.methods.jedi_x.generation import Generation
 from jedax.repertoire import Repertoire
@@ -65,14 +65,14 @@ class Restarting:
     def pool(self) -> PlacedPool:
         """The ES that maximise fitness."""
         strategy = self.config.make_strategy(step_size=1.0).growing(self.config.growth)
-        return PlacedPool(placed(strategy, fold_of(self.problem)), self.config.pool)
+        return PlacedPool(placed(strategy, self.problem.space), self.config.pool)
 
     @functools.cached_property
     def scouts(self) -> PlacedPool:
         """The scouts: together they sample as many solutions as the pool."""
         config, number = self.config, self.config.num_scouts
         strategy = config.make_strategy(config.batch // number, step_size=1.0)
-        return PlacedPool(placed(strategy, fold_of(self.problem)), number)
+        return PlacedPool(placed(strategy, self.problem.space), number)
 
     @functools.cached_property
     def rule(self) -> Restarts:
@@ -131,10 +131,10 @@ class Restarting:
         best = jnp.maximum(achieved.max(axis=1), to_beat)
         waited = jnp.where(best > to_beat, 0, state.waited + 1)
         has_improved = achieved.max() > told.best_before
-        found = self.pool.split(told.genotypes)
         scores = self.pool.split(told.evaluation.fitness_or_worst)
+        found, compared = self.without_margin(self.pool.split(told.genotypes), scores)
         restarts, has_converged = self.rule.observe(
-            state.restarts, found, scores, spread, told.best_before, has_improved
+            state.restarts, found, compared, spread, told.best_before, has_improved
         )
         pool = self.pool.tell(learn_key, state.pool, told.sampled, scores)
         # Where exploration may take all generations, a pool that waits beyond its patience would never have a turn.
@@ -155,6 +155,24 @@ class Restarting:
             restarts=restarts,
             num_restarts=state.num_restarts + stuck.sum(dtype=jnp.int32),
         )
+
+    def without_margin(
+        self, genotypes: Float[Array, "pool population params"], scores: Float[Array, "pool population"]
+    ) -> tuple[Float[Array, "pool population params"], Float[Array, "pool population"]]:
+        """Return populations whose solutions have the whole numbers and options of the fittest, where most have them.
+
+        A population that has converged still has a few solutions with others (`jedax.es.placed`). They become copies of
+        the fittest without a score.
+        """
+        space = self.problem.space
+        if space is None or space.is_real:
+            return genotypes, scores
+        settled = space.settled(genotypes)
+        fittest = jnp.argmax(jnp.where(jnp.isfinite(scores), scores, -jnp.inf), axis=1)
+        best = jnp.take_along_axis(settled, fittest[:, None, None], axis=1)
+        is_same = ((settled == best) | space.is_real_coordinate).all(axis=-1)
+        is_same |= is_same.mean(axis=1, keepdims=True) < 0.5
+        return jnp.where(is_same[..., None], settled, best), jnp.where(is_same, scores, -jnp.inf)
 
     def tell_scouts(self, state: RestartingState, told: Generation) -> RestartingState:
         """Return the state after a generation of the scouts; those that add nothing to the repertoire restart."""
