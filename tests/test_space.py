@@ -396,14 +396,28 @@ class TestReach:
                 np.testing.assert_allclose(likelier[step[whole] != 0], least, rtol=1e-3)
                 assert step[4] == 0
 
-    def test_one_of_two_ends_is_drawn(self):
-        space = Space(a=Integer(0, 2), b=Integer(0, 2))
-        keys = jax.random.split(jax.random.key(0), 400)
-        place, reach = jnp.array([0.5, 0.6]), jnp.array([0.1, 0.1])
+    @pytest.mark.parametrize("reach", [0.0, 1e-9, 3e-8, 1e-7])
+    def test_steps_that_float32_does_not_resolve_change_no_value(self, reach):
+        space = Space(a=Integer(0, 48), b=Integer(1, 1000, log=True), c=Choice("p", "q", "r"), d=Integer(0, 9))
+        genotypes = jax.random.uniform(jax.random.key(1), (500, 6))
+        keys = jax.random.split(jax.random.key(0), 500)
+        steps = jax.vmap(lambda key, g: space.step_within_reach(key, g, jnp.full(6, reach)))(keys, genotypes)
+        moved = genotypes + steps
+        assert moved.dtype == np.float32
+        np.testing.assert_array_equal(space.values(moved), space.values(genotypes))
+
+    def test_the_nearer_end_and_sometimes_the_other(self):
+        space = Space(a=Integer(0, 2), b=Integer(0, 2), c=Integer(0, 2))
+        keys = jax.random.split(jax.random.key(0), 2000)
+        place, reach = jnp.array([0.48, 0.52, 0.6]), jnp.full(3, 0.1)
         found = np.asarray(jax.vmap(lambda key: space.step_within_reach(key, place, reach))(keys))
-        np.testing.assert_allclose(np.abs(found[:, 0]), 1 / 15, rtol=1e-5)
-        assert (found[:, 0] > 0).mean() == pytest.approx(0.5, abs=0.1)
-        assert (found[:, 1] == 0).all()
+        near, far = 0.48 - 1 / 3 - 0.1, 2 / 3 - 0.1 - 0.48
+        for column, sign in ((0, -1), (1, 1)):
+            steps = sign * found[:, column]
+            np.testing.assert_allclose(steps[steps > 0], near, rtol=1e-5)
+            np.testing.assert_allclose(steps[steps < 0], -far, rtol=1e-5)
+            assert (steps < 0).mean() == pytest.approx(0.1, abs=0.03)
+        assert (found[:, 2] == 0).all()
 
     def test_options_come_near_the_chosen_one(self):
         space = Space(x=(0, 1), a=Choice("p", "q", "r"), b=Choice(1, 2))

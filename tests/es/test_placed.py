@@ -10,7 +10,7 @@ from jedax import JedaxError, Optimizer
 from jedax.es import CMAES, make_strategy
 from jedax.es.base import Strategy
 from jedax.es.placed import placed, within
-from jedax.space import Choice, Integer, Space
+from jedax.space import Choice, Integer, Real, Space
 
 PARAMS = 8
 ABOVE_ZERO = Space.box(lows=0, num_params=3)
@@ -80,11 +80,14 @@ class InFloat32(CMAES):
         return genotypes.astype(np.float32), state
 
 
-def test_the_types_of_the_state_stay_where_a_strategy_samples_in_float32():
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_types_of_the_state_stay_where_a_strategy_samples_in_float32(kind):
     """`jax.lax.scan` needs this."""
     with jax.enable_x64(True):
-        bounded, _ = strategies(InFloat32)
-        first = bounded.init(jax.random.key(0), jnp.zeros(3))
+        bounded = within(
+            make_strategy(InFloat32, population=8, step_size=1.0), Space(a=Integer(0, 9), b=(0, 1), c=Real())
+        )
+        first = bounded.init(jax.random.key(0), jnp.zeros(3, kind))
         asked, after = bounded.ask(jax.random.key(1), first)
         told = bounded.tell(jax.random.key(2), after, asked, jnp.arange(8.0))
         for state in (after, told):
@@ -106,6 +109,9 @@ def test_a_strategy_without_distances_learns_from_reflections():
     expected = free.tell(jax.random.key(2), states[1], jnp.abs(samples), scores)
     np.testing.assert_allclose(bounded.mean(after), free.mean(expected), rtol=1e-6)
     assert not bounded.has_distances
+    whole = placed(bounded.strategy, Space(a=Integer(0, 3), b=Integer(0, 3), c=Integer(0, 3)))
+    told = whole.tell(jax.random.key(2), whole.init(jax.random.key(0), jnp.full(3, 0.4)), samples, scores)
+    np.testing.assert_array_equal(told.origin, np.zeros(3))
     assert not bounded.could_sample(after, jnp.tile(bounded.mean(after), (8, 1))).any()
 
 

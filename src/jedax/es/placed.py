@@ -8,7 +8,7 @@ increase its step size without limit.
 Whole numbers and options have a margin [1]. Small steps alone would give all samples the same whole number, and no
 sample would tell that another one is better. Therefore, the mean stays so near to an end of its share that samples have
 another value with a least probability. The fitness is the same at both ends of a share: whenever the mean is too far
-from both, it moves to one of them, drawn at random. In [1] the distribution becomes wider instead.
+from both, it moves to the nearer one, sometimes to the other. In [1] the distribution becomes wider instead.
 
 References:
     [1] R. Hamano, S. Saito, M. Nomura, S. Shirakawa. CMA-ES with Margin: Lower-Bounding Marginal Probability for
@@ -88,14 +88,16 @@ class Placed(Strategy):
             is_far = self.strategy.distances(state.inner, learnt) > self.strategy.distances(state.inner, sampled)
             learnt = jnp.where(is_far[:, None], sampled, learnt)
         told = state._replace(inner=self.strategy.tell(key, state.inner, learnt, scores))
-        if self.space is None or self.space.is_real:
+        # The state of a strategy that tells distances is a distribution; others may keep solutions, which must stay.
+        if self.space is None or self.space.is_real or not self.has_distances:
             return told
         before, mean = self.mean(state), self.mean(told)
         deviations = jnp.sqrt(((genotypes - before) ** 2).mean(axis=0))
-        reach = deviations * ndtri(1 - _RARE / genotypes.size)
+        reach = -deviations * ndtri(_RARE / genotypes.size)
         step = self.space.step_within_reach(jax.random.fold_in(key, 1), mean, reach)
         # While a strategy collects several generations before it learns, its mean must stay.
-        return told._replace(origin=told.origin + jnp.where((mean != before).any(), step, 0))
+        step = jnp.where((mean != before).any(), step, 0)
+        return told._replace(origin=told.origin + step.astype(told.origin.dtype))
 
     @property
     def has_distances(self) -> bool:

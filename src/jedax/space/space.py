@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import keyword
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -45,6 +45,9 @@ from jedax.space.parameters import (
     width_of,
 )
 from jedax.types import Array, Float, PRNGKeyArray
+
+_OTHER_END = 0.1  # probability; larger ones make more late results useless, since strategies refuse distant ones
+_RESOLVED = 8  # times the distance of numbers: that far from an end of a share, rounding does not change the value
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -268,45 +271,53 @@ class Space:
     ) -> Float[Array, " params"]:
         """Return the step after which a change by `reach` can make other whole numbers and options; jittable.
 
-        The step of a whole number leads to a distance of `reach` from an end of the number's share. Of two ends one is
-        drawn at random; the step is 0 if one of them is as near before. The step of an option raises its coordinate
-        until this is below the largest one by at most the root of the sum of the two squared reaches.
+        The step of a whole number leads to a distance of `reach` from the nearer end of the number's share, one time in
+        ten from the other end, if this is none of the range; the step is 0 if an end is as near before. The step of an
+        option raises its coordinate until this is below the largest one by at most the root of the sum of the two
+        squared reaches. Steps change no value: where numbers do not resolve `reach`, the distance is larger.
 
         Args:
-            key: Random key, which draws the ends.
+            key: Random key, which chooses between two ends.
             genotype: `(num_params,)`; the step of coordinates outside their ranges is that of their reflections,
                 reflected.
             reach: `(num_params,)`, at least 0.
         """
         g = self.fold(jnp.asarray(genotype))
-        lower, _, upper = self._shares(g)
-        is_low = jnp.isfinite(lower) & (jax.random.bernoulli(key, 0.5, g.shape) | jnp.isinf(upper))
-        nearest = jnp.minimum(g - lower, upper - g)
+        reach = jnp.maximum(reach, _RESOLVED * jnp.finfo(g.dtype).eps)
+        has_lower, has_upper, place = self._shares(g)
+        lower, upper = place(-0.5), place(0.5)
+        is_low = has_lower & (((g - lower < upper - g) ^ jax.random.bernoulli(key, _OTHER_END, g.shape)) | ~has_upper)
+        is_near = (has_lower & (g - lower <= reach)) | (has_upper & (upper - g <= reach))
         target = jnp.where(is_low, lower + reach, upper - reach)
-        step = jnp.where(jnp.isfinite(nearest) & (nearest > reach), target - g, 0)
-        for columns in self._choices:
-            chosen = columns[0] + jnp.argmax(g[columns])
-            least = g[chosen] - jnp.hypot(reach[chosen], reach[columns])
-            step = step.at[columns].set(jnp.maximum(0, least - g[columns]))
+        step = jnp.where((has_lower | has_upper) & ~is_near, target - g, 0)
+        if self._is_option.any():
+            chosen = self._chosen(g)
+            step = jnp.where(self._is_option, jnp.maximum(0, g[chosen] - jnp.hypot(reach[chosen], reach) - g), step)
         return step * jnp.where(jnp.floor(genotype) % 2 == 0, 1, -1)
 
     def settled(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
         """Return genotypes with the same values, and with equal coordinates for equal whole numbers and options.
 
         Real numbers have the reflected coordinates, whole numbers the middle of their share, and of the options of a
-        `Choice` the chosen one has 1, the others 0. Jittable.
+        `Choice` the chosen one has 1, the others 0. Whole numbers beyond what `Integer` says of float32 may change.
+        Jittable.
         """
         g = self.fold(jnp.asarray(genotypes))
-        middle = self._shares(g)[1]
-        g = jnp.where(self._is_whole, middle, g)
-        for columns in self._choices:
-            g = g.at[..., columns].set(jnp.argmax(g[..., columns], axis=-1)[..., None] == np.arange(len(columns)))
+        _, _, place = self._shares(g)
+        g = jnp.where(self._is_whole, place(0.0), g)
+        if self._is_option.any():
+            g = jnp.where(self._is_option, self._chosen(g) == np.arange(self.num_params), g)
         return g
 
-    def _shares(self, g: Array) -> tuple[Array, Array, Array]:
-        """Return lower end, middle and upper end of the shares of whole numbers; an end at a bound is infinite.
+    def _shares(self, g: Array) -> tuple[Array, Array, Callable[[float], Array]]:
+        """Return which whole numbers have one below and one above, and a function that tells places in their shares.
 
-        Coordinates of other parameters have infinite ends, and a middle without a meaning.
+        Args:
+            g: `(..., num_params)`, within the ranges.
+
+        Returns:
+            Two arrays, False for other parameters; and a function of -0.5 for the lower ends of the shares, 0.5 for the
+            upper ends, and 0 for the numbers themselves.
         """
         _, g, axis = self._read(g)
         scaled = axis.factor * g
@@ -314,12 +325,17 @@ class Space:
         value = jnp.clip(value, axis.low, axis.high)
 
         def place(shift: float) -> Array:
-            on_scale = jnp.where(axis.log, jnp.log(jnp.maximum(value + shift - 0.5, 0.5)), value + shift)
+            on_scale = jnp.where(axis.log, jnp.log(jnp.maximum(value + shift, 0.5)), value + 0.5 + shift)
             return (on_scale - axis.offset) / axis.factor
 
-        lower = jnp.where(self._is_whole & (value > axis.low), place(0.0), -jnp.inf)
-        upper = jnp.where(self._is_whole & (value < axis.high), place(1.0), jnp.inf)
-        return lower, place(0.5), upper
+        return self._is_whole & (value > axis.low), self._is_whole & (value < axis.high), place
+
+    def _chosen(self, g: Array) -> Array:
+        """Return the coordinate of the option that is chosen, for each option of its `Choice`: `(..., num_params)`."""
+        own = jnp.where(self._options < 0, -jnp.inf, g[..., self._options])
+        chosen = jnp.asarray(self._options[:, 0]) + jnp.argmax(own, axis=-1)
+        choice = np.maximum(np.cumsum(np.isin(np.arange(self.num_params), self._options[:, 0])) - 1, 0)
+        return chosen[..., choice]
 
     def values(self, genotypes: Any) -> Any:
         """Return the parameters' values in the user's units, within their bounds also after rounding.
@@ -478,17 +494,15 @@ class Space:
         dtype = np.dtype(np.float32 if xp.result_type(array.dtype, np.float32) == np.float32 else np.float64)
         return xp, array.astype(dtype), self._table(dtype)
 
-    @cached_property
-    def _is_whole(self) -> np.ndarray:
-        """Return which coordinates are those of an `Integer`, `(num_params,)`."""
-        is_whole = ~self.is_real_coordinate
-        is_whole[self._options[self._options >= 0]] = False
-        return is_whole
+    @property
+    def _is_option(self) -> np.ndarray:
+        """Return which coordinates are those of a `Choice`, `(num_params,)`."""
+        return np.isin(np.arange(self.num_params), self._options)
 
     @property
-    def _choices(self) -> list[np.ndarray]:
-        """Return the coordinates of the options of each `Choice`."""
-        return [options[options >= 0] for options in self._options]
+    def _is_whole(self) -> np.ndarray:
+        """Return which coordinates are those of an `Integer`, `(num_params,)`."""
+        return ~self.is_real_coordinate & ~self._is_option
 
     @cached_property
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:
