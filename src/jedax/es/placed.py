@@ -81,7 +81,7 @@ class Placed(Strategy):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> PlacedState:
-        """Return the state updated with the likelier of each sample and its reflection."""
+        """Return the state updated with the likelier of each sample and its reflection; its mean keeps the margin."""
         learnt = self._steps(state, genotypes if self.space is None else self.space.fold(genotypes))
         if self.space is not None and self.has_distances:
             sampled = self._steps(state, genotypes)
