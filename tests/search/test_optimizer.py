@@ -154,7 +154,11 @@ class TestSettings:
         ("one", "other"),
         [
             ({"x0": [1, 2], "sigma0": 0.5}, {"x0": [7, -2], "sigma0": [3, 4]}),
-            ({"bounds": ([0, 1], [1, 9])}, {"space": {"a": jedax.Real(1e-3, 1, log=True), "b": jedax.Integer(1, 7)}}),
+            ({"bounds": ([0, 1], [1, 9])}, {"space": {"a": jedax.Real(1e-3, 1, log=True), "b": jedax.Real(1, 7)}}),
+            (
+                {"space": {"a": jedax.Integer(0, 6), "b": [7, 9, 3]}},
+                {"space": {"c": jedax.Integer(1, 7), "d": list("pqr")}},
+            ),
         ],
     )
     def test_problems_in_other_units_share_programs(self, one, other):
