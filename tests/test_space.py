@@ -438,11 +438,10 @@ class TestReach:
     @settings(max_examples=100, deadline=None)
     @given(rows_of(MIXED, 32), rows_of(MIXED, 32))
     def test_settled_genotypes_are_equal_where_values_are(self, first, second):
-        rows = np.float32([first, second])
-        found = np.asarray(settled_in_jax(rows))
+        rows = np.asarray(fold_in_jax(np.float32([first, second])))  # two programs may round reflections in two ways
+        found, values = np.asarray(settled_in_jax(rows)), np.asarray(values_in_jax(rows))
         is_real = np.array([isinstance(one, Real) for one in MIXED.parameters])
-        values, folded = np.asarray(values_in_jax(rows)), np.asarray(fold_in_jax(rows))
-        np.testing.assert_allclose(found[:, MIXED.is_real_coordinate], folded[:, MIXED.is_real_coordinate], rtol=1e-6)
+        np.testing.assert_array_equal(found[:, MIXED.is_real_coordinate], rows[:, MIXED.is_real_coordinate])
         np.testing.assert_array_equal(np.asarray(values_in_jax(found))[:, ~is_real], values[:, ~is_real])
         for columns, number in ((1, 1), (slice(2, 5), 2), (6, 4), (slice(11, 15), 9)):
             assert (found[0, columns] == found[1, columns]).all() == (values[0, number] == values[1, number])
