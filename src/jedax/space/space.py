@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import keyword
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -283,16 +283,17 @@ class Space:
             reach: `(num_params,)`, at least 0.
         """
         g = self.fold(jnp.asarray(genotype))
+        _, _, axis = self._read(g)
         reach = jnp.maximum(reach, _RESOLVED * jnp.finfo(g.dtype).eps)
-        has_lower, has_upper, place = self._shares(g)
-        lower, upper = place(-0.5), place(0.5)
+        value, chosen = self._decided(g)
+        lower, upper = self._place_of(value - 0.5), self._place_of(value + 0.5)
+        has_lower, has_upper = self._is_whole & (value > axis.low), self._is_whole & (value < axis.high)
         is_low = has_lower & (((g - lower < upper - g) ^ jax.random.bernoulli(key, _OTHER_END, g.shape)) | ~has_upper)
         is_near = (has_lower & (g - lower <= reach)) | (has_upper & (upper - g <= reach))
         target = jnp.where(is_low, lower + reach, upper - reach)
         step = jnp.where((has_lower | has_upper) & ~is_near, target - g, 0)
-        if self._is_option.any():
-            chosen = self._chosen(g)
-            step = jnp.where(self._is_option, jnp.maximum(0, g[chosen] - jnp.hypot(reach[chosen], reach) - g), step)
+        raised = jnp.maximum(0, g[chosen] - jnp.hypot(reach[chosen], reach) - g)
+        step = jnp.where(self._is_option, raised, step)
         return step * jnp.where(jnp.floor(genotype) % 2 == 0, 1, -1)
 
     def settled(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
@@ -303,39 +304,24 @@ class Space:
         Jittable.
         """
         g = self.fold(jnp.asarray(genotypes))
-        _, _, place = self._shares(g)
-        g = jnp.where(self._is_whole, place(0.0), g)
-        if self._is_option.any():
-            g = jnp.where(self._is_option, self._chosen(g) == np.arange(self.num_params), g)
-        return g
+        value, chosen = self._decided(g)
+        g = jnp.where(self._is_whole, self._place_of(value), g)
+        return jnp.where(self._is_option, chosen == np.arange(self.num_params), g)
 
-    def _shares(self, g: Array) -> tuple[Array, Array, Callable[[float], Array]]:
-        """Return which whole numbers have one below and one above, and a function that tells places in their shares.
+    def _decided(self, g: Array) -> tuple[Array, Array]:
+        """Return the value of each coordinate's parameter, and the coordinate of the option that a `Choice` has.
 
-        Args:
-            g: `(..., num_params)`, within the ranges.
-
-        Returns:
-            Two arrays, False for other parameters; and a function of -0.5 for the lower ends of the shares, 0.5 for the
-            upper ends, and 0 for the numbers themselves.
+        Both are `(..., num_params)`; the second is 0 for the coordinates of numbers.
         """
-        _, g, axis = self._read(g)
-        scaled = axis.factor * g
-        value = jnp.where(axis.log, jnp.floor(jnp.exp(axis.offset + scaled) + 0.5), axis.offset + jnp.floor(scaled))
-        value = jnp.clip(value, axis.low, axis.high)
+        value = self.values(g)[..., self._owners]
+        first = self._columns[0][self._owners]
+        return value, jnp.where(self._is_option, first + value, 0).astype(int)
 
-        def place(shift: float) -> Array:
-            on_scale = jnp.where(axis.log, jnp.log(jnp.maximum(value + shift, 0.5)), value + 0.5 + shift)
-            return (on_scale - axis.offset) / axis.factor
-
-        return self._is_whole & (value > axis.low), self._is_whole & (value < axis.high), place
-
-    def _chosen(self, g: Array) -> Array:
-        """Return the coordinate of the option that is chosen, for each option of its `Choice`: `(..., num_params)`."""
-        own = jnp.where(self._options < 0, -jnp.inf, g[..., self._options])
-        chosen = jnp.asarray(self._options[:, 0]) + jnp.argmax(own, axis=-1)
-        choice = np.maximum(np.cumsum(np.isin(np.arange(self.num_params), self._options[:, 0])) - 1, 0)
-        return chosen[..., choice]
+    def _place_of(self, number: Array) -> Array:
+        """Return the coordinates of whole numbers, or of the ends of their shares, which are half a number away."""
+        _, number, axis = self._read(number)
+        on_scale = jnp.where(axis.log, jnp.log(jnp.maximum(number, 0.5)), number + 0.5)
+        return (on_scale - axis.offset) / axis.factor
 
     def values(self, genotypes: Any) -> Any:
         """Return the parameters' values in the user's units, within their bounds also after rounding.
@@ -468,8 +454,7 @@ class Space:
         middle = np.where(axis.uniform, 0.5, 0.0)
         values = self.values(middle)
         values[is_given] = [start for start in self._starts if start is not None]
-        widths = np.diff([*first, self.num_params])
-        return np.where(np.repeat(is_given, widths), self.genotypes(values), middle)
+        return np.where(is_given[self._owners], self.genotypes(values), middle)
 
     @property
     def _starts(self) -> list[float | None]:
@@ -497,12 +482,17 @@ class Space:
     @property
     def _is_option(self) -> np.ndarray:
         """Return which coordinates are those of a `Choice`, `(num_params,)`."""
-        return np.isin(np.arange(self.num_params), self._options)
+        return ~self._columns[1][self._owners]
 
     @property
     def _is_whole(self) -> np.ndarray:
         """Return which coordinates are those of an `Integer`, `(num_params,)`."""
         return ~self.is_real_coordinate & ~self._is_option
+
+    @cached_property
+    def _owners(self) -> np.ndarray:
+        """Return the number of the parameter that each coordinate belongs to, `(num_params,)`."""
+        return np.repeat(np.arange(self.num_values), [width_of(one) for one in self.parameters])
 
     @cached_property
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:
