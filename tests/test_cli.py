@@ -64,6 +64,16 @@ def test_default_directory_is_a_free_one(here, capsys):
     assert sorted(p.name for p in (here / "runs").iterdir()) == ["arm-jedi-x-seed0", "arm-jedi-x-seed0-2"]
 
 
+def test_a_default_directory_with_a_run_that_has_not_ended_is_told_of(here, capsys):
+    said = {}
+    for name, more in (("stopped", ("--max-seconds", "1e-9")), ("again", ()), ("ended", ("--seed", "1")), ("", ())):
+        said[name] = call(capsys, "run", "arm", *TINY, *more)[1]
+    hint = "runs/arm-jedi-x-seed0 has a run that has not ended; to continue that one: jedax run --resume runs/arm"
+    assert hint not in said["stopped"] + said["ended"]
+    assert hint in said["again"]
+    assert said[""].count("has a run that has not ended") == 1  # the second one has ended
+
+
 def test_default_directory_is_overwritten_where_that_is_asked_for(here, capsys):
     for seconds in "8", "9":
         assert call(capsys, "run", "arm", *TINY, "--overwrite", "--max-seconds", seconds)[0] == 0

@@ -32,6 +32,13 @@ def test_what_is_not_there(name, message):
         load_object(name, "task")
 
 
+def test_modules_are_not_proposed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "with_modules.py").write_text("import json\n\njsons = 1\n")
+    with pytest.raises(JedaxError, match=r"did you mean 'jsons'\?$"):
+        load_object("with_modules:json2", "task")
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [

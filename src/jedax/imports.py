@@ -57,10 +57,14 @@ def load_object(name: str, argument: str) -> Any:
         ) from None
     for part in attribute.split("."):
         if not hasattr(found, part):
-            public = [known for known in dir(found) if not known.startswith("_")]
-            raise JedaxError(f"{argument}: expected {part!r} in {module_name}, got none; {nearest(part, public)}")
+            known = [name for name in dir(found) if not name.startswith("_") and not _is_module(found, name)]
+            raise JedaxError(f"{argument}: expected {part!r} in {module_name}, got none; {nearest(part, known)}")
         found = getattr(found, part)
     return found
+
+
+def _is_module(owner: Any, name: str) -> bool:
+    return isinstance(getattr(owner, name, None), ModuleType)
 
 
 def object_name(found: Any) -> str:

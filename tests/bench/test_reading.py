@@ -78,7 +78,7 @@ def test_nothing_to_compare(tmp_path):
     assert refused(tmp_path) == f"directories: expected runs that have ended, got none in {tmp_path}; check the paths."
     write_run(tmp_path / "b", [-1.0], status="interrupted")
     assert "b (its status is 'interrupted')" in refused(tmp_path)
-    assert "got no " in refused(tmp_path / "missing")
+    assert "missing, which does not exist" in refused(tmp_path / "missing")
 
 
 def test_other_budget(tmp_path):

@@ -210,7 +210,7 @@ class TestFailures:
             built().init(KEY, jnp.zeros((8, TASK.num_params)), evaluation)
 
     def test_a_task_without_policies(self):
-        with pytest.raises(JedaxError, match=r"task sphere: expected for pga-me, a .*Task whose genotypes are pol"):
+        with pytest.raises(JedaxError, match=r"one for sphere, whose genotypes are no policies .* got pga-me"):
             PGAME(SMALL, Sphere(dimensions=4))
 
 

@@ -90,5 +90,5 @@ def test_the_spread_is_the_standard_deviation_of_random_genotypes():
 
 
 def test_a_task_without_policies_is_refused():
-    with pytest.raises(JedaxError, match=r"for td3, a jedax\.tasks\.Task whose genotypes are policies"):
+    with pytest.raises(JedaxError, match=r"one for sphere, whose genotypes are no policies .* got td3"):
         TD3Search(SMALL, Sphere())

@@ -321,6 +321,22 @@ class TestReading:
         assert float(repertoire.qd_score(-10.0)) == 7 + 15
         assert float(repertoire.qd_score(0.0)) == 2
 
+    def test_infeasible_solutions_do_not_count(self):
+        repertoire, _ = insert(empty(FOUR), FOUR, np.eye(3)[:2], [-3.0, -2e30], [[0.2, 0.2], [0.8, 0.2]])
+        assert float(repertoire.filled.sum()) == 2
+        assert float(repertoire.coverage()) == 0.25
+        assert float(repertoire.qd_score(-10.0)) == 7
+
+    def test_repr_is_one_line(self):
+        repertoire, _ = insert(empty(FOUR), FOUR, np.eye(3)[:1], [-3.0], [[0.2, 0.2]])
+        shown = jax.tree.map(np.asarray, repertoire)
+        assert repr(shown) == "<Repertoire: 1 of 4 cells filled, 3 numbers a genotype>"
+        traced = []
+        jax.jit(lambda repertoire: traced.append(repr(repertoire)))(repertoire)
+        assert traced == ["<Repertoire: 4 cells, 3 numbers a genotype>"]
+        stacked = jax.tree.map(lambda leaf: np.stack([leaf, leaf]), shown)
+        assert repr(stacked) == "<Repertoire: 2 of 8 cells filled, 3 numbers a genotype, 2 replicas>"
+
 
 class TestBfloat16:
     def test_genotypes_are_rounded_and_all_else_is_not(self):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -232,12 +233,68 @@ def test_constraints_that_are_not_numbers_are_failures():
     assert "a result that is not finite" in found.message
 
 
-def test_failures_alone_are_an_error():
+def test_failures_alone_are_an_error_and_the_first_is_told_at_once():
+    calls = []
+
     def fun(x):
+        calls.append(x)
         raise KeyError("weight")
 
-    with pytest.raises(jedax.JedaxError, match=r"fun: expected an evaluation that succeeds, got \d+ .*KeyError: 'wei"):
+    message = r"fun: expected an evaluation that succeeds, got \d+ .*KeyError: 'wei"
+    with (
+        pytest.warns(UserWarning, match="the first evaluation failed with KeyError: 'weight'; the search goes on"),
+        pytest.raises(jedax.JedaxError, match=message),
+    ):
         jedax.minimize(fun, bounds=BOX)
+    calls.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="the first evaluation failed"):
+            jedax.minimize(fun, bounds=BOX)
+    assert len(calls) < 20
+
+
+def test_a_target_ends_the_search():
+    found = jedax.minimize(sphere, bounds=BOX, target=1e-3)
+    assert found.success
+    assert found.fun <= 1e-3
+    assert found.nfev < 500
+    assert found.message == "The target 0.001 is reached."
+    limited = jedax.minimize(sphere, bounds=BOX, constraints=lambda x: 1 - x[0], target=1e-3, evaluations=200)
+    assert limited.message == limited.optimizer.stop_reason  # no feasible solution has that value
+
+
+def test_seconds_end_the_search():
+    def slow(x):
+        time.sleep(0.02)
+        return sphere(x)
+
+    found = jedax.minimize(slow, bounds=BOX, max_seconds=0.01)
+    assert found.success
+    assert 0 < found.nfev < 100
+    assert found.message == "The seconds have passed."
+
+
+@pytest.mark.parametrize("given", [{"target": "low"}, {"target": np.nan}, {"max_seconds": []}])
+def test_targets_and_seconds_that_are_no_numbers(given):
+    with pytest.raises(jedax.JedaxError, match=f"{next(iter(given))}: expected a number"):
+        jedax.minimize(sphere, bounds=BOX, **given)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("maxfev", "evaluations"), ("pop_size", "population"), ("ftarget", "target"), ("measures", "descriptors")],
+)
+def test_names_of_other_libraries_are_translated(theirs, ours):
+    with pytest.raises(jedax.JedaxError, match=f"unknown name '{theirs}'; it is called '{ours}' here"):
+        jedax.minimize(sphere, bounds=BOX, **{theirs: 1})
+
+
+def test_maximising_is_explained():
+    with pytest.raises(jedax.JedaxError, match="unknown name 'maximize'; leave it out: return minus the value"):
+        jedax.minimize(sphere, bounds=BOX, maximize=True)
+    with pytest.raises(jedax.JedaxError, match="'maximise'; leave it out: fitness is maximised without minimise=True"):
+        jedax.Optimizer(3, maximise=True)
 
 
 def test_a_callback_is_told_that_the_search_goes_on():
@@ -429,7 +486,8 @@ def test_failures_before_the_first_descriptors():
             raise ValueError("not here")
         return float(x @ x)
 
-    found = jedax.minimize(failing, bounds=([-1] * 3, [1] * 3), descriptors=lambda x: x[:2], evaluations=100)
+    with pytest.warns(UserWarning, match="the first evaluation failed with ValueError: not here"):
+        found = jedax.minimize(failing, bounds=([-1] * 3, [1] * 3), descriptors=lambda x: x[:2], evaluations=100)
     assert "3 of" in found.message
     assert len(found.descriptors) == 2
 

@@ -224,12 +224,21 @@ class TestBudget:
         assert optimizer.evaluations == 24
         assert optimizer.done
 
+    def test_done_stays_also_if_more_is_asked_for(self):
+        optimizer = drive(make(evaluations=24), 3)
+        assert optimizer.stop_reason == "The budget of 24 evaluations is spent."
+        late = optimizer.ask(2)
+        assert optimizer.done
+        optimizer.tell(late, *simulate(late))
+        assert optimizer.evaluations == 26
+        assert optimizer.done
+
     def test_repr_before_any_result(self):
         assert repr(make()) == "<Optimizer: 6 parameters, jedi-x, 0 of 1,600 evaluations>"
 
 
 def test_methods_that_need_more_than_fitness_and_descriptors_are_refused():
-    with pytest.raises(jedax.JedaxError, match=r"task outside: expected for pga-me, a .*Task whose genotypes are"):
+    with pytest.raises(jedax.JedaxError, match=r"one for a problem evaluated elsewhere, .* got pga-me"):
         jedax.Optimizer(6, BOUNDS, evaluations=100, method="pga-me")
 
 

@@ -47,6 +47,8 @@ class TestBest:
         assert set(repertoire.fitness[feasible]) <= {0, 2, 4}
         assert feasible.sum() == (repertoire.fitness >= 0).sum() > 0
         assert (repertoire.filled & ~feasible).any()
+        assert repertoire.coverage() == pytest.approx(feasible.mean())
+        assert repertoire.qd_score(-1.0) == pytest.approx((repertoire.fitness[feasible] + 1).sum())
 
     def test_the_gaussian_process_of_jedi_takes_them_for_the_worst(self):
         optimizer = make(JEDI_X, method="jedi")

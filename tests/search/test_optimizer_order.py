@@ -1,6 +1,7 @@
 """`Optimizer.tell` in any order, of any solution: workers, failures, solutions that are known, and those told twice."""
 
 import heapq
+import warnings
 
 import numpy as np
 import pytest
@@ -446,8 +447,28 @@ class TestNearMatches:
     def test_others_are_others(self):
         optimizer = make(MAPS)
         genotypes = optimizer.ask() * (1 + 1e-5)
-        optimizer.tell(genotypes, *simulate(genotypes))
+        with pytest.warns(UserWarning, match="the last 8 solutions told are not among .* 8 of those still wait"):
+            optimizer.tell(genotypes, *simulate(genotypes))
         assert len(optimizer.ask()) == 8
+
+    def test_solutions_that_a_user_clips_are_told_of_once(self):
+        optimizer = make(MAPS)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(6):
+                clipped = np.clip(optimizer.ask(), -0.9, 0.9)
+                optimizer.tell(clipped, *simulate(clipped))
+        assert ["If you round or clip solutions" in str(warning.message) for warning in caught] == [True]
+        assert optimizer.generations == 0
+
+    def test_a_few_solutions_of_the_user_between_others_are_no_mistake(self):
+        optimizer = make(MAPS)
+        for number in range(4):
+            genotypes = optimizer.ask()
+            own = np.full((5, 6), 0.1 * number) + np.arange(5)[:, None] / 100
+            optimizer.tell(own, *simulate(own))
+            optimizer.tell(genotypes, *simulate(genotypes))
+        assert optimizer.generations == 4
 
 
 class TestAdd:

@@ -163,10 +163,18 @@ class TestNamed:
         assert named(space=space, num_params=4).ask() == named().ask()
         with pytest.raises(jedax.JedaxError, match=r"num_params: expected 4, as many as space has, got 5"):
             named(num_params=5)
-        with pytest.raises(jedax.JedaxError, match="space: expected no bounds or sigma0 beside it"):
+        with pytest.raises(jedax.JedaxError, match=r"space: expected no bounds beside it, got bounds=\(0, 1\)"):
             named(bounds=(0, 1))
-        with pytest.raises(jedax.JedaxError, match="space: expected no bounds or sigma0 beside it"):
+        with pytest.raises(jedax.JedaxError, match=r"space: expected no sigma0 beside it, got sigma0=1; give .* scale"):
             named(sigma0=1)
+
+    def test_bounds_tell_the_number_of_parameters_also_beside_sigma0(self):
+        near = jedax.Optimizer(bounds=([0, 0], [10, 10]), sigma0=0.5, evaluations=100).ask()
+        assert near.shape[1] == 2
+        np.testing.assert_array_equal(near[0], 5)
+        assert np.abs(near[1:] - 5).max() < 3
+        with pytest.raises(jedax.JedaxError, match=r"num_params: expected the number .* or bounds of each parameter"):
+            jedax.Optimizer(bounds=(0, 10), sigma0=0.5)
 
     def test_equal_solutions_of_whole_numbers(self):
         """Eight places, and only two solutions: each result fills one place."""

@@ -114,8 +114,8 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
         if path.is_file():
             tables.setdefault(path.resolve(), path)
         elif not path.is_dir():
-            expected = "directories or CSV files"
-            raise fail("directories", expected=expected, received=f"no {path}", remedy="check the path")
+            expected, received = "directories or CSV files", f"{path}, which does not exist"
+            raise fail("directories", expected=expected, received=received, remedy="check the path")
         for folder, names, files in os.walk(path):
             names[:] = sorted(name for name in names if not name.startswith("."))
             here = Path(folder)

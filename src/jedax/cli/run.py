@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jedax.cli.options import ENGINE, TRUST, Option, nothing_to_save, parse, peek, say
-from jedax.errors import fail
+from jedax.errors import JedaxError, fail
 
 _COMMAND = {
     "method": Option("How to search: a name (see jedax methods) or module:Class.", str, "jedi-x"),
@@ -253,5 +253,20 @@ def _default_folder(config: Any, overwrite: bool) -> Path:
     from jedax.tasks.registry import title_of
 
     stem = f"{slug(title_of(config.task))}-{slug(config.method)}-seed{config.run.seed}"
-    folders = (Path("runs") / (stem if number == 1 else f"{stem}-{number}") for number in itertools.count(1))
-    return next(folder for folder in folders if overwrite or not folder.exists())
+    for number in itertools.count(1):
+        folder = Path("runs") / (stem if number == 1 else f"{stem}-{number}")
+        if overwrite or not folder.exists():
+            return folder
+        if _is_unfinished(folder):
+            say(f"{folder} has a run that has not ended; to continue that one: jedax run --resume {folder}")
+    raise AssertionError
+
+
+def _is_unfinished(folder: Path) -> bool:
+    """Return whether a folder has a run that has saved something and has not ended."""
+    from jedax.store.directory import RunDirectory, has_ended
+
+    with contextlib.suppress(JedaxError):
+        summary = RunDirectory.open(folder).read_summary()
+        return (folder / "checkpoint").is_dir() and not has_ended(summary.get("status"))
+    return False

@@ -58,10 +58,10 @@ class WithCritic(MethodConfig):
         """Return the learner of critic and greedy actor; an error where the task's genotypes are no policies."""
         if not has_steps(task):
             raise fail(
-                f"task {getattr(task, 'name', 'outside')}",
-                expected=f"for {method}, a jedax.tasks.Task whose genotypes are policies, with observation_size and "
-                "action_size",
-                received="one without them",
+                "method",
+                expected=f"one for {getattr(task, 'name', 'a problem evaluated elsewhere')}, whose genotypes are no "
+                "policies (observation_size and action_size of a jedax.tasks.Task)",
+                received=method,
                 remedy="take another method, or another task such as a maze",
             )
         critic = TwinCritic(task.observation_size, task.action_size, self.critic_hidden, *observation_scale(task))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jedax.errors import check_choice, fail, unknown
+from jedax.errors import JedaxError, check_choice, fail, unknown
 from jedax.imports import entry_points, is_custom, object_name, subclasses_in
 from jedax.methods.base import Method, MethodConfig, Preset
 from jedax.settings import object_names, resolve
@@ -179,12 +179,35 @@ def check_settings(method: str | MethodEntry, names: Iterable[str], *, where: st
         _check_owners(f"{where}: setting" if where else "setting", entry.name, shown, owners)
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("popsize", "populationsize", "batchsize"), "population"),
+    **dict.fromkeys(("maxfev", "maxfevals", "maxfun", "maxiter", "budget", "ntrials", "numevaluations"), "evaluations"),
+    **dict.fromkeys(("measures", "features", "behaviors", "behaviours"), "descriptors"),
+    **dict.fromkeys(("ranges", "measurebounds"), "descriptor_bounds"),
+    **dict.fromkeys(("ftarget", "ftol", "tol", "stopfitness"), "target"),
+    **dict.fromkeys(("timeout", "maxtime", "timelimit"), "max_seconds"),
+    **dict.fromkeys(("solutiondim", "dim", "ndim", "dimension"), "num_params"),
+    **dict.fromkeys(("randomstate", "rng", "key"), "seed"),
+    **dict.fromkeys(("njobs", "processes", "nprocesses"), "workers"),
+    **dict.fromkeys(("sigma", "std"), "sigma0"),
+    **dict.fromkeys(("vectorized", "vectorise", "vectorize"), "vectorised"),
+    "minimize": "minimise",
+}
+"""Arguments of scipy, pycma, pyribs, QDax and Optuna, in small letters without "_", and what jedax calls them."""
+
+
 def check_arguments(names: Iterable[str], method: str | type[Method] | MethodConfig, *functions: Any) -> None:
     """Raise a `JedaxError` for a name that is neither a setting of a method nor an argument of some functions."""
     known = set(type(method_named(method).config).model_fields)
     known |= {name for function in functions for name in inspect.signature(function).parameters}
     known -= {"settings"}
     for name in names:
+        if name in ("maximise", "maximize"):
+            shown = "return minus the value" if "fun" in known else "fitness is maximised without minimise=True"
+            raise JedaxError(f"argument: unknown name {name!r}; leave it out: {shown}.")
+        meant = _ELSEWHERE.get(name.lower().replace("_", ""))
+        if name not in known and meant in known:
+            raise JedaxError(f"argument: unknown name {name!r}; it is called {meant!r} here.")
         check_choice("argument", name, known)
 
 

@@ -89,7 +89,7 @@ HARD = Acceptance()
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Repertoire:
     """The solutions of all cells, and the best solution of the search.
 
@@ -152,6 +152,14 @@ class Repertoire:
             num_failed=jnp.int32(0),
             num_outside=jnp.int32(0),
         )
+
+    def __repr__(self) -> str:
+        """Return the sizes and, of NumPy arrays, the number of filled cells."""
+        filled = f"{self.filled.sum():,} of " if isinstance(self.fitness, np.ndarray) else ""
+        *replicas, params = self.genotypes.shape[:-2] + self.genotypes.shape[-1:]
+        of = "".join(f", {number} replicas" for number in replicas)
+        cells = f"{self.fitness.size:,} cells{' filled' * bool(filled)}"
+        return f"<Repertoire: {filled}{cells}, {params:,} numbers a genotype{of}>"
 
     @property
     def filled(self) -> Bool[Array, " cells"]:
@@ -317,12 +325,12 @@ class Repertoire:
         return jnp.where(self.filled.any(), self.genotypes[index].astype(self.best_genotype.dtype), self.best_genotype)
 
     def coverage(self) -> Float[Array, ""]:
-        """Return the share of filled cells, 0 to 1."""
-        return self.filled.mean()
+        """Return the share of cells that are filled with a feasible solution, 0 to 1."""
+        return (self.fitness > INFEASIBLE).mean()
 
     def qd_score(self, offset: float) -> Float[Array, ""]:
-        """Return the sum over filled cells of fitness minus `offset`."""
-        return jnp.where(self.filled, self.fitness - offset, 0).sum()
+        """Return the sum of fitness minus `offset` over the cells that are filled with a feasible solution."""
+        return jnp.where(self.fitness > INFEASIBLE, self.fitness - offset, 0).sum()
 
 
 def _put(rows: Float[Array, "cells params"], place: Int[Array, " batch"], new: Array) -> Float[Array, "cells params"]:

@@ -217,9 +217,9 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
             ax.fill_between(where, place - width, place + width, color=line["color"], alpha=0.28, linewidth=0)
         # Points are spread so that they do not hide each other, the same way every time.
         height = place + np.random.default_rng(0).uniform(-0.16, 0.16, len(values))
-        ax.scatter(values, height, s=12, color=line["color"], marker=line["marker"], linewidth=0, alpha=0.85, zorder=3)
+        ax.scatter(values, height, s=12, color=line["color"], marker=line["marker"], linewidth=0, alpha=0.85, zorder=4)
         if np.isfinite(entry.median):
-            ax.plot([entry.median] * 2, [place - 0.38, place + 0.38], color="#111111", linewidth=1.8, zorder=4)
+            ax.plot([entry.median] * 2, [place - 0.38, place + 0.38], color="#111111", linewidth=1.8, zorder=3)
     if table.goal is not None:
         ax.axvline(table.goal, **GOAL, zorder=1)
     shown = [plain(label if names is None else names[label]) for label in style]

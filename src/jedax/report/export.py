@@ -60,7 +60,7 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
     if isinstance(run.task, StoredTask):
         raise run.task.no_code()
     if not isinstance(run.task, PolicyTask):
-        remedy = "take jedax.load(DIR).best().genotype"
+        remedy = f"take jedax.load(DIR).best().{'genotype' if run.task.space is None else 'parameters'}"
         raise fail("export", expected="a task whose solutions are policies", received=run.task.name, remedy=remedy)
     if not run.has_solution:
         raise fail("export", expected="a run with a solution", received="none", remedy=ALL_FAILED.rstrip("."))

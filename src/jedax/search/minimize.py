@@ -7,6 +7,7 @@ import multiprocessing
 import pickle
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -47,6 +48,8 @@ def minimize(
     descriptors: Callable[[Any], Any] | None = None,
     descriptor_bounds: tuple[Sequence[float], Sequence[float]] | Literal["measure"] | None = None,
     evaluations: int | None = None,
+    target: float | None = None,
+    max_seconds: float | None = None,
     workers: int | Callable[..., Any] = 1,
     seed: int = 0,
     method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
@@ -82,6 +85,8 @@ def minimize(
         descriptor_bounds: `(lows, highs)` of the descriptors; "measure": from the first generation, which is the
             default with `descriptors`.
         evaluations: Budget; default: 2,000 per parameter.
+        target: The search stops as soon as a feasible solution has this value or a lower one.
+        max_seconds: The search stops after this many seconds; evaluations in this process end first.
         workers: Number of processes, -1 for all cores; or a function like `map`, such as `pool.map`, which gets a
             generation at a time. Processes need functions that can be imported, from a module or a script with
             `if __name__ == "__main__":`. They evaluate asynchronously, so results depend on the timing.
@@ -95,10 +100,10 @@ def minimize(
 
     Returns:
         `x` and `fun` of the best solution, `nfev` (evaluated solutions, failed ones included), `nit` (generations),
-        `success`, `status` (0: the budget is spent; 1: the same, but no solution is feasible; 2: stopped by Ctrl-C; 99:
-        by the callback; -1, in callbacks: the search goes on), `message`, `violation` (sum of the violated constraints;
-        0: feasible), `parameters` (by name; None without `space`), `descriptors`, and `optimizer`, with its
-        `repertoire`.
+        `success`, `status` (0: the budget or `max_seconds` is spent, or the target is reached; 1: spent, but no
+        solution is feasible; 2: stopped by Ctrl-C; 99: by the callback; -1, in callbacks: the search goes on),
+        `message`, `violation` (sum of the violated constraints; 0: feasible), `parameters` (by name; None without
+        `space`), `descriptors`, and `optimizer`, with its `repertoire`.
 
     Raises:
         JedaxError: An argument does not fit, a function returns something else than numbers, worker processes do not
@@ -136,24 +141,37 @@ def minimize(
     if optimizer.config.samples_per_evaluation != 1:
         remedy = "average within fun, or use jedax.Optimizer"
         raise fail("samples_per_evaluation", expected="1", received="more", remedy=remedy)
+    for name, number in (("target", target), ("max_seconds", max_seconds)):
+        if not (number is None or (isinstance(number, int | float | np.number) and number == number)):
+            raise fail(name, expected="a number", received=repr(number), remedy="change it")
     limits = tuple(_constraint(one, space) for one in _listed(constraints))
     has_pairs = descriptor_bounds is not None and descriptors is None
     problem = Functions(fun, limits, descriptors, has_pairs, bool(vectorised))
-    return _Search(optimizer, evaluations, space, problem).run(workers, callback)
+    until = None if max_seconds is None else time.monotonic() + max_seconds
+    return _Search(optimizer, evaluations, space, problem, target, until).run(workers, callback)
 
 
 class _Search:
     """A search for a minimum, its best solution, and what failed."""
 
-    def __init__(self, optimizer: Optimizer, budget: int, space: Space | None, problem: Functions):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        budget: int,
+        space: Space | None,
+        problem: Functions,
+        target: float | None,
+        until: float | None,
+    ):
         self.optimizer, self.budget, self.problem = optimizer, budget, problem
+        self.target, self.until = target, until
         self.space = space if space is not None and space.is_named else None
         self.best = (np.inf, np.inf)  # violation and value
         self.found: dict[str, Any] = {"x": None, "fun": np.nan, "violation": np.nan, "descriptors": None}
         self.num_evaluated, self.num_failed, self.first_failure = 0, 0, Failure("")
 
     def run(self, workers: Any, callback: Any) -> OptimizeResult:
-        """Search until the budget is spent, the callback stops the search, or Ctrl-C does."""
+        """Search until the budget is spent, the target is reached, or the time, the callback or Ctrl-C stops it."""
         generations, status = 0, 0
         with _evaluator(self.problem, workers) as evaluator:
             try:
@@ -165,14 +183,22 @@ class _Search:
                         if self._asks_to_stop(callback):
                             status = 99
                             break
+                    if self._stop_reason():
+                        break
             except KeyboardInterrupt:
                 status = 2
                 self._tell(evaluator)
-            if status:
+            if evaluator.num_running:
                 evaluator.cancel()
         if self.num_failed == self.num_evaluated and status != 2:
             raise self._nothing()
         return self._result(status)
+
+    def _stop_reason(self) -> str:
+        """Return why the search stops before its budget is spent; empty if it goes on."""
+        if self.target is not None and self.best <= (0.0, self.target):
+            return f"The target {self.target:g} is reached."
+        return "The seconds have passed." if self.until is not None and time.monotonic() >= self.until else ""
 
     def _ask(self, evaluator: _Direct | _Processes) -> bool:
         """Ask for as many solutions as can be evaluated; return whether any are being evaluated."""
@@ -209,6 +235,12 @@ class _Search:
                 raise self._nothing()
 
     def _note_failures(self, failure: Failure, number: int) -> None:
+        if failure.trace and self.num_evaluated == number:
+            warnings.warn(
+                f"the first evaluation failed with {failure.reason}; the search goes on, and gives up after "
+                f"{_HOPELESS} without a successful one.",
+                stacklevel=5,
+            )
         self.first_failure = self.first_failure if self.num_failed else failure
         self.num_failed += number
 
@@ -245,7 +277,8 @@ class _Search:
         is_feasible = found["violation"] == 0
         status = status or int(not is_feasible)
         stops = {2: "Stopped by Ctrl-C.", 99: "Stopped by the callback.", _GOES_ON: "The search goes on."}
-        message = stops.get(status) or self.optimizer.stop_reason or "The budget is spent."
+        reason = self._stop_reason() or self.optimizer.stop_reason
+        message = stops.get(status) or reason or "The budget is spent."
         if not is_feasible:
             message += " No solution was feasible."
         if self.num_failed:

@@ -7,6 +7,7 @@ fail: `Optimizer` then asks for other solutions.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
@@ -143,6 +144,7 @@ class Optimizer:
         self._steps = Stepwise(replica_roots(self._seed, 1), made, task)
         self._ledger = Ledger(self._units, is_noisy=self.noisy)
         self._evaluations = self.num_failed = 0
+        self._num_strange, self._has_warned = 0, False  # results in a row of solutions that nobody asked for
         first = [
             self._units.starts(name, rows, made.num_initial)
             for name, rows in (("x0", x0), ("initial", initial))
@@ -226,14 +228,18 @@ class Optimizer:
 
     @property
     def done(self) -> bool:
-        """Whether no generation is open and the budget has no room for another one."""
+        """Whether the budget is spent, or no generation is open and the budget has no room for another one."""
         return self.stop_reason != ""
 
     @property
     def stop_reason(self) -> str:
         """Why the search is done, in one sentence; empty while it is not."""
+        if self._budget is None:
+            return ""
+        if self.evaluations >= self._budget:
+            return f"The budget of {self._budget:,} evaluations is spent."
         next_one = self._steps.method.evaluations_per_generation
-        if self._budget is None or self._steps.generation is not None or self.evaluations + next_one <= self._budget:
+        if self._steps.generation is not None or self.evaluations + next_one <= self._budget:
             return ""
         return f"The budget of {self._budget:,} evaluations has no room for another generation of {next_one}."
 
@@ -294,6 +300,7 @@ class Optimizer:
         """Return a solution of the repertoire in the user's units."""
         violation = violation_of(fitness) if self._steps.penalty.number else 0.0
         fitness = np.nan if violation else -fitness if self.minimise else fitness
+        descriptor = descriptor if self.has_descriptors else None
         return Solution(self.values(genotype), fitness, descriptor, violation, self._units.named(genotype))
 
     def values(self, genotypes: Any) -> np.ndarray:
@@ -396,9 +403,11 @@ class Optimizer:
         ):
             steps.note_constraints(results.constraints.shape[1])
             self._take_generation(open_one, results, prints)
+            self._num_strange = 0
         else:
             rows = results.each()
             numbers = ledger.match(rows, prints, ids or [None] * len(rows))
+            self._warn_of_changed(numbers)
             steps.note_constraints(results.constraints.shape[1])
             extra = [self._take(*one) for one in zip(rows, numbers, prints, strict=True)]
             ledger.opened.remove([number for number in numbers if number not in (None, -1)])
@@ -407,6 +416,22 @@ class Optimizer:
             self._close_generation()
         if self._out is not None:
             self._write(self._out, "out")
+
+    def _warn_of_changed(self, numbers: list[int | None]) -> None:
+        """Warn once where as many results in a row as a generation has are of solutions that nobody asked for."""
+        generation = self._steps.generation
+        if any(number not in (None, -1) for number in numbers) or generation is None:
+            self._num_strange = 0
+            return
+        self._num_strange += len(numbers)
+        if self._num_strange >= generation.size and len(self._ledger.opened) and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"the last {self._num_strange} solutions told are not among those that ask() returned, and "
+                f"{len(self._ledger.opened)} of those still wait for a result. If you round or clip solutions, tell "
+                "them as ask() returned them, or by their numbers: ask_ids() and tell(..., ids=...).",
+                stacklevel=3,
+            )
 
     def add(self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None) -> None:
         """Add solutions whose results were known before; they do not count towards the budget.

@@ -52,16 +52,21 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
     """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
     lows, highs = (None, None) if bounds is None else lows_and_highs("bounds", bounds)
     if space is not None:
-        if bounds is not None or sigma0 is not None:
-            remedy = "give each parameter of the space its bounds, start and scale"
-            raise fail("space", expected="no bounds or sigma0 beside it", received="both", remedy=remedy)
+        for name, given, field in (("bounds", bounds, "bounds"), ("sigma0", sigma0, "scale")):
+            if given is not None:
+                remedy = f"give the parameters of the space their {field}, as in jedax.Real(0, 10, scale=2)"
+                raise fail("space", expected=f"no {name} beside it", received=f"{name}={given!r}", remedy=remedy)
         found = space if isinstance(space, Space) else Space(space)
     elif x0 is None and sigma0 is None:
         lows, highs = _fitted(lows, highs, num_params)
         found = None if lows is None and highs is None else Space.box(lows, highs, num_params=num_params)
     else:
         if x0 is None and num_params is None:
-            raise fail("num_params", expected="the number of parameters", received="None", remedy="give it, or x0")
+            given = [bound for bound in (lows, highs) if bound is not None and np.ndim(bound)]
+            num_params = max(map(len, given), default=None)
+        if x0 is None and num_params is None:
+            remedy = "give it, x0, or bounds of each parameter"
+            raise fail("num_params", expected="the number of parameters", received="None", remedy=remedy)
         if isinstance(x0, list | tuple | np.ndarray) and any(isinstance(x, list | tuple) or np.ndim(x) for x in x0):
             raise fail("x0", expected="one number per parameter", received=repr(x0), remedy="give one solution")
         size = num_params if x0 is None else len(np.atleast_1d(x0))

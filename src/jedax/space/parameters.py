@@ -295,7 +295,7 @@ def parameter_of(name: str, given: Any) -> Parameter:
     if isinstance(given, Mapping):
         return from_entry(name, given)._checked(name)
     expected = "a Real, an Integer, a Choice, a tuple (low, high), a list of options or a dict of settings"
-    remedy = "write (low, high) for a range or Choice(...) for options"
+    remedy = "write (low, high) for a range, Real(low, high, log=True) for a logarithmic one or Choice(...) for options"
     raise fail(name, expected=expected, received=repr(given), remedy=remedy)
 
 

@@ -158,6 +158,8 @@ class RunDirectory:
 
     def _no_run(self) -> JedaxError:
         received, remedy = str(self.path), "check the path"
+        if self.path.is_file():
+            remedy = "give the directory of a run, or read a saved Optimizer with jedax.Optimizer.load"
         if runs := [str(run) for run in runs_below(self.path, _DEPTH)]:
             received = f"{self.path}, with {len(runs)} of them below it"
             remedy = f"name one of those, as in {', '.join(runs[:_MOST_NAMED])}; jedax report {self.path} shows all"

@@ -42,16 +42,17 @@ class Solution:
     """One solution.
 
     Attributes:
-        genotype: `(params,)`; from `Optimizer`, the parameters in the user's units.
+        genotype: `(params,)`, from `Optimizer` in the user's units; from a run as its task takes it, so with a space
+            of parameters as coordinates, whose values in the user's units are in `parameters`.
         fitness: Its fitness.
-        descriptor: `(d,)`, its behaviour.
+        descriptor: `(d,)`, its behaviour; None: there are no descriptors.
         violation: Sum of its violations of constraints; 0: it is feasible.
         parameters: The parameters by name, where a space names them.
     """
 
     genotype: np.ndarray
     fitness: float
-    descriptor: np.ndarray
+    descriptor: Any
     violation: float = 0.0
     parameters: dict[str, Any] | None = None
 
@@ -181,7 +182,7 @@ class Run:
             raise self.task.no_code()
         act = getattr(self.task, "act", None)
         if act is None:
-            expected, remedy = "a task whose solutions are policies", "take best().genotype"
+            expected, remedy = "a task whose solutions are policies", "take best()"
             raise fail("policy", expected=expected, received=self.task.name, remedy=remedy)
         genotype = self.best(replica).genotype
         return lambda observation: np.asarray(act(genotype, observation))
