@@ -461,6 +461,15 @@ class TestNearMatches:
         assert ["If you round or clip solutions" in str(warning.message) for warning in caught] == [True]
         assert optimizer.generations == 0
 
+    def test_solutions_that_are_evaluated_again_are_no_mistake(self):
+        optimizer = make(MAPS, noisy=True)
+        step(optimizer)
+        known = optimizer.repertoire.genotypes[optimizer.repertoire.filled]
+        optimizer.ask()
+        for _ in range(8):
+            optimizer.tell(known, *simulate(known))
+        assert optimizer.generations == 1
+
     def test_a_few_solutions_of_the_user_between_others_are_no_mistake(self):
         optimizer = make(MAPS)
         for number in range(4):

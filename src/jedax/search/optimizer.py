@@ -407,7 +407,7 @@ class Optimizer:
         else:
             rows = results.each()
             numbers = ledger.match(rows, prints, ids or [None] * len(rows))
-            self._warn_of_changed(numbers)
+            self._warn_of_changed(numbers, prints)
             steps.note_constraints(results.constraints.shape[1])
             extra = [self._take(*one) for one in zip(rows, numbers, prints, strict=True)]
             ledger.opened.remove([number for number in numbers if number not in (None, -1)])
@@ -417,19 +417,20 @@ class Optimizer:
         if self._out is not None:
             self._write(self._out, "out")
 
-    def _warn_of_changed(self, numbers: list[int | None]) -> None:
+    def _warn_of_changed(self, numbers: list[int | None], prints: list[Print]) -> None:
         """Warn once where as many results in a row as a generation has are of solutions that nobody asked for."""
-        generation = self._steps.generation
+        generation, told = self._steps.generation, self._ledger.told
         if any(number not in (None, -1) for number in numbers) or generation is None:
             self._num_strange = 0
             return
-        self._num_strange += len(numbers)
+        self._num_strange += sum(not (self.noisy and solution in told) for solution, _ in prints)  # no re-evaluation
         if self._num_strange >= generation.size and len(self._ledger.opened) and not self._has_warned:
             self._has_warned = True
             warnings.warn(
                 f"the last {self._num_strange} solutions told are not among those that ask() returned, and "
                 f"{len(self._ledger.opened)} of those still wait for a result. If you round or clip solutions, tell "
-                "them as ask() returned them, or by their numbers: ask_ids() and tell(..., ids=...).",
+                "them as ask() returned them, or by their numbers: ask_ids() and tell(..., ids=...). Limits and whole "
+                "numbers belong in bounds and space.",
                 stacklevel=3,
             )
 
