@@ -71,7 +71,7 @@ def test_a_search_from_beginning_to_end(here, capsys):
     found = best(capsys)
     assert found["evaluations"] == 120
     assert found["generations"] == 15
-    assert "evaluations is spent" in found["stop"]
+    assert found["stop"] == "The budget of 120 evaluations is spent."
     assert found["best"]["fitness"] == pytest.approx(value(found["best"]["x"]))
     assert found["best"]["fitness"] < 30
     assert yaml.safe_load((here / "d" / "problem.yaml").read_text()) == PROBLEM
@@ -108,7 +108,7 @@ def test_an_exchange_is_the_search_of_ask_and_tell(here, capsys, monkeypatch):
     (here / "problem.yaml").write_text(yaml.safe_dump(BOX))
     lines, err = exchange(capsys, monkeypatch, lambda lines: evaluated(lines[-1]), "--new", "problem.yaml")
     assert lines[-1] == []
-    assert "evaluations is spent" in err
+    assert "The budget of 64 evaluations is spent." in err
     assert sum(map(len, lines)) == 64
     optimizer = jedax.Optimizer(bounds=BOX["bounds"], evaluations=64, minimise=True)
     while not optimizer.done:

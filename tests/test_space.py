@@ -690,7 +690,10 @@ class TestErrors:
             (Choice(1, 1.0), "gain: expected at least two distinct options"),
             (Choice("a", math.nan), "gain: expected options that are texts, finite numbers, booleans or None, got nan"),
             (Choice("a", (1,)), "gain: expected options that are texts, finite numbers, booleans or None, got (1,)"),
-            ([0, 90], "for a logarithmic one or Choice(...) for options"),
+            (
+                [0, 90],
+                "write (low, high) for a range, Real(low, high, log=True) for a logarithmic one or Choice(...) for",
+            ),
             (
                 (0, 1, 2),
                 "gain: expected a Real, an Integer, a Choice, a tuple (low, high), a list of options",

@@ -238,7 +238,7 @@ class TestBudget:
 
 
 def test_methods_that_need_more_than_fitness_and_descriptors_are_refused():
-    with pytest.raises(jedax.JedaxError, match=r"one for a problem evaluated elsewhere, .* got pga-me"):
+    with pytest.raises(jedax.JedaxError, match=r"evaluated elsewhere, whose genotypes are no policies .* got pga-me"):
         jedax.Optimizer(6, BOUNDS, evaluations=100, method="pga-me")
 
 

@@ -159,7 +159,7 @@ def best(arguments: list[str]) -> None:
             found["best"] = {
                 "x": _plain(one.parameters or one.genotype),
                 "fitness": None if one.violation else one.fitness,
-                "descriptors": None if one.descriptor is None else _plain(one.descriptor),
+                "descriptors": _plain(one.descriptor) if optimizer.has_descriptors else None,
                 "violation": one.violation,
             }
     print(json.dumps({**found, **_status(optimizer)}, indent=2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -253,13 +252,13 @@ def _default_folder(config: Any, overwrite: bool) -> Path:
     from jedax.tasks.registry import title_of
 
     stem = f"{slug(title_of(config.task))}-{slug(config.method)}-seed{config.run.seed}"
-    for number in itertools.count(1):
-        folder = Path("runs") / (stem if number == 1 else f"{stem}-{number}")
-        if overwrite or not folder.exists():
-            return folder
+    folder, number = Path("runs") / stem, 1
+    while folder.exists() and not overwrite:
         if _is_unfinished(folder):
             say(f"{folder} has a run that has not ended; to continue that one: jedax run --resume {folder}")
-    raise AssertionError
+        number += 1
+        folder = folder.with_name(f"{stem}-{number}")
+    return folder
 
 
 def _is_unfinished(folder: Path) -> bool:

@@ -166,6 +166,11 @@ class Repertoire:
         """`(cells,)`, whether a cell holds a solution."""
         return self.fitness > -jnp.inf
 
+    @property
+    def feasible(self) -> Bool[Array, " cells"]:
+        """`(cells,)`, whether a cell holds a solution that violates no constraint."""
+        return self.fitness > INFEASIBLE
+
     def add(
         self,
         cells: Cells,
@@ -326,11 +331,11 @@ class Repertoire:
 
     def coverage(self) -> Float[Array, ""]:
         """Return the share of cells that are filled with a feasible solution, 0 to 1."""
-        return (self.fitness > INFEASIBLE).mean()
+        return self.feasible.mean()
 
     def qd_score(self, offset: float) -> Float[Array, ""]:
         """Return the sum of fitness minus `offset` over the cells that are filled with a feasible solution."""
-        return jnp.where(self.fitness > INFEASIBLE, self.fitness - offset, 0).sum()
+        return jnp.where(self.feasible, self.fitness - offset, 0).sum()
 
 
 def _put(rows: Float[Array, "cells params"], place: Int[Array, " batch"], new: Array) -> Float[Array, "cells params"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,9 +78,11 @@ class Ledger:
         self.forget_open()
         self.told: OrderedDict[int, int] = OrderedDict()
         self.next_number = 0
+        self._has_warned = False
 
     def forget_open(self) -> None:
         """Note that no solution waits for a result any more."""
+        self._num_strange = 0  # results in a row of solutions that nobody asked for
         self.opened = Opened.none(self.units.num_params, self.units.num_values)
 
     def give(self, generation: int, places: list[int], genotypes: np.ndarray) -> list[int]:
@@ -158,6 +161,25 @@ class Ledger:
             if not result.failed:
                 now[solution] = outcome
         return numbers
+
+    def warn_of_changed(self, numbers: list[int | None], prints: list[Print], size: int) -> None:
+        """Warn once where at least `size` results in a row are of solutions that nobody asked for, and others wait.
+
+        `numbers` are those from `match`. Evaluations of known solutions do not count where they are noisy.
+        """
+        if any(number not in (None, -1) for number in numbers):
+            self._num_strange = 0
+            return
+        self._num_strange += sum(not (self.is_noisy and solution in self.told) for solution, _ in prints)
+        if self._num_strange >= size and len(self.opened) and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"the last {self._num_strange} solutions told are not among those that ask() returned, and "
+                f"{len(self.opened)} of those still wait for a result. If you round or clip solutions, tell them as "
+                "ask() returned them, or by their numbers: ask_ids() and tell(..., ids=...). Limits and whole numbers "
+                "belong in bounds and space.",
+                stacklevel=3,
+            )
 
     def _other(self, result: Result, is_known: bool, is_same: bool) -> int | None:
         """Return the number of a result that no open solution waits for: -1 if it is known already, else None."""

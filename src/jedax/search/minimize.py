@@ -24,6 +24,7 @@ from jedax.search.outside import lows_and_highs
 from jedax.search.workers import functions
 from jedax.search.workers.functions import Evaluated, Failure, Functions, Limits, Product
 from jedax.space import Space
+from jedax.space.parameters import number_of
 from jedax.store.environment import num_cores
 
 EVALUATIONS_PER_PARAMETER = 2_000
@@ -141,9 +142,8 @@ def minimize(
     if optimizer.config.samples_per_evaluation != 1:
         remedy = "average within fun, or use jedax.Optimizer"
         raise fail("samples_per_evaluation", expected="1", received="more", remedy=remedy)
-    for name, number in (("target", target), ("max_seconds", max_seconds)):
-        if not (number is None or (isinstance(number, int | float | np.number) and number == number)):
-            raise fail(name, expected="a number", received=repr(number), remedy="change it")
+    target = None if target is None else number_of("target", "", target, finite=False)
+    max_seconds = None if max_seconds is None else number_of("max_seconds", "", max_seconds, finite=False)
     limits = tuple(_constraint(one, space) for one in _listed(constraints))
     has_pairs = descriptor_bounds is not None and descriptors is None
     problem = Functions(fun, limits, descriptors, has_pairs, bool(vectorised))

@@ -7,7 +7,6 @@ fail: `Optimizer` then asks for other solutions.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,6 @@ from jedax.methods.registry import (
     method_named,
 )
 from jedax.repertoire import Cells, Repertoire
-from jedax.repertoire.repertoire import INFEASIBLE
 from jedax.search import saved
 from jedax.search.compiled import replica_roots
 from jedax.search.constraints import violation_of
@@ -144,7 +142,6 @@ class Optimizer:
         self._steps = Stepwise(replica_roots(self._seed, 1), made, task)
         self._ledger = Ledger(self._units, is_noisy=self.noisy)
         self._evaluations = self.num_failed = 0
-        self._num_strange, self._has_warned = 0, False  # results in a row of solutions that nobody asked for
         first = [
             self._units.starts(name, rows, made.num_initial)
             for name, rows in (("x0", x0), ("initial", initial))
@@ -267,8 +264,8 @@ class Optimizer:
     @property
     def feasible(self) -> np.ndarray:
         """`(cells,)`, whether each cell has a solution that violates no constraint; errors as for `repertoire`."""
-        fitness = self.repertoire.fitness
-        return np.isfinite(fitness) & ((fitness > INFEASIBLE) | (self._steps.penalty.number == 0))
+        kept: Any = self.repertoire
+        return kept.feasible if self._steps.penalty.number else kept.filled
 
     @property
     def has_best(self) -> bool:
@@ -403,11 +400,11 @@ class Optimizer:
         ):
             steps.note_constraints(results.constraints.shape[1])
             self._take_generation(open_one, results, prints)
-            self._num_strange = 0
         else:
             rows = results.each()
             numbers = ledger.match(rows, prints, ids or [None] * len(rows))
-            self._warn_of_changed(numbers, prints)
+            if open_one is not None:
+                ledger.warn_of_changed(numbers, prints, open_one.size)
             steps.note_constraints(results.constraints.shape[1])
             extra = [self._take(*one) for one in zip(rows, numbers, prints, strict=True)]
             ledger.opened.remove([number for number in numbers if number not in (None, -1)])
@@ -416,23 +413,6 @@ class Optimizer:
             self._close_generation()
         if self._out is not None:
             self._write(self._out, "out")
-
-    def _warn_of_changed(self, numbers: list[int | None], prints: list[Print]) -> None:
-        """Warn once where as many results in a row as a generation has are of solutions that nobody asked for."""
-        generation, told = self._steps.generation, self._ledger.told
-        if any(number not in (None, -1) for number in numbers) or generation is None:
-            self._num_strange = 0
-            return
-        self._num_strange += sum(not (self.noisy and solution in told) for solution, _ in prints)  # no re-evaluation
-        if self._num_strange >= generation.size and len(self._ledger.opened) and not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                f"the last {self._num_strange} solutions told are not among those that ask() returned, and "
-                f"{len(self._ledger.opened)} of those still wait for a result. If you round or clip solutions, tell "
-                "them as ask() returned them, or by their numbers: ask_ids() and tell(..., ids=...). Limits and whole "
-                "numbers belong in bounds and space.",
-                stacklevel=3,
-            )
 
     def add(self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None) -> None:
         """Add solutions whose results were known before; they do not count towards the budget.

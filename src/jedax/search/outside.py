@@ -50,7 +50,8 @@ class OutsideTask:
 
 def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> Space | None:
     """Return the space that the arguments of `Optimizer` describe; None: any numbers, as the search draws them."""
-    lows, highs = (None, None) if bounds is None else lows_and_highs("bounds", bounds)
+    limits: tuple[Any, Any] = (None, None) if bounds is None else lows_and_highs("bounds", bounds)
+    lows, highs = limits
     if space is not None:
         for name, given, field in (("bounds", bounds, "bounds"), ("sigma0", sigma0, "scale")):
             if given is not None:
@@ -61,10 +62,7 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
         lows, highs = _fitted(lows, highs, num_params)
         found = None if lows is None and highs is None else Space.box(lows, highs, num_params=num_params)
     else:
-        if x0 is None and num_params is None:
-            given = [bound for bound in (lows, highs) if bound is not None and np.ndim(bound)]
-            num_params = max(map(len, given), default=None)
-        if x0 is None and num_params is None:
+        if x0 is None and num_params is None and not (np.ndim(lows) or np.ndim(highs)):
             remedy = "give it, x0, or bounds of each parameter"
             raise fail("num_params", expected="the number of parameters", received="None", remedy=remedy)
         if isinstance(x0, list | tuple | np.ndarray) and any(isinstance(x, list | tuple) or np.ndim(x) for x in x0):

@@ -143,7 +143,7 @@ def test_a_search_with_measured_bounds_leaves_what_it_takes_to_go_on(tmp_path):
 
 
 def test_pga_me_is_refused():
-    with pytest.raises(JedaxError, match=r"method: expected one for gym:Hopper-v5, whose .* no policies .* got pga-me"):
+    with pytest.raises(JedaxError, match=r"one for gym:Hopper-v5, whose genotypes are no policies .* got pga-me"):
         jedax.run("pga-me", "gym:Hopper-v5", evaluations=64)
 
 
