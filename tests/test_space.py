@@ -692,7 +692,8 @@ class TestErrors:
             (Choice("a", (1,)), "gain: expected options that are texts, finite numbers, booleans or None, got (1,)"),
             (
                 [0, 90],
-                "write (low, high) for a range, Real(low, high, log=True) for a logarithmic one or Choice(...) for",
+                "write (low, high) for a range, Real(low, high, log=True) for a logarithmic one "
+                "or Choice(...) for options",
             ),
             (
                 (0, 1, 2),
