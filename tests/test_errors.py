@@ -1,8 +1,9 @@
 """How errors are worded, and which names are offered."""
 
+import numpy as np
 import pytest
 
-from jedax.errors import JedaxError, check_choice, fail, nearest, unknown
+from jedax.errors import JedaxError, check_choice, check_whole, fail, nearest, unknown
 
 KNOWN = ("sep-cma-es", "lm-ma-es", "maze-a", "maze-b")
 
@@ -65,3 +66,17 @@ class TestCheckChoice:
     def test_unknown(self):
         with pytest.raises(JedaxError, match=r"^es: unknown name 'lmmaes'; did you mean 'lm-ma-es'\?$"):
             check_choice("es", "lmmaes", iter(KNOWN))
+
+
+class TestCheckWhole:
+    @pytest.mark.parametrize("value", [1000, 1e3, np.int16(1000), np.float32(1000), np.float64(1000)])
+    def test_whole(self, value):
+        found = check_whole("evaluations", value, 1, 2000)
+        assert (type(found), found) == (int, 1000)
+
+    @pytest.mark.parametrize(
+        "value", [0, 2001, 2001.0, 10**400, 1.5, np.nan, np.inf, True, np.True_, "1000", None, 1000j, np.array([1000])]
+    )
+    def test_not_whole(self, value):
+        with pytest.raises(JedaxError, match=r"^evaluations: expected a whole number from 1 to 2,000, got "):
+            check_whole("evaluations", value, 1, 2000)

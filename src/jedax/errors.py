@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import numbers
 from collections.abc import Iterable, Iterator
-from typing import TypeGuard
+from typing import Any, TypeGuard
 from unicodedata import category
 
 _NO_MEMORY = ("RESOURCE_EXHAUSTED", "bad_alloc", "failed to map segment", "Cannot allocate memory")
@@ -90,9 +90,13 @@ def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def check_whole(argument: str, value: object, low: int, high: int) -> int:
-    """Return a whole number of Python or NumPy as an int; an error unless it is from `low` to `high`."""
-    if not (is_whole(value) and low <= value <= high):
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def check_whole(argument: str, value: Any, low: int, high: int) -> int:
+    """Return a whole number of Python or NumPy, such as 1000 or 1e3, as an int from `low` to `high`, or an error."""
+    if not _is_number(value) or value % 1 or not low <= value <= high:
         expected = f"a whole number from {low} to {high:,}"
         raise fail(argument, expected=expected, received=repr(value), remedy="change it")
     return int(value)

@@ -243,7 +243,7 @@ class TestFiles:
     [
         ({"samples": 3}, r"samples: expected a whole number from 4 to 2,147,483,647, got 3"),
         ({"samples": "8"}, r"samples: expected a whole number from 4 to 2,147,483,647, got '8'"),
-        ({"samples": 8.0}, r"samples: expected a whole number from 4 to 2,147,483,647, got 8.0"),
+        ({"samples": 8.5}, r"samples: expected a whole number from 4 to 2,147,483,647, got 8.5"),
         ({"parameter_noise": "1"}, r"parameter_noise: expected a number of at least 0, got '1'"),
         ({"seed": -1}, r"seed: expected a whole number from 0 to 2,147,483,647, got -1"),
         ({"parameter_noise": -1.0}, r"parameter_noise: expected a number of at least 0, got -1.0"),

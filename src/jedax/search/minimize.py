@@ -148,7 +148,7 @@ def minimize(
     has_pairs = descriptor_bounds is not None and descriptors is None
     problem = Functions(fun, limits, descriptors, has_pairs, bool(vectorised))
     until = None if max_seconds is None else time.monotonic() + max_seconds
-    return _Search(optimizer, evaluations, space, problem, target, until).run(workers, callback)
+    return _Search(optimizer, int(evaluations), space, problem, target, until).run(workers, callback)
 
 
 class _Search:
