@@ -92,7 +92,8 @@ def settled(
             try:
                 found = task.settled(pool.evaluate)
             except JedaxError as error:
-                raise JedaxError(" ".join([str(error), *said[-1:]])) from None  # a bench shows no notes of this
+                why = [note for note in said[-1:] if str(error) not in note]  # a bench shows no notes of this
+                raise JedaxError(" ".join([str(error), *why])) from None
     else:
         found = task.settled(functools.partial(_evaluate_in_jax, task))
     return (config if found is task else config.replace(task_config=found.config)), found

@@ -181,6 +181,10 @@ def alone(genotypes):
     return genotypes.sum(axis=1)
 
 
+def three(genotypes):
+    return genotypes[:, 0], genotypes[:, :2], genotypes[:, :1]
+
+
 def strange_descriptors(genotypes):
     return genotypes.sum(axis=1), genotypes[:, :3]
 

@@ -10,7 +10,11 @@ from jedax.tasks.python.calls import checked, make
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("alone", r"work:alone: expected two results, fitness and descriptors, got ndarray; return fitness, desc"),
+        ("alone", r"work:alone: expected two results, fitness and descriptors, got ndarray; return both; "),
+        (
+            "three",
+            r"work:three: expected two results, fitness and descriptors, got 3; return both; without descriptors",
+        ),
         ("scalar", r"work:scalar: fitness: expected shape \(4,\), got \(\); return one row per genotype"),
         ("strange_descriptors", r"descriptors: expected shape \(4, 2\), got \(4, 3\); return one row per genotype"),
         ("words", r"work:words: fitness: expected numbers of shape \(4,\), got text"),

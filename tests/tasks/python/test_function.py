@@ -83,6 +83,7 @@ BAD = [
     ("nobody", GIVEN, r"task: expected 'nobody' in tests.search.workers.work, got none"),
     ("words", {}, r"num_params: expected the length of a genotype, got none; give num_params \(--num-params 10\)"),
     ("alone", GIVEN, r"work:alone: expected two results"),
+    ("alone", {"num_params": 3}, r"^(?!.*run again).*, search with jedax\.minimize\.$"),
     ("strange_descriptors", {**GIVEN, "chunk": 16}, r"descriptors: expected shape \(2, 2\), got \(2, 3\)"),
     ("always_raises", GIVEN, r"always_raises: expected a finite fitness and descriptor for one of 64 random genotypes, "
                              r"got none; .* 64 evaluations failed 3 times: the evaluation raised "),

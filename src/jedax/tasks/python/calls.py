@@ -28,8 +28,8 @@ def make(
             raise fail(
                 function,
                 expected="two results, fitness and descriptors",
-                received=type(found).__name__,
-                remedy="return fitness, descriptors",
+                received=f"{len(found)}" if isinstance(found, tuple | list) else type(found).__name__,
+                remedy="return both; without descriptors or with constraints, search with jedax.minimize",
             )
         fitness = checked(f"{function}: fitness", found[0], (number,))
         return fitness, checked(f"{function}: descriptors", found[1], (number, num_descriptors))
