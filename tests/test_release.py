@@ -69,6 +69,10 @@ def promising():
 
 
 class TestNames:
+    def test_parts_are_imported_on_first_use(self):
+        assert jedax.rankers.Outcome is importlib.import_module("jedax.rankers").Outcome
+        assert jedax.report.plots is importlib.import_module("jedax.report.plots")
+
     def test_all_are_listed(self):
         assert sorted(NAMES) == promising()
 

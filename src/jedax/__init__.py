@@ -57,5 +57,8 @@ _HOMES = {
 _lazy, __dir__ = lazy_names(__name__, {name: module for module, names in _HOMES.items() for name in names})
 
 
+_MODULES = ("es", "gp", "methods", "rankers", "repertoire", "report", "rl", "targets", "tasks", "types", "variation")
+
+
 def __getattr__(name: str) -> Any:
-    return importlib.import_module("jedax.tasks") if name == "tasks" else _lazy(name)
+    return importlib.import_module(f"jedax.{name}") if name in _MODULES else _lazy(name)

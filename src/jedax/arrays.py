@@ -37,6 +37,13 @@ def as_floats(name: str, values: Any, shape: tuple[int | None, ...], remedy: str
     return array
 
 
+def refuse_truth_values(name: str, values: Any) -> None:
+    """Raise an error if values of constraints are truth values, which do not tell by how much a limit is exceeded."""
+    if any(isinstance(one, bool | np.bool_) for one in np.asarray(values, object).flat):
+        remedy = "return how far the limit is exceeded, such as 2 - x[0] for x[0] > 2"
+        raise fail(name, expected="numbers, above 0 where violated", received="truth values", remedy=remedy)
+
+
 def _strange(values: Any) -> str | None:
     """Return what an array or a nested list holds that is no real number; None: nothing."""
     parts = values if isinstance(values, list | tuple) else [values]

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -52,6 +52,19 @@ def whole(combination, tmp_path_factory, without_figures):
 def assert_same_run(run, other):
     assert_same_bits(run.repertoire, other.repertoire)
     assert without_seconds(run.rows) == without_seconds(other.rows)
+
+
+@dataclass(frozen=True)
+class Loose:
+    """A state that is no pytree."""
+
+    repertoire: int
+    generation: int
+
+
+def remembering(method, key, state):
+    """Keeps something in the method."""
+    method.number = 1
 
 
 @pytest.mark.usefixtures("without_figures")
@@ -177,6 +190,24 @@ class TestMethod:
             ({"batch": 0}, r"^Bad.Config: expected a batch of at least 1, got 0; give it a"),
             ({"init": lambda *given: ()}, r"^Bad.init: expected a state with the field repertoire, got tuple"),
             ({"ask": lambda s, key, state: (jnp.zeros((8, 5)), state)}, r"^Bad.ask: expected shape \(8, 10\), got"),
+            (
+                {"ask": lambda s, key, state: jnp.zeros((8, 10))},
+                r"^Bad.ask: expected genotypes and a state, got \w*Tracer",
+            ),
+            (
+                {"init": lambda *given: Loose(0, 0)},
+                r"^Bad.init: expected a state of arrays, got the object Loose; decor",
+            ),
+            ({"ask": remembering}, r"^Bad.number: expected no new attribute, because .*, got 1; keep what changes in"),
+            (
+                {"metrics": lambda s, state: [1]},
+                r"^Bad.metrics: expected a dict of arrays with one .*, got list; return",
+            ),
+            ({"metrics": lambda s, state: {"x": 1.0}}, r"^Bad.metrics: .*, got x of shape \(\); correct x"),
+            (
+                {"metrics": lambda s, state: {"x": state.repertoire.fitness}},
+                r"^Bad.metrics: .*, got x of shape \(1, \d+\)",
+            ),
             ({"tell": lambda s, key, state, *found: state}, r"^Bad.tell: expected a state and an Insertion, got Drift"),
             ({"tell": lambda s, key, state, *found: (state, 0)}, r"^Bad.tell: expected a state of the next generation"),
             ({"tell": lambda s, key, state, *found: ((), 0)}, r"^Bad.tell: expected a state with the fields it had"),
@@ -456,6 +487,59 @@ def test_parts_whose_module_is_missing_elsewhere(tmp_path, monkeypatch):
     assert loaded.method is None
     with pytest.raises(jedax.JedaxError, match=r"es: expected a module vanishing_es that can be imported"):
         jedax.resume(tmp_path / "run")
+
+
+class Silent(own.Spherical):
+    """Returns nothing from `tell`."""
+
+    def tell(self, key, state, genotypes, scores):
+        pass
+
+
+class Lone(own.Spherical):
+    """Returns no state from `ask`."""
+
+    def ask(self, key, state):
+        return super().ask(key, state)[0]
+
+
+class Listing(own.Spherical):
+    """Returns a list instead of a state from `ask`."""
+
+    def ask(self, key, state):
+        return super().ask(key, state)[0], [state]
+
+
+class Lacking(jedax.es.Strategy):
+    """Has no `mean`, and no `tell`."""
+
+    def init(self, key, mean):
+        return mean
+
+    def ask(self, key, state):
+        return state[None], state
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"), [("es", {}), ("cma-me", {"pool": 1}), ("jedi-x", {"pool": 1, "scouts": 1})]
+)
+@pytest.mark.parametrize(
+    ("es", "message"),
+    [
+        (Silent, r"^Silent.tell: expected the next state, a \w+, got NoneType; correct what Silent.tell returns"),
+        (Lone, r"^Lone.ask: expected samples and a state, got \w*Tracer; return both"),
+        (Listing, r"^Listing.ask: expected the next state, a \w+, got list; correct what Listing.ask returns"),
+        (Lacking, r"es: expected a class with init, ask, tell and mean, got Lacking, .*; define mean and tell"),
+    ],
+)
+def test_strategies_that_return_something_else(method, settings, es, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.run(method, jedax.tasks.make("arm", joints=4), evaluations=64, cells=16, population=8, es=es, **settings)
+
+
+def test_a_ranker_that_returns_nothing():
+    with pytest.raises(jedax.JedaxError, match=r"^ranker: expected one score per solution, .*, got NoneType; return"):
+        jedax.run("cma-me", "arm", evaluations=64, cells=16, population=8, pool=1, ranker=lambda outcome: None)
 
 
 class Short(own.Drift):

@@ -439,7 +439,7 @@ def test_another_number_of_cells_is_refused_before_they_are_made(path):
     config = path / "config.yaml"
     config.write_text(config.read_text().replace("  cells: 64\n", "  cells: 99999999\n"))
     RunDirectory(path).seal()
-    assert "expected the cells and genotypes of the run in config.yaml" in refused(lambda: jedax.load(path))
+    assert "expected cells and genotypes of the task " in refused(lambda: jedax.load(path))
 
 
 def test_goals_of_fewer_replicas_are_left_out(path):

@@ -670,6 +670,11 @@ def test_a_task_needs_no_more_than_that(plain, tmp_path, without_figures):
         ({"qd_offset": None}, "Bad.qd_offset: expected a number, got None; change it"),
         ({"goal_fitness": "high"}, "Bad.goal_fitness: expected a number or None, got 'high'; change it"),
         ({"space": "x"}, "Bad.space: expected a jedax.Space or None, got 'x'; change it"),
+        ({"space": jedax.Space(a=(0, 1))}, "Bad.num_params: expected 1, the length of the genotypes of its space, got"),
+        (
+            {"descriptor_bounds": None},
+            r"Bad.descriptor_bounds: expected \(lows, highs\), a tuple each, got None; write",
+        ),
     ],
 )
 def test_tasks_whose_parts_do_not_fit(small, tmp_path, changes, message):

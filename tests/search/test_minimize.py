@@ -1,5 +1,6 @@
 """`jedax.minimize`: scipy's result, bounds, constraints, spaces, workers and failures."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,7 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, OptimizeResult, rosen
-from tests.search.minimized import OPTIMUM, always_deadly, deadly, light, noting, sometimes_slow, sphere
+from tests.search.minimized import (
+    OPTIMUM,
+    always_deadly,
+    deadly,
+    hanging,
+    leaving,
+    light,
+    noting,
+    sometimes_slow,
+    sphere,
+)
 
 import jedax
 from jedax.search.minimize import EVALUATIONS_PER_PARAMETER
@@ -275,6 +286,46 @@ def test_seconds_end_the_search():
     assert found.message == "The seconds have passed."
 
 
+def test_seconds_end_worker_processes_that_hang(monkeypatch, tmp_path):
+    monkeypatch.setenv("JEDAX_TEST_NOTES", str(tmp_path / "notes"))
+    began = time.monotonic()
+    found = jedax.minimize(hanging, bounds=BOX, workers=2, max_seconds=10)
+    assert time.monotonic() - began < 60
+    assert found.message == "The seconds have passed."
+    assert found.fun < 40
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_evaluation_that_leaves_the_program_is_a_failure(workers):
+    found = jedax.minimize(leaving, bounds=BOX, evaluations=200, workers=workers)
+    assert found.success
+    assert "evaluations failed, first with: SystemExit: no licence." in found.message
+
+
+@pytest.mark.parametrize(
+    ("strange", "reason"),
+    [
+        ("ERR", "fun: expected numbers of shape (1,), got text; return a number."),
+        (np.zeros(0), "fun: expected shape (1,), got (0,); return a number."),
+        ((1.0, 2.0), 'fun: expected numbers, got (1.0, 2.0); give descriptor_bounds, such as "measure"'),
+    ],
+)
+def test_a_strange_result_after_others_is_a_failure(strange, reason):
+    results = iter([1.0] * 20 + [strange])
+    found = jedax.minimize(lambda x: next(results, 2.0), bounds=BOX, evaluations=60)
+    assert found.fun == 1
+    assert f"1 of {found.nfev} evaluations failed, first with: {reason}" in found.message
+
+
+@pytest.mark.parametrize("strange", [[], [1.0], [1.0, 2.0, 3.0], True])
+def test_strange_constraints_after_others_are_a_failure(strange):
+    results = iter([[-1.0, -1.0]] * 20 + [strange])
+    limits = {"constraints": lambda x: next(results, [-1.0, -1.0])}
+    found = jedax.minimize(sphere, bounds=BOX, evaluations=60, **limits)
+    assert found.success
+    assert f"1 of {found.nfev} evaluations failed, first with: " in found.message
+
+
 @pytest.mark.parametrize("given", [{"target": "low"}, {"target": np.nan}, {"max_seconds": []}])
 def test_targets_and_seconds_that_are_no_numbers(given):
     with pytest.raises(jedax.JedaxError, match=f"{next(iter(given))}: expected a number"):
@@ -343,6 +394,26 @@ def test_interrupt_gives_the_best_so_far():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_interrupt_that_python_drops_ends_the_search(request):
+    """As in a callback of the garbage collection, which prints the exception and goes on."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    calls = []
+
+    def fun(x):
+        calls.append(x)
+        if len(calls) == 50:
+            with contextlib.suppress(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(1)
+        return sphere(x)
+
+    found = jedax.minimize(fun, bounds=BOX)
+    assert (found.status, found.nfev < 100) == (2, True)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupt_ends_worker_processes(request):
     # A shell may start its background jobs, such as checks, with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -405,7 +476,10 @@ def is_running(pid):
         ({"bounds": BOX, "workers": True}, "workers: expected a number of processes"),
         ({"bounds": BOX, "workers": 2, "vectorised": True}, "workers: expected 1"),
         ({"bounds": BOX, "workers": map, "vectorised": True}, "workers: expected 1"),
-        ({"bounds": BOX, "constraints": {"type": "ineq"}}, "constraints: expected a function"),
+        (
+            {"bounds": BOX, "constraints": {"type": "ineq"}},
+            r'constraints: expected no dict, .*\(fun, 0, inf\) for "ineq"',
+        ),
         ({"bounds": BOX, "evaluations": 0}, "evaluations: expected a whole number"),
         ({"bounds": BOX, "descriptors": 3}, "descriptors: expected a function"),
         ({"bounds": BOX, "popsize": 3}, "popsize"),

@@ -249,3 +249,11 @@ def test_a_problem_with_a_known_solution(descriptors):
     assert 0.5 <= best.fitness < 0.51
     np.testing.assert_allclose(best.genotype, 0.5, atol=0.08)
     assert best.genotype.sum() >= 1
+
+
+@pytest.mark.parametrize("violations", [np.ones(8, bool), [[True, False]] * 8, [1.0] * 7 + [True]])
+def test_truth_values_are_no_violations(violations):
+    """A user may mean what is feasible."""
+    optimizer = jedax.Optimizer(3, evaluations=800, minimise=True)
+    with pytest.raises(jedax.JedaxError, match=r"^violations: expected numbers, above 0 .*, got truth values; return"):
+        optimizer.tell(optimizer.ask(), np.arange(8.0), violations=violations)

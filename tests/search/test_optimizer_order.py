@@ -215,7 +215,10 @@ class TestWorkers:
             lost += list(genotypes[:3])
         forgotten = 16 + 5 * 3 - 20  # at the last `ask`
         np.testing.assert_array_equal(list(optimizer.asked.values()), lost[forgotten:])
-        with pytest.raises(jedax.JedaxError, match=rf"not told yet \({forgotten}, .*got {forgotten - 1}; "):
+        with pytest.raises(
+            jedax.JedaxError,
+            match=rf"\({forgotten}, .*got {forgotten - 1}, which was told or given up",
+        ):
             optimizer.tell([None], [0.0], [[0.0, 0.0]], ids=[forgotten - 1])
         late = np.array(lost[forgotten - 1 : forgotten + 1])
         optimizer.tell(late, *simulate(late))

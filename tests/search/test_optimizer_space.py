@@ -92,6 +92,14 @@ class TestNamed:
         with pytest.raises(jedax.JedaxError, match="parameter: unknown name 'cost'"):
             optimizer.tell(table.assign(cost=1), *gear(rows))
 
+    def test_a_row_of_a_table(self):
+        row = pandas.Series({"angle": 45, "material": "wood", "teeth": 9, "gain": 1.5})
+        optimizer = named(initial=row)
+        rows = optimizer.ask()
+        assert rows[0] == pytest.approx({"gain": 1.5, "teeth": 9, "material": "wood", "angle": 45})
+        optimizer.tell(pandas.DataFrame(rows).iloc[0], *gear(rows[:1]))
+        assert len(optimizer.asked) == len(rows) - 1
+
     def test_one_dict_and_rows_of_numbers(self):
         optimizer = named()
         rows = optimizer.ask()

@@ -128,6 +128,7 @@ def test_a_task_without_noise_has_no_luck(arm):
     np.testing.assert_allclose(s.fitness, s.reported, atol=1e-5)
     assert (s.error == 0).all()
     assert "nothing in this task is random, so two samples are enough, and they agree" in reevaluation.table(found)
+    assert "nan" not in reevaluation.table(found)
 
 
 def test_parameters_with_noise_against_a_closed_form():

@@ -227,6 +227,12 @@ def test_samples_of_a_task_without_noise_are_remarked_on(arm):
     assert notes.said == ["arm is deterministic: all 2 samples of a solution are equal."]
 
 
+def test_remarks_are_logged_where_nothing_shows_the_progress(arm, caplog):
+    jedax.run("map-elites", arm, evaluations=16, samples_per_evaluation=2, **MAPS)
+    said = [(record.name, record.levelname, record.getMessage()) for record in caplog.records if "jedax" in record.name]
+    assert said == [("jedax", "WARNING", "arm is deterministic: all 2 samples of a solution are equal.")]
+
+
 def test_samples_of_replicas_are_those_of_their_seeds():
     both = jedax.run("map-elites", Noisy(), evaluations=48, seed=5, replicas=2, samples_per_evaluation=2, **MAPS)
     for replica in range(2):

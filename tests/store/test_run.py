@@ -151,6 +151,21 @@ def test_best_of_a_replica(run, replicas_best):
     assert run.best().fitness == max(run.best(0).fitness, run.best(1).fitness)
 
 
+@pytest.mark.parametrize("replica", [2, -1, "0"])
+def test_a_replica_that_does_not_exist(run, replica):
+    for read in (run.best, run.elites):
+        with pytest.raises(jedax.JedaxError, match=r"^replica: expected a whole number from 0 to 1, got "):
+            read(replica)
+
+
+@pytest.mark.parametrize("path", [3, None])
+def test_a_path_that_is_none(path, arm, plain):
+    with pytest.raises(jedax.JedaxError, match=f"^directory: expected a path, got {path}; give a text or"):
+        jedax.load(path)
+    with pytest.raises(jedax.JedaxError, match=r"^directory: expected a path, got 3; give a text or"):
+        jedax.run(plain, arm, evaluations=64, out=3)
+
+
 def test_elites_are_the_filled_cells_and_the_best_comes_first(run):
     kept = run.repertoire
     elites = run.elites(1)

@@ -83,6 +83,9 @@ def _class_of(es: Any) -> type[Strategy]:
         es = resolve("es", es)
     if not (isinstance(es, type) and issubclass(es, Strategy)):
         raise fail("es", expected="a class derived from jedax.es.Strategy", received=repr(es), remedy="give the class")
+    if missing := sorted(es.__abstractmethods__):
+        expected, remedy = "a class with init, ask, tell and mean", f"define {' and '.join(missing)}"
+        raise fail("es", expected=expected, received=f"{es.__name__}, which lacks some", remedy=remedy)
     return es
 
 

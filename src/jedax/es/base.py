@@ -222,9 +222,30 @@ def follow_paths(
     return Paths(p_sigma, p_c, sigma, h_sigma)
 
 
-def check_asked(strategy: Strategy, shape: tuple[int, ...]) -> None:
-    """Raise an error unless the samples of a strategy have the shape of its population."""
+def checked_ask(strategy: Strategy, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "population params"], Any]:
+    """Return what `strategy.ask` returns, an error unless it is its population and a state like the one before."""
+    name, found = f"{type(strategy).__name__}.ask", strategy.ask(key, state)
+    if not (isinstance(found, tuple) and len(found) == 2):
+        expected, received = "samples and a state", type(found).__name__
+        raise fail(name, expected=expected, received=received, remedy="return both")
+    shape = jnp.shape(found[0])
     if len(shape) != 2 or shape[0] != strategy.population:
-        name = type(strategy).__name__
-        expected, remedy = f"{strategy.population} rows of parameters", f"correct {name}.ask"
-        raise fail(f"{name}.ask", expected=expected, received=f"shape {shape}", remedy=remedy)
+        expected, remedy = f"{strategy.population} rows of parameters", f"correct {name}"
+        raise fail(name, expected=expected, received=f"shape {shape}", remedy=remedy)
+    _check_state(name, found[1], state)
+    return found
+
+
+def checked_tell(strategy: Strategy, key: PRNGKeyArray, state: Any, genotypes: Array, scores: Array) -> Any:
+    """Return what `strategy.tell` returns, an error unless it is a state like the one before."""
+    found = strategy.tell(key, state, genotypes, scores)
+    _check_state(f"{type(strategy).__name__}.tell", found, state)
+    return found
+
+
+def _check_state(name: str, new: Any, old: Any) -> None:
+    if jax.tree.structure(new) != jax.tree.structure(old):
+        received = type(new).__name__
+        received = f"a {received} with other fields" if received == type(old).__name__ else received
+        expected, remedy = f"the next state, a {type(old).__name__}", f"correct what {name} returns"
+        raise fail(name, expected=expected, received=received, remedy=remedy)

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtri
 
-from jedax.es.base import Strategy, check_asked
+from jedax.es.base import Strategy, checked_ask, checked_tell
 from jedax.space import Space
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
@@ -70,8 +70,7 @@ class Placed(Strategy):
 
     def ask(self, key: PRNGKeyArray, state: PlacedState) -> tuple[Float[Array, "population params"], PlacedState]:
         """Sample one generation."""
-        steps, inner = self.strategy.ask(key, state.inner)
-        check_asked(self.strategy, steps.shape)
+        steps, inner = checked_ask(self.strategy, key, state.inner)
         return state.origin + state.unit * steps, state._replace(inner=inner)
 
     def tell(
@@ -87,7 +86,7 @@ class Placed(Strategy):
             sampled = self._steps(state, genotypes)
             is_far = self.strategy.distances(state.inner, learnt) > self.strategy.distances(state.inner, sampled)
             learnt = jnp.where(is_far[:, None], sampled, learnt)
-        told = state._replace(inner=self.strategy.tell(key, state.inner, learnt, scores))
+        told = state._replace(inner=checked_tell(self.strategy, key, state.inner, learnt, scores))
         # The state of a strategy that tells distances is a distribution; others may keep solutions, which must stay.
         if self.space is None or self.space.is_real or not self.has_distances:
             return told

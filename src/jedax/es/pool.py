@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jedax.es.base import Strategy, check_asked
+from jedax.es.base import Strategy, checked_ask, checked_tell
 from jedax.es.placed import Placed, PlacedState
 from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -33,8 +34,8 @@ class ESPool:
 
     def ask(self, key: PRNGKeyArray, states: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Sample one generation of every ES; return the batch and the states for `tell`."""
-        genotypes, states = jax.vmap(self.strategy.ask)(jax.random.split(key, self.size), states)
-        check_asked(self.strategy, genotypes.shape[1:])
+        ask = functools.partial(checked_ask, self.strategy)
+        genotypes, states = jax.vmap(ask)(jax.random.split(key, self.size), states)
         return genotypes.reshape(self.size * self.strategy.population, -1), states
 
     def tell(
@@ -46,7 +47,8 @@ class ESPool:
     ) -> Any:
         """Return the states updated with the scores of each population."""
         keys = jax.random.split(key, self.size)
-        return jax.vmap(self.strategy.tell)(keys, states, self.split(genotypes), scores)
+        tell = functools.partial(checked_tell, self.strategy)
+        return jax.vmap(tell)(keys, states, self.split(genotypes), scores)
 
     def could_sample(self, states: Any, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
         """Return which solutions of a batch their ES could have sampled, see `Strategy.could_sample`."""

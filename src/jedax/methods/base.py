@@ -173,8 +173,17 @@ def spread_of(key: PRNGKeyArray, problem: Problem) -> Float[Array, ""]:
     return jnp.where(spread > 0, spread, 1.0)
 
 
+class _Immutable:
+    """Refuses new attributes, also of a subclass that is no frozen dataclass itself."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        expected = "no new attribute, because methods are traced once"
+        remedy = "keep what changes in the state that init returns"
+        raise fail(f"{type(self).__name__}.{name}", expected=expected, received=repr(value), remedy=remedy)
+
+
 @dataclass(frozen=True)
-class Method(abc.ABC):
+class Method(_Immutable, abc.ABC):
     """A search method as pure functions of a state; a subclass is one method.
 
     `init`, `ask` and `tell` can be jitted, scanned and vmapped. A state is a frozen dataclass of arrays, registered as
@@ -405,7 +414,7 @@ class Method(abc.ABC):
         return {}
 
     def metrics(self, state: Any) -> dict[str, Array]:
-        """Return the method's own columns of metrics.csv, scalars by name."""
+        """Return the method's own columns of metrics.csv by name, each `(replicas,)` as `state` has all replicas."""
         return {}
 
     def hints(self, generations: int) -> list[str]:

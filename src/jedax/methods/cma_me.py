@@ -128,8 +128,9 @@ class CMAME(PoolMethod):
         evaluations, insertions = self.pool.split((evaluation, insertion))
         outcomes = Outcome(evaluations, insertions, direction=state.directions)
         scores = jax.vmap(ranker_named(self.config.ranker))(outcomes)
-        if scores.shape != evaluations.fitness.shape:
-            expected, received = "one score per solution, (population,)", scores.shape[1:]
+        if getattr(scores, "shape", None) != evaluations.fitness.shape:
+            expected = "one score per solution, (population,)"
+            received = scores.shape[1:] if hasattr(scores, "shape") else type(scores).__name__
             raise fail("ranker", expected=expected, received=received, remedy="return the scores of all solutions")
         scores = scores.astype(evaluations.fitness.dtype)
         pool = self.pool.tell(tell_key, state.pool, evaluation.sampled(genotypes), scores)

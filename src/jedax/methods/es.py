@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from pydantic import Field
 
 from jedax.es import Strategy
-from jedax.es.base import check_asked
+from jedax.es.base import checked_ask, checked_tell
 from jedax.es.placed import within
 from jedax.methods.base import GLOBAL_TABLE, LARGE_ES, Method, Preset, Variant, WithES, cpu_preset
 from jedax.repertoire import Repertoire
@@ -86,8 +86,7 @@ class ES(Method):
 
     def ask(self, key: PRNGKeyArray, state: ESState) -> tuple[Float[Array, "batch params"], ESState]:
         """Sample one generation."""
-        genotypes, strategy = self.strategy.ask(key, state.strategy)
-        check_asked(self.strategy, genotypes.shape)
+        genotypes, strategy = checked_ask(self.strategy, key, state.strategy)
         return genotypes, replace(state, strategy=strategy)
 
     def could_ask(self, asked: ESState, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
@@ -100,7 +99,7 @@ class ES(Method):
         """Update the ES and the repertoire; restart the ES where it has converged."""
         tell_key, genotype_key, init_key = jax.random.split(key, 3)
         sampled, scores = evaluation.sampled(genotypes), evaluation.fitness_or_worst
-        strategy = self.strategy.tell(tell_key, state.strategy, sampled, scores)
+        strategy = checked_tell(self.strategy, tell_key, state.strategy, sampled, scores)
         repertoire, insertion = self.store(state, genotypes, evaluation)
         num_restarts = state.num_restarts
         if self.config.restart_tolerance is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -154,16 +155,19 @@ def _lines(found: Reevaluation, solutions: Solutions) -> list[str]:
     def text(value: float) -> str:
         return fitness_text(value, decimals)
 
+    def measured(value: float, error: float) -> str:
+        return f"{text(value)} ± {text(error)}" if math.isfinite(error) else text(value)  # one sample has no error
+
+    best = measured(numbers["corrected_best"], numbers["standard_error"])
     rows = [
         (f"seed {solutions.seed}", "reported", "corrected", ""),
-        ("best fitness", text(numbers["reported_best"]),
-         f"{text(numbers['corrected_best'])} ± {text(numbers['standard_error'])}", f"luck {text(numbers['luck'])}"),
-    ]  # fmt: skip
+        ("best fitness", text(numbers["reported_best"]), best, f"luck {text(numbers['luck'])}"),
+    ]
     if found.scope == "all":
         chosen, coverage, qd_score = numbers["chosen"], numbers["coverage"], numbers["qd_score"]
-        measured = "none" if chosen is None else f"{text(chosen['fitness'])} ± {text(chosen['standard_error'])}"
+        elite = "none" if chosen is None else measured(chosen["fitness"], chosen["standard_error"])
         rows += [
-            ("best elite", "", measured, ""),
+            ("best elite", "", elite, ""),
             ("coverage", f"{coverage['reported']:.1%}", f"{coverage['corrected']:.1%}", ""),
             ("QD score", f"{qd_score['reported']:,.6g}", f"{qd_score['corrected']:,.6g}", ""),
             ("elites in their cell", str(numbers["num_elites"]), str(numbers["num_kept"]), ""),

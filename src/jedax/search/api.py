@@ -24,7 +24,7 @@ from jedax.search.failures import ALL_FAILED
 from jedax.search.interrupts import Interrupted, interruptible
 from jedax.search.loop import Callback, Search
 from jedax.search.programs import settled
-from jedax.search.progress import Progress, Silent
+from jedax.search.progress import Logged, Progress
 from jedax.search.tracking import About, Tracker, Tracking
 from jedax.search.tracking import make as make_tracking
 from jedax.settings import reference_name, references, resolve
@@ -150,7 +150,7 @@ def start(
     the start of the command; the time since then is the phase "import".
     """
     _check(callbacks, progress)
-    progress, engine = progress or Silent(), engine or LocalEngine()
+    progress, engine = progress or Logged(), engine or LocalEngine()
     tracking = make_tracking(track, out)
     config, task = settled(config, task_of(config.task, config.task_config, task), engine, progress.note)
     samples = getattr(config.method_config, "samples_per_evaluation", 1)
@@ -236,7 +236,7 @@ def resume(
     made = method_of(config, task, method, origin=_origin_of_method(directory))
     given = checked_genotypes("start_from", directory.read_start_genotypes(), made.num_initial, task.num_params)
     with _opened(engine) as used, interruptible() as caught:
-        search = Search(config, made, task, given, directory, progress or Silent(), used, callbacks, began, max_seconds)
+        search = Search(config, made, task, given, directory, progress or Logged(), used, callbacks, began, max_seconds)
         search.digest = stored.digest()
         try:
             if search.leads:

@@ -109,11 +109,15 @@ class Programs:
 
     def _asked(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Return what the method asks for, an error where its shape is not that of a generation."""
-        genotypes, asked = self.method.ask(key, state)
+        found, name = self.method.ask(key, state), f"{type(self.method).__name__}.ask"
+        if not (isinstance(found, tuple) and len(found) == 2):
+            expected, received = "genotypes and a state", type(found).__name__
+            raise fail(name, expected=expected, received=received, remedy="return both")
+        genotypes, asked = found
         wanted = self.method.batch, self.task.num_params
-        if genotypes.shape != wanted:
-            name, received = type(self.method).__name__, f"shape {genotypes.shape}"
-            raise fail(f"{name}.ask", expected=f"shape {wanted}", received=received, remedy=f"correct {name}.ask")
+        if jnp.shape(genotypes) != wanted:
+            received = f"shape {jnp.shape(genotypes)}"
+            raise fail(name, expected=f"shape {wanted}", received=received, remedy=f"correct {name}")
         return genotypes, self._alike("ask", asked, state)
 
     def _told(self, key: PRNGKeyArray, state: Any, asked: Array, genotypes: Array, evaluation: Evaluation) -> Any:
@@ -231,10 +235,14 @@ class Programs:
 
     def _init(self, root: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> Any:
         state = self.method.init(_stream(root, _INITIAL_STATE), genotypes, evaluation)
+        function = f"{type(self.method).__name__}.init"
         if missing := [name for name in ("repertoire", "generation") if not hasattr(state, name)]:
-            name, remedy = f"{type(self.method).__name__}.init", "see docs/guides/own-method.md"
-            expected = f"a state with the field {missing[0]}"
-            raise fail(name, expected=expected, received=type(state).__name__, remedy=remedy)
+            expected, remedy = f"a state with the field {missing[0]}", "see docs/guides/own-method.md"
+            raise fail(function, expected=expected, received=type(state).__name__, remedy=remedy)
+        for part in jax.tree.leaves(state):
+            if not isinstance(part, jax.Array | np.ndarray | np.generic | int | float):
+                name, remedy = type(part).__name__, "decorate its class with @jax.tree_util.register_dataclass"
+                raise fail(function, expected="a state of arrays", received=f"the object {name}", remedy=remedy)
         return state
 
     def _generation_keys(self, root: PRNGKeyArray, state: Any) -> PRNGKeyArray:

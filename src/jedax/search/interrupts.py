@@ -26,14 +26,35 @@ def interruptible() -> Iterator[list[int]]:
     def handle(number: int, frame: FrameType | None) -> None:
         if number not in caught:
             caught.append(number)
-        elif callable(before[number]):
-            before[number](number, frame)
-        else:  # a handler is not replaced while it runs: Python would drop a signal that is waiting for it
-            signal.signal(number, before[number])
-            os.kill(os.getpid(), number)
+        else:
+            _handle_as_before(before[number], number, frame)
 
     with handled_by(handle) as before:
         yield caught
+
+
+@contextmanager
+def noted() -> Iterator[list[int]]:
+    """Yield a list that receives each SIGINT and SIGTERM, which have their usual effect.
+
+    Python drops a KeyboardInterrupt that is raised in a callback of its garbage collection, such as one of JAX.
+    """
+    caught: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+        _handle_as_before(before[number], number, frame)
+
+    with handled_by(handle) as before:
+        yield caught
+
+
+def _handle_as_before(before: Any, number: int, frame: FrameType | None) -> None:
+    if callable(before):
+        before(number, frame)
+    else:  # a handler is not replaced while it runs: Python would drop a signal that is waiting for it
+        signal.signal(number, before)
+        os.kill(os.getpid(), number)
 
 
 @contextmanager

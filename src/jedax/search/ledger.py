@@ -120,7 +120,9 @@ class Ledger:
             if not is_whole(one) or one not in opened:
                 known = ", ".join(map(str, numbers[:10])) + ", ..." * (len(numbers) > 10)
                 expected = f"one of those asked for and not told yet ({known or 'none'})"
-                raise fail("id", expected=expected, received=repr(one), remedy="leave it out, or check it")
+                was_given = is_whole(one) and 0 <= one < self.next_number
+                received = f"{one}, which was told or given up already" if was_given else repr(one)
+                raise fail("id", expected=expected, received=received, remedy="leave it out, or check it")
             if one in seen:
                 raise fail("id", expected="one result per solution", received=f"{one} twice", remedy="leave one out")
             seen.add(one)

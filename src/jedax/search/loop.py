@@ -376,6 +376,7 @@ class Search:
         failed = {f"failed_{kind}": i for i, kind in enumerate(self.programs.failure_kinds)}
         small = {name: getattr(repertoire, name) for name in ("fitness", "best_fitness", "num_failed", "num_outside")}
         found, own = jax.device_get((small, self.method.metrics(self.state)))
+        own = self._numbers(own)
         rows = []
         for replica, all_fitness in enumerate(found["fitness"].astype(np.float64)):
             filled = all_fitness > -np.inf
@@ -395,9 +396,20 @@ class Search:
             if taken := sorted(own.keys() & (before | after).keys()):
                 expected = "names that the search does not use itself"
                 raise fail("metrics", expected=expected, received=taken[0], remedy="rename it")
-            numbers = {name: values[replica].item() * 1 for name, values in own.items()}  # truth values as 0 and 1
-            rows.append(before | numbers | after)
+            rows.append(before | {name: values[replica] for name, values in own.items()} | after)
         return rows
+
+    def _numbers(self, metrics: Any) -> dict[str, list[Any]]:
+        """Return the method's own metrics as numbers, one of each replica; truth values are 0 and 1."""
+        name, expected = f"{type(self.method).__name__}.metrics", "a dict of arrays with one number of each replica"
+        if not isinstance(metrics, dict):
+            remedy = "return {} if there are none"
+            raise fail(name, expected=expected, received=type(metrics).__name__, remedy=remedy)
+        for key, values in metrics.items():
+            if np.shape(values) != (self.config.run.replicas,) or np.asarray(values).dtype.kind in "OSU":
+                received = f"{key} of shape {np.shape(values)}"
+                raise fail(name, expected=expected, received=received, remedy=f"correct {key}")
+        return {key: [value.item() * 1 for value in np.asarray(values)] for key, values in metrics.items()}
 
     def note(self, message: str) -> None:
         """Show a message, and write it to the log."""

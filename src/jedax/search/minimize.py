@@ -16,9 +16,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import LinearConstraint, NonlinearConstraint, OptimizeResult
 
-from jedax.errors import fail, is_whole
+from jedax.errors import JedaxError, fail, is_whole
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_arguments
+from jedax.search.interrupts import noted
 from jedax.search.optimizer import Optimizer
 from jedax.search.outside import lows_and_highs
 from jedax.search.workers import functions
@@ -169,15 +170,18 @@ class _Search:
         self.best = (np.inf, np.inf)  # violation and value
         self.found: dict[str, Any] = {"x": None, "fun": np.nan, "violation": np.nan, "descriptors": None}
         self.num_evaluated, self.num_failed, self.first_failure = 0, 0, Failure("")
+        self.widths: tuple[int | None, ...] | None = None  # of the first results
 
     def run(self, workers: Any, callback: Any) -> OptimizeResult:
         """Search until the budget is spent, the target is reached, or the time, the callback or Ctrl-C stops it."""
         generations, status = 0, 0
-        with _evaluator(self.problem, workers) as evaluator:
+        with _evaluator(self.problem, workers) as evaluator, noted() as caught:
             try:
                 while self._ask(evaluator):
-                    evaluator.wait()
+                    evaluator.wait(self.until)
                     self._tell(evaluator)
+                    if caught:
+                        raise KeyboardInterrupt
                     if callback is not None and self.optimizer.generations > generations:
                         generations = self.optimizer.generations
                         if self._asks_to_stop(callback):
@@ -218,10 +222,17 @@ class _Search:
         ended, evaluator.ended = evaluator.ended, []
         for xs, result in _joined(ended):
             self.num_evaluated += len(xs)
+            if isinstance(result, Evaluated) and self.widths not in (None, result.widths):
+                expected, remedy = "as many descriptors and constraints as before", "return the same ones each time"
+                received = f"{result.widths[0]} and {result.widths[1]}"
+                result = Failure(str(fail("fun", expected=expected, received=received, remedy=remedy)))
             if isinstance(result, Failure):
+                if result.is_mistake and self.widths is None:
+                    raise JedaxError(result.reason)
                 self._note_failures(result, len(xs))
                 self.optimizer.tell(xs, np.full(len(xs), np.nan))
             else:
+                self.widths = result.widths
                 failed = ~np.isfinite(result.fitness)
                 if result.descriptors is not None:
                     failed |= ~np.isfinite(result.descriptors).all(axis=1)
@@ -325,7 +336,7 @@ class _Direct:
         else:
             yield from zip(([x] for x in xs), self._mapper(self._problem, xs), strict=True)
 
-    def wait(self) -> None:
+    def wait(self, until: float | None) -> None:
         """Evaluate until all evaluations have ended, or, if they take longer, one or several."""
         began = time.monotonic()
         for xs, result in self._results:
@@ -382,9 +393,10 @@ class _Processes:
                 future = pool.submit(functions.evaluate, x)
             self._running[future] = pool, x
 
-    def wait(self) -> None:
-        """Wait until at least one evaluation has ended."""
-        for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+    def wait(self, until: float | None) -> None:
+        """Wait until at least one evaluation has ended, at most until `time.monotonic()` is `until`."""
+        seconds = None if until is None else max(0.0, until - time.monotonic())
+        for future in wait(self._running, seconds, FIRST_COMPLETED).done:
             pool, x = self._running.pop(future)
             if isinstance(future.exception(), BrokenProcessPool):
                 self.ended.append(([x], Failure("the end of its worker process")))
@@ -475,6 +487,9 @@ def _constraint(given: Any, space: Space | None) -> Callable[[Any], Any]:
         return Limits(Product(np.asarray(matrix)), given.lb, given.ub)
     if isinstance(given, NonlinearConstraint):
         return Limits(given.fun, given.lb, given.ub)
+    if isinstance(given, Mapping):
+        remedy = 'write NonlinearConstraint(fun, 0, 0) for "eq", and NonlinearConstraint(fun, 0, inf) for "ineq"'
+        raise fail("constraints", expected="no dict", received=repr(given), remedy=remedy)
     if not callable(given):
         expected = "a function, a NonlinearConstraint or a LinearConstraint"
         remedy = "return values above 0 where violated"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import shutil
 import sys
 import time
@@ -39,6 +40,14 @@ class Progress(Protocol):
 
 class Silent(Progress):
     """Shows nothing."""
+
+
+class Logged(Silent):
+    """Shows nothing but messages, as warnings of the logger "jedax", which Python prints unless it is configured."""
+
+    def note(self, message: str) -> None:
+        """Log a message."""
+        logging.getLogger("jedax").warning(printable(message, keep="\n"))
 
 
 class StatusLine:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jedax.arrays import as_floats
+from jedax.arrays import as_floats, refuse_truth_values
 from jedax.errors import fail
 from jedax.types import Int
 
@@ -89,6 +89,7 @@ def _checked_constraints(violations: Any, is_bad: Any, known: int) -> np.ndarray
             raise fail("violations", expected=expected, received="None", remedy=remedy)
         return np.zeros((number, known))
     wanted = (number,) if np.asarray(violations, object).ndim == 1 else (number, None)
+    refuse_truth_values("violations", violations)
     constraints = as_floats("violations", violations, wanted, _ONE_EACH).reshape(number, -1)
     if np.isnan(constraints[~is_bad]).any():
         remedy = "give numbers, or mark the evaluation as failed"

@@ -91,6 +91,8 @@ class RunDirectory:
     """
 
     def __init__(self, path: str | Path):
+        if not isinstance(path, str | os.PathLike):
+            raise fail("directory", expected="a path", received=repr(path), remedy="give a text or a pathlib.Path")
         self.path = Path(path)
         self._lock: Lock | None = None
 

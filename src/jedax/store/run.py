@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jedax.errors import JedaxError, fail, memory_in_words
+from jedax.errors import JedaxError, check_whole, fail, memory_in_words
 from jedax.imports import is_custom
 from jedax.methods.base import Method
 from jedax.repertoire import Repertoire
@@ -150,16 +150,19 @@ class Run:
 
     def best(self, replica: int | None = None) -> Solution:
         """Return the best solution ever evaluated, of one replica or (None) of all."""
-        which = self.best_replica if replica is None else replica
-        kept = self.repertoire
+        which, kept = self._which(replica), self.repertoire
         return self._solution(kept.best_genotype[which], kept.best_fitness[which], kept.best_descriptor[which])
 
     def elites(self, replica: int | None = None) -> list[Solution]:
         """Return the solutions of all filled cells of one replica, or (None) of that with the best one, best first."""
-        which, kept = self.best_replica if replica is None else replica, self.repertoire
+        which, kept = self._which(replica), self.repertoire
         genotypes, fitness, descriptors = kept.genotypes[which], kept.fitness[which], kept.descriptors[which]
         places = sorted(np.flatnonzero(kept.filled[which]), key=lambda place: -fitness[place])
         return [self._solution(genotypes[place], fitness[place], descriptors[place]) for place in places]
+
+    def _which(self, replica: int | None) -> int:
+        """Return a replica's number; None: that of the one with the best solution."""
+        return self.best_replica if replica is None else check_whole("replica", replica, 0, self.replicas - 1)
 
     def _solution(self, genotype: Any, fitness: Any, descriptor: Any) -> Solution:
         genotype, space = np.asarray(genotype), self.task.space
@@ -297,8 +300,8 @@ def _read_saved(directory: RunDirectory, config: FullConfig, task: Task | None) 
         cells.centroids.shape,
         task.num_params,
     ):
-        raise files.CorruptError(f"{directory.path}: expected the cells and genotypes of the run in config.yaml, "
-                                 "got others; restore it.")  # fmt: skip
+        raise files.CorruptError(f"{directory.path}: expected cells and genotypes of the task {task.name}, got others; "
+                                 "give the run's own task, or restore the directory.")  # fmt: skip
     assert cells is not None
     repertoire = Repertoire(**{name: arrays[name] for name in _REPERTOIRE})  # type: ignore[arg-type]
     cells = Cells(centroids, cells.bounds, cells.shape)

@@ -52,7 +52,9 @@ class Task(abc.ABC):
             CMA-MAE stores no solution below it.
         goal_fitness: A run has reached its goal once its best fitness is at least this; None: there is no goal.
         default_evaluations: Budget of a run that names none.
-        space: The parameters and their bounds, to which genotypes are folded; None: genotypes are any numbers.
+        space: The parameters and their bounds. Genotypes are coordinates of this space, each 0 to 1 between two bounds:
+            `init` draws them with `space.draw(key)`, and `evaluate` finds the values by `space.values(genotype)`. None:
+            genotypes are any numbers.
         observation_size: Length of an observation, for policies whose steps `evaluate_with_transitions` returns;
             None for all other tasks.
         action_size: Length of an action of such a policy.
@@ -167,9 +169,10 @@ def check_task(task: Task) -> Task:
     except TypeError:
         remedy = "make its dataclass frozen=True"
         raise wrong("", "a hashable object", "one that cannot be hashed", remedy) from None
-    if [np.ndim(bound) for bound in task.descriptor_bounds] != [1, 1]:
+    bounds: Any = task.descriptor_bounds
+    if not isinstance(bounds, tuple | list) or [np.ndim(bound) for bound in bounds] != [1, 1]:
         remedy = "write ((-1.0,), (1.0,)) for one descriptor"
-        raise wrong(".descriptor_bounds", "(lows, highs), a tuple each", repr(task.descriptor_bounds), remedy)
+        raise wrong(".descriptor_bounds", "(lows, highs), a tuple each", repr(bounds), remedy)
     kinds = (
         ("num_params", numbers.Integral, "a whole number"),
         ("qd_offset", numbers.Real, "a number"),
@@ -179,6 +182,9 @@ def check_task(task: Task) -> Task:
     for attribute, kind_of, expected in kinds:
         if not isinstance(value := getattr(task, attribute), kind_of):
             raise wrong(f".{attribute}", expected, repr(value), "change it")
+    if task.space is not None and task.space.num_params != task.num_params:
+        expected = f"{task.space.num_params}, the length of the genotypes of its space"
+        raise wrong(".num_params", expected, task.num_params, "write num_params = space.num_params")
     key = jax.eval_shape(lambda: jax.random.key(0))
     genotype = _traced(task, "init", key)
     if getattr(genotype, "shape", None) != (task.num_params,):

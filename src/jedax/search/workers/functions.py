@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jedax.arrays import as_floats
-from jedax.errors import fail
+from jedax.arrays import as_floats, refuse_truth_values
+from jedax.errors import JedaxError, fail
 
 _TOLERANCE = 1e-4  # of equality constraints, as in the CEC competitions on constrained optimisation
 
@@ -35,10 +35,11 @@ class Evaluated(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An exception of the user's functions."""
+    """An exception of the user's functions, or (`is_mistake`) results that are no numbers or of another shape."""
 
     reason: str
     trace: str = ""
+    is_mistake: bool = False
 
 
 def _copy(x: Any) -> Any:
@@ -64,27 +65,26 @@ class Functions:
     vectorised: bool = False
 
     def __call__(self, x: Any) -> Evaluated | Failure:
-        """Evaluate one solution; if `vectorised`, several.
+        """Evaluate one solution; if `vectorised`, several."""
+        try:
+            return self._evaluated(x)
+        except JedaxError as error:
+            return Failure(str(error), is_mistake=True)
 
-        Raises:
-            JedaxError: A function returned something else than it should.
-        """
+    def _evaluated(self, x: Any) -> Evaluated | Failure:
         try:
             # Each function has a copy of its own, which it may change.
             value = self.fun(_copy(x))
             descriptors = None if self.descriptors is None else self.descriptors(_copy(x))
             violations = [constraint(_copy(x)) for constraint in self.constraints]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Failure(f"{type(error).__name__}: {error}".removesuffix(": "), traceback.format_exc())
         of_descriptors = [] if self.descriptors is None else [descriptors]
         for name, results in (("fun", [value]), ("descriptors", of_descriptors), ("constraints", violations)):
             if any(result is None for result in results):
                 return Failure(f"None, returned by {name}, instead of numbers")
-        if any(isinstance(one, bool | np.bool_) for values in violations for one in np.asarray(values, object).flat):
-            remedy = "return how far the limit is exceeded, such as 2 - x[0] for x[0] > 2"
-            raise fail(
-                "constraints", expected="numbers, above 0 where violated", received="truth values", remedy=remedy
-            )
+        for values in violations:
+            refuse_truth_values("constraints", values)
         if self.has_pairs:
             if not (isinstance(value, Sequence) and len(value) == 2):
                 remedy = "return both, give a function as descriptors, or leave descriptor_bounds out"
