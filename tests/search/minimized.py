@@ -47,6 +47,10 @@ def leaving(x):
     return sphere(x)
 
 
+def always_hanging(x):
+    time.sleep(600)
+
+
 def hanging(x):
     if os.path.exists(os.environ["JEDAX_TEST_NOTES"]):
         time.sleep(600)

@@ -17,6 +17,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, Optimi
 from tests.search.minimized import (
     OPTIMUM,
     always_deadly,
+    always_hanging,
     deadly,
     hanging,
     leaving,
@@ -293,6 +294,11 @@ def test_seconds_end_worker_processes_that_hang(monkeypatch, tmp_path):
     assert time.monotonic() - began < 60
     assert found.message == "The seconds have passed."
     assert found.fun < 40
+
+
+def test_seconds_pass_before_the_first_evaluation_ends():
+    with pytest.raises(jedax.JedaxError, match=r"^fun: .*, got none that has ended; correct"):
+        jedax.minimize(always_hanging, bounds=BOX, workers=2, max_seconds=2)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -76,7 +76,7 @@ def run(
         overwrite: Replace an earlier run in `out`.
         start_genotypes: `(given, params)`, the first members of the initial batch; random ones fill it up.
         callbacks: Called at each report with a `Report`; the search stops when one returns True.
-        progress: Shows the progress; None: silent.
+        progress: Shows the progress; None: nothing but remarks, as warnings of the logger "jedax".
         preset: A preset of the method, such as "tuned" for the paper's alpha; default: its first.
         track: Trackers: "tensorboard", "wandb", "mlflow", or objects of your own; see `jedax.search.tracking`.
         engine: Where a task outside JAX is evaluated: "local", "ray", or an engine; it does not change the results.

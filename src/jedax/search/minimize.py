@@ -67,9 +67,10 @@ def minimize(
         print(result.x, result.fun)
         ```
 
-    A call of `fun` that raises an exception, or whose numbers are not finite, is a failed evaluation: it does not count
-    towards the budget, and another solution takes its place. The first call compiles for some seconds; later processes
-    read what it has compiled.
+    A call of a function that raises an exception, also `sys.exit`, or whose numbers are not finite, is a failed
+    evaluation: it does not count towards the budget, and another solution takes its place. So is one that returns
+    something else than numbers, or more or fewer of them than before, once an evaluation has succeeded. The first call
+    compiles for some seconds; later processes read what it has compiled.
 
     Args:
         fun: The function of one solution: an array `(parameters,)`, or a dict where `space` names the parameters. It
@@ -108,9 +109,9 @@ def minimize(
         `space`), `descriptors`, and `optimizer`, with its `repertoire`.
 
     Raises:
-        JedaxError: An argument does not fit, a function returns something else than numbers, worker processes do not
-            start, or die ten times each without a result in between, or no evaluation succeeded (the search gives up
-            after 100).
+        JedaxError: An argument does not fit, a function returns something else than numbers before any evaluation has
+            succeeded, worker processes do not start, or die ten times each without a result in between, or no
+            evaluation succeeded (the search gives up after 100).
     """
     for name, given in (("fun", fun), ("descriptors", descriptors), ("callback", callback)):
         if not (callable(given) or (given is None and name != "fun")):
@@ -267,7 +268,9 @@ class _Search:
         error = fail(
             "fun",
             expected="an evaluation that succeeds",
-            received=f"{self.num_failed} that failed, first with {self.first_failure.reason}",
+            received=f"{self.num_failed} that failed, first with {self.first_failure.reason}"
+            if self.num_failed
+            else "none that has ended",
             remedy="correct fun, or start from an x0 or within bounds where it has a value",
         )
         if self.first_failure.trace:
