@@ -167,11 +167,38 @@ def test_constraints_that_some_trials_do_not_set_are_satisfied_there():
     assert best.parameters["x1"] <= 2
 
     def another(trial):
-        trial.set_constraint("late", 1.0)
-        return sphere(trial)
+        value = sphere(trial)
+        trial.set_constraint("late", 1.5 - trial.params["x0"])
+        return value
 
-    with pytest.raises(jedax.JedaxError, match=r"constraints of trial 210: expected a, z, .*, got late"):
-        study.optimize(another, n_trials=1)
+    study.optimize(another, n_trials=150)
+    best = study.sampler.optimizer.best
+    assert best.violation == 0
+    assert best.parameters["x0"] >= 1
+    assert study.sampler.optimizer._steps.penalty.number == 3
+
+
+def test_a_constraint_that_depends_on_a_branch():
+    """A new name, also one of another process, begins a new search, which learns from all trials."""
+
+    def objective(trial):
+        kind, x = trial.suggest_categorical("kind", ["p", "q"]), trial.suggest_float("x", 0, 1)
+        trial.set_constraint(f"{kind}-limit", (0.5 if kind == "p" else 0.2) - x)
+        return x
+
+    study = optuna.create_study(sampler=Sampler(seed=0))
+    study.optimize(objective, n_trials=60)
+    other = optuna.create_study(sampler=Sampler(seed=0))
+    for trial in study.trials:
+        other.add_trial(trial)
+    for found in (study, other):
+        before = found.best_value
+        found.optimize(objective, n_trials=1)
+        assert found.sampler.optimizer.best.fitness <= before
+        found.optimize(objective, n_trials=40)
+        assert found.best_params["kind"] == "q"
+        assert 0.2 <= found.best_value < 0.25
+        assert found.sampler.optimizer.best.violation == 0
 
 
 def test_a_trial_that_cannot_be_learnt_costs_no_other():

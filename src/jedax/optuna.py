@@ -149,7 +149,8 @@ class Sampler(BaseSampler):
                 return {}
             if self._search is None or self._search.space.distributions.keys() != search_space.keys():
                 self._search = self._new_search(study, trial, self._space, search_space)
-            self._learn(study, self._search)
+            while not self._learn(study, self._search):
+                self._search = self._new_search(study, trial, self._space, search_space)
             [asked] = [self._unused.pop()] if self._unused else self._search.optimizer.ask(1)
             self._asked[trial.number] = asked
             return self._search.space.to_study(asked)
@@ -184,13 +185,15 @@ class Sampler(BaseSampler):
             if state != TrialState.COMPLETE or values is None:
                 optimizer.tell([asked], [np.nan])
                 return
+            if self._has_new_constraints([trial]):
+                self._search = None
+                return
             try:
                 points = [self._point(trial)] if self._descriptors else None
-                limits = self._violations([trial])
             except ValueError:
                 optimizer.tell([asked], [np.nan])
                 raise
-            optimizer.tell([asked], [values[0]], points, violations=limits)
+            optimizer.tell([asked], [values[0]], points, violations=self._violations([trial]))
 
     def reseed_rng(self) -> None:
         """Seed the random parameters again, as Optuna asks for before it starts threads."""
@@ -255,8 +258,8 @@ class Sampler(BaseSampler):
         entropy = None if self._seed is None else [self._seed, trial.number]
         return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
-    def _learn(self, study: Study, search: _Search) -> None:
-        """Add the completed trials that the search does not know."""
+    def _learn(self, study: Study, search: _Search) -> bool:
+        """Add the completed trials that the search does not know; return False if another search must begin."""
         optimizer, space = search
         new = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         new = [trial for trial in new if trial.number not in self._seen and trial.number not in self._asked]
@@ -273,11 +276,13 @@ class Sampler(BaseSampler):
                 raise
             told.append(trial)
             rows.append(row)
+        if self._has_new_constraints(told):
+            return False
         if rows:
-            limits = self._violations(told)
             values = [trial.value for trial in told]
-            optimizer.add(rows, values, points if self._descriptors else None, violations=limits)
+            optimizer.add(rows, values, points if self._descriptors else None, violations=self._violations(told))
         self._seen.update(trial.number for trial in new)
+        return True
 
     def _point(self, trial: FrozenTrial) -> list[float]:
         """Return the descriptors of a trial."""
@@ -294,27 +299,18 @@ class Sampler(BaseSampler):
             point.append(float(value))
         return point
 
-    def _violations(self, trials: Sequence[FrozenTrial]) -> list[list[float]] | None:
-        """Return the values of the constraints of each trial, 0 where a trial does not set one; None: none has any.
+    def _has_new_constraints(self, trials: Sequence[FrozenTrial]) -> bool:
+        """Note the names of the trials' constraints; return whether the search was told its trials without some."""
+        known = set(self._constraints)
+        names = known.union(*(trial.constraints or {} for trial in trials))
+        self._constraints = tuple(sorted(names))
+        return bool(known) and names != known
 
-        The first trials with constraints tell their names.
-        """
-        set_here = [trial.constraints or {} for trial in trials]
+    def _violations(self, trials: Sequence[FrozenTrial]) -> list[list[float]] | None:
+        """Return the values of the constraints of each trial, 0 where a trial does not set one; None: none has any."""
         if not self._constraints:
-            self._constraints = tuple(sorted(set().union(*set_here)))
-        for trial, values in zip(trials, set_here, strict=True):
-            if unknown := sorted(set(values) - set(self._constraints)):
-                raise fail(
-                    f"constraints of trial {trial.number}",
-                    expected=f"{', '.join(self._constraints)}, as in the first trials",
-                    received=", ".join(unknown),
-                    remedy="set the same constraints in every trial",
-                )
-        return (
-            [[values.get(name, 0.0) for name in self._constraints] for values in set_here]
-            if self._constraints
-            else None
-        )
+            return None
+        return [[(trial.constraints or {}).get(name, 0.0) for name in self._constraints] for trial in trials]
 
 
 class _Parameters:
