@@ -420,6 +420,17 @@ def test_an_interrupt_that_python_drops_ends_the_search(request):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_handler_of_the_user_decides(request):
+    caught = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: caught.append(number))
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    found = jedax.minimize(
+        sphere, bounds=BOX, evaluations=200, callback=lambda found: os.kill(os.getpid(), signal.SIGINT)
+    )
+    assert (found.status, len(caught) > 5) == (0, True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupt_ends_worker_processes(request):
     # A shell may start its background jobs, such as checks, with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -35,14 +35,15 @@ def interruptible() -> Iterator[list[int]]:
 
 @contextmanager
 def noted() -> Iterator[list[int]]:
-    """Yield a list that receives each SIGINT and SIGTERM, which have their usual effect.
+    """Yield a list that receives each signal for which Python raises a KeyboardInterrupt.
 
-    Python drops a KeyboardInterrupt that is raised in a callback of its garbage collection, such as one of JAX.
+    Python drops that exception in callbacks of its garbage collection, such as one of JAX.
     """
     caught: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
+        if before[number] is signal.default_int_handler:
+            caught.append(number)
         _handle_as_before(before[number], number, frame)
 
     with handled_by(handle) as before:
