@@ -102,6 +102,13 @@ def check_whole(argument: str, value: Any, low: int, high: int) -> int:
     return int(value)
 
 
+def check_pair(function: str, found: Any, expected: str, remedy: str) -> tuple[Any, Any]:
+    """Return what a function of the user's returned, an error unless it is a tuple of two."""
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise fail(function, expected=expected, received=type(found).__name__, remedy=remedy)
+    return found
+
+
 def check_choice(argument: str, name: str, known: Iterable[str]) -> str:
     """Return `name` if it is in `known`, else raise an error that lists similar names."""
     known = list(known)

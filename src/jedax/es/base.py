@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jedax.errors import fail
+from jedax.errors import check_pair, fail
 from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 STEP_SIZE_LIMITS = (1e-12, 1e12)
@@ -224,16 +224,14 @@ def follow_paths(
 
 def checked_ask(strategy: Strategy, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "population params"], Any]:
     """Return what `strategy.ask` returns, an error unless it is its population and a state like the one before."""
-    name, found = f"{type(strategy).__name__}.ask", strategy.ask(key, state)
-    if not (isinstance(found, tuple) and len(found) == 2):
-        expected, received = "samples and a state", type(found).__name__
-        raise fail(name, expected=expected, received=received, remedy="return both")
-    shape = jnp.shape(found[0])
+    name = f"{type(strategy).__name__}.ask"
+    samples, asked = check_pair(name, strategy.ask(key, state), "samples and a state", "return both")
+    shape = jnp.shape(samples)
     if len(shape) != 2 or shape[0] != strategy.population:
         expected, remedy = f"{strategy.population} rows of parameters", f"correct {name}"
         raise fail(name, expected=expected, received=f"shape {shape}", remedy=remedy)
-    _check_state(name, found[1], state)
-    return found
+    _check_state(name, asked, state)
+    return samples, asked
 
 
 def checked_tell(strategy: Strategy, key: PRNGKeyArray, state: Any, genotypes: Array, scores: Array) -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.sharding import Mesh
 
-from jedax.errors import fail
+from jedax.errors import check_pair, fail
 from jedax.methods.base import Method
 from jedax.native import random as native_random
 from jedax.sampling import aggregate
@@ -109,11 +109,8 @@ class Programs:
 
     def _asked(self, key: PRNGKeyArray, state: Any) -> tuple[Float[Array, "batch params"], Any]:
         """Return what the method asks for, an error where its shape is not that of a generation."""
-        found, name = self.method.ask(key, state), f"{type(self.method).__name__}.ask"
-        if not (isinstance(found, tuple) and len(found) == 2):
-            expected, received = "genotypes and a state", type(found).__name__
-            raise fail(name, expected=expected, received=received, remedy="return both")
-        genotypes, asked = found
+        name = f"{type(self.method).__name__}.ask"
+        genotypes, asked = check_pair(name, self.method.ask(key, state), "genotypes and a state", "return both")
         wanted = self.method.batch, self.task.num_params
         if jnp.shape(genotypes) != wanted:
             received = f"shape {jnp.shape(genotypes)}"
@@ -127,11 +124,9 @@ class Programs:
         """
         if self.task.space is not None:
             evaluation = replace(evaluation, asked=asked)
-        told, name = self.method.tell(key, state, genotypes, evaluation), f"{type(self.method).__name__}.tell"
-        if not (isinstance(told, tuple) and len(told) == 2):
-            expected, received = "a state and an Insertion", type(told).__name__
-            raise fail(name, expected=expected, received=received, remedy="return what self.store returns, too")
-        after = self._alike("tell", told[0], state)
+        name, remedy = f"{type(self.method).__name__}.tell", "return what self.store returns, too"
+        told = self.method.tell(key, state, genotypes, evaluation)
+        after = self._alike("tell", check_pair(name, told, "a state and an Insertion", remedy)[0], state)
         if after.generation is state.generation:
             remedy = "return replace(state, generation=state.generation + 1, ...)"
             raise fail(name, expected="a state of the next generation", received="the same one", remedy=remedy)

@@ -28,7 +28,7 @@ def make(
             raise fail(
                 function,
                 expected="two results, fitness and descriptors",
-                received=f"{len(found)}" if isinstance(found, tuple | list) else type(found).__name__,
+                received=len(found) if isinstance(found, tuple | list) else type(found).__name__,
                 remedy="return both; without descriptors or with constraints, search with jedax.minimize",
             )
         fitness = checked(f"{function}: fitness", found[0], (number,))
