@@ -1,6 +1,7 @@
 """Functions that worker processes import."""
 
 import os
+import subprocess
 import sys
 import time
 
@@ -57,6 +58,16 @@ def hanging(x):
     if np.square(x - OPTIMUM).sum() < 4:
         with open(os.environ["JEDAX_TEST_NOTES"], "a") as file:
             file.write("hangs\n")
+    return sphere(x)
+
+
+def solving(x):
+    """Start a program that does not end for some solutions, and note it."""
+    if x[0] > 2:
+        program = subprocess.Popen(["sleep", "600"])
+        with open(os.environ["JEDAX_TEST_NOTES"], "a") as file:
+            file.write(f"{program.pid}\n")
+        program.wait()
     return sphere(x)
 
 

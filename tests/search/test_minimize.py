@@ -23,6 +23,7 @@ from tests.search.minimized import (
     leaving,
     light,
     noting,
+    solving,
     sometimes_slow,
     sphere,
 )
@@ -299,6 +300,41 @@ def test_seconds_end_worker_processes_that_hang(monkeypatch, tmp_path):
 def test_seconds_pass_before_the_first_evaluation_ends():
     with pytest.raises(jedax.JedaxError, match=r"^fun: .*, got none that has ended; correct"):
         jedax.minimize(always_hanging, bounds=BOX, workers=2, max_seconds=2)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_evaluation_that_takes_too_long_is_a_failure(workers, monkeypatch, tmp_path):
+    """The program that it has started ends, too."""
+    monkeypatch.setenv("JEDAX_TEST_NOTES", str(tmp_path / "notes"))
+    limits = {"bounds": BOX, "sigma0": 1.0, "evaluations": 60, "workers": workers, "evaluation_timeout": 0.5}
+    found = jedax.minimize(solving, [1.5, 0, 0], **limits)
+    assert found.success
+    programs = list(map(int, (tmp_path / "notes").read_text().splitlines()))
+    assert f" {len(programs)} of {found.nfev} evaluations failed, first with: no result after 0.5 s." in found.message
+    wait_until(lambda: not any(map(is_running, programs)), 10)
+
+
+def test_programs_of_an_evaluation_end_with_the_search(monkeypatch, tmp_path):
+    monkeypatch.setenv("JEDAX_TEST_NOTES", str(tmp_path / "notes"))
+    found = jedax.minimize(solving, [1.5, 0, 0], sigma0=1.0, bounds=BOX, workers=2, max_seconds=6)
+    assert found.message == "The seconds have passed."
+    programs = list(map(int, (tmp_path / "notes").read_text().splitlines()))
+    assert len(programs) == 2
+    wait_until(lambda: not any(map(is_running, programs)), 10)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"workers": map}, "with a function as workers"),
+        ({"vectorised": True}, "with vectorised=True"),
+        ({"evaluation_timeout": 0}, "expected seconds above 0, got 0"),
+        ({"evaluation_timeout": "1 s"}, "expected a finite number"),
+    ],
+)
+def test_unusable_timeouts(given, message):
+    with pytest.raises(jedax.JedaxError, match=f"^evaluation_timeout: .*{message}"):
+        jedax.minimize(sphere, bounds=BOX, **{"evaluation_timeout": 1.0, **given})
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import pickle
+import signal
 import sys
 import time
 import warnings
@@ -34,6 +36,7 @@ EVALUATIONS_PER_PARAMETER = 2_000
 _GOES_ON = -1  # status of the results that callbacks get
 _HOPELESS = 100  # failed evaluations without a successful one, after which the search gives up
 _DEATHS = 10  # of each worker process, without a result between them, after which the search gives up
+_POLL_SECONDS = 0.5  # between looks at processes that are starting
 _TOGETHER_SECONDS = 0.1  # results of quick evaluations are told together, which is faster, but not later than this
 
 _Ended = list[tuple[list[Any], Evaluated | Failure]]  # solutions and their result
@@ -53,6 +56,7 @@ def minimize(
     target: float | None = None,
     max_seconds: float | None = None,
     workers: int | Callable[..., Any] = 1,
+    evaluation_timeout: float | None = None,
     seed: int = 0,
     method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
     callback: Callable[[OptimizeResult], Any] | None = None,
@@ -93,6 +97,8 @@ def minimize(
         workers: Number of processes, -1 for all cores; or a function like `map`, such as `pool.map`, which gets a
             generation at a time. Processes need functions that can be imported, from a module or a script with
             `if __name__ == "__main__":`. They evaluate asynchronously, so results depend on the timing.
+        evaluation_timeout: Seconds after which an evaluation has failed, and its process is replaced. With a timeout,
+            `workers=1` is a process, too.
         seed: Random seed, 0 to 2^32 - 1.
         method: As for `jedax.Optimizer`.
         callback: Called after every generation with the result so far, as in scipy; the search stops if it returns True
@@ -146,11 +152,19 @@ def minimize(
         raise fail("samples_per_evaluation", expected="1", received="more", remedy=remedy)
     target = None if target is None else number_of("target", "", target, finite=False)
     max_seconds = None if max_seconds is None else number_of("max_seconds", "", max_seconds, finite=False)
+    if evaluation_timeout is not None:
+        evaluation_timeout = number_of("evaluation_timeout", "", evaluation_timeout)
+        if evaluation_timeout <= 0:
+            raise fail(
+                "evaluation_timeout", expected="seconds above 0", received=evaluation_timeout, remedy="change it"
+            )
     limits = tuple(_constraint(one, space) for one in _listed(constraints))
     has_pairs = descriptor_bounds is not None and descriptors is None
     problem = Functions(fun, limits, descriptors, has_pairs, bool(vectorised))
     until = None if max_seconds is None else time.monotonic() + max_seconds
-    return _Search(optimizer, int(evaluations), space, problem, target, until).run(workers, callback)
+    return _Search(optimizer, int(evaluations), space, problem, target, until).run(
+        workers, evaluation_timeout, callback
+    )
 
 
 class _Search:
@@ -173,10 +187,10 @@ class _Search:
         self.num_evaluated, self.num_failed, self.first_failure = 0, 0, Failure("")
         self.widths: tuple[int | None, ...] | None = None  # of the first results
 
-    def run(self, workers: Any, callback: Any) -> OptimizeResult:
+    def run(self, workers: Any, timeout: float | None, callback: Any) -> OptimizeResult:
         """Search until the budget is spent, the target is reached, or the time, the callback or Ctrl-C stops it."""
         generations, status = 0, 0
-        with _evaluator(self.problem, workers) as evaluator, noted() as caught:
+        with _evaluator(self.problem, workers, timeout) as evaluator, noted() as caught:
             try:
                 while self._ask(evaluator):
                     evaluator.wait(self.until)
@@ -352,31 +366,63 @@ class _Direct:
         """Forget what is being evaluated."""
 
 
-class _Processes:
-    """Evaluates in worker processes, one solution each at a time.
+class _Process:
+    """A worker process, and the solution that it evaluates.
 
-    Each process is a pool of its own, since the death of a process ends all evaluations of its pool.
+    It is a pool of its own, since the death of a process ends all evaluations of its pool.
+
+    Attributes:
+        x: The solution.
+        began: `time.monotonic()` at which its evaluation began; infinite: the process is still starting.
     """
 
-    def __init__(self, problem: Functions, size: int):
-        self._problem, self._size = problem, size
-        self._idle = [self._pool() for _ in range(size)]
-        self._running: dict[Future, tuple[ProcessPoolExecutor, Any]] = {}
+    def __init__(self, problem: Functions):
+        # Spawned, because a process that has used JAX must not be forked.
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, context, initializer=functions.begin, initargs=(problem,))
+        self.ready = self._pool.submit(functions.is_ready)
+        self.x, self.began = None, np.inf
+
+    def submit(self, x: Any) -> Future:
+        """Begin to evaluate a solution."""
+        self.x, self.began = x, np.inf
+        self.note_begin()
+        return self._pool.submit(functions.evaluate, x)
+
+    def note_begin(self) -> None:
+        """Note when the evaluation began, if the process has started since."""
+        if self.began == np.inf and self.ready.done():
+            self.began = time.monotonic()
+
+    def close(self) -> None:
+        """End the process, which evaluates nothing."""
+        self._pool.shutdown()
+
+    def kill(self) -> None:
+        """End the process, whatever it evaluates, and the programs that it has started."""
+        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it has no group of its own yet
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Processes:
+    """Evaluates in worker processes, one solution each at a time, at most `timeout` seconds long."""
+
+    def __init__(self, problem: Functions, size: int, timeout: float):
+        self._problem, self._size, self._timeout = problem, size, timeout
+        self._idle = [_Process(problem) for _ in range(size)]
+        self._running: dict[Future, _Process] = {}
         self.ended: _Ended = []
         self._deaths = 0  # in a row, without a result between them
-        started = [pool.submit(functions.is_ready) for pool in self._idle]
         try:
-            for future in started:
-                future.result()
+            for process in self._idle:
+                process.ready.result()
         except BrokenProcessPool:
             remedy = 'call minimize under `if __name__ == "__main__":`, and define the functions in a file'
             received = "processes that end at once"
             raise fail("workers", expected="processes that start", received=received, remedy=remedy) from None
-
-    def _pool(self) -> ProcessPoolExecutor:
-        # Spawned, because a process that has used JAX must not be forked.
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(1, context, initializer=functions.begin, initargs=(self._problem,))
 
     @property
     def free(self) -> int:
@@ -388,49 +434,63 @@ class _Processes:
 
     def submit(self, xs: list[Any]) -> None:
         for x in xs:
-            pool = self._idle.pop()
+            process = self._idle.pop()
             try:
-                future = pool.submit(functions.evaluate, x)
-            except BrokenProcessPool:  # its process has died since the last result
-                pool = self._pool()
-                future = pool.submit(functions.evaluate, x)
-            self._running[future] = pool, x
+                future = process.submit(x)
+            except BrokenProcessPool:  # the process has died since the last result
+                process = _Process(self._problem)
+                future = process.submit(x)
+            self._running[future] = process
 
     def wait(self, until: float | None) -> None:
-        """Wait until at least one evaluation has ended, at most until `time.monotonic()` is `until`."""
-        seconds = None if until is None else max(0.0, until - time.monotonic())
+        """Wait until an evaluation has ended, or for a while, at most until `time.monotonic()` is `until`."""
+        ends = [] if until is None else [until]
+        if self._timeout < np.inf:
+            soon = time.monotonic() + _POLL_SECONDS
+            ends += [min(process.began, soon) + self._timeout for process in self._running.values()]
+        seconds = max(0.0, min(ends) - time.monotonic()) if ends else None
         for future in wait(self._running, seconds, FIRST_COMPLETED).done:
-            pool, x = self._running.pop(future)
+            process = self._running.pop(future)
             if isinstance(future.exception(), BrokenProcessPool):
-                self.ended.append(([x], Failure("the end of its worker process")))
-                pool.shutdown(wait=False)
-                pool = self._pool()
+                self._replace(process, "the end of its worker process")
                 self._deaths += 1
             else:
-                self.ended.append(([x], future.result()))
+                self.ended.append(([process.x], future.result()))
+                self._idle.append(process)
                 self._deaths = 0
-            self._idle.append(pool)
+        for future, process in list(self._running.items()):
+            process.note_begin()
+            if time.monotonic() >= process.began + self._timeout:
+                del self._running[future]
+                self._replace(process, f"no result after {self._timeout:g} s")
         if self._deaths >= _DEATHS * self._size:
             received = f"{self._deaths} that ended their process, without a result between them"
             raise fail("fun", expected="evaluations that return", received=received, remedy="correct fun")
 
+    def _replace(self, process: _Process, reason: str) -> None:
+        """Start another process for one whose evaluation has failed."""
+        process.kill()
+        self.ended.append(([process.x], Failure(reason)))
+        self._idle.append(_Process(self._problem))
+
     def cancel(self) -> None:
         """End the processes, whatever they evaluate."""
-        pools = [*self._idle, *(pool for pool, _ in self._running.values())]
+        for process in (*self._idle, *self._running.values()):
+            process.kill()
         self._running.clear()
-        for pool in pools:
-            for process in list((getattr(pool, "_processes", None) or {}).values()):
-                process.terminate()
-            pool.shutdown(cancel_futures=True)
 
     def close(self) -> None:
-        for pool in self._idle:
-            pool.shutdown()
+        for process in self._idle:
+            process.close()
 
 
 @contextlib.contextmanager
-def _evaluator(problem: Functions, workers: Any) -> Iterator[_Direct | _Processes]:
-    """Give the evaluator for the argument `workers`."""
+def _evaluator(problem: Functions, workers: Any, timeout: float | None) -> Iterator[_Direct | _Processes]:
+    """Give the evaluator for the arguments `workers` and `evaluation_timeout`."""
+    if timeout is not None and (problem.vectorised or callable(workers)):
+        received = "one with " + ("vectorised=True" if problem.vectorised else "a function as workers")
+        expected, remedy = "none without worker processes of jedax", "leave it out"
+        raise fail("evaluation_timeout", expected=expected, received=received, remedy=remedy)
     if problem.vectorised and callable(workers):
         received, remedy = "a function with vectorised=True", "leave one of them out"
         raise fail("workers", expected="1 for functions of all solutions", received=received, remedy=remedy)
@@ -444,11 +504,11 @@ def _evaluator(problem: Functions, workers: Any) -> Iterator[_Direct | _Processe
     if problem.vectorised and size > 1:
         received, remedy = f"{workers} with vectorised=True", "leave one of them out"
         raise fail("workers", expected="1 for functions of all solutions", received=received, remedy=remedy)
-    if size == 1:
+    if size == 1 and timeout is None:
         yield _Direct(problem)
         return
     _check_importable(problem)
-    processes = _Processes(problem, size)
+    processes = _Processes(problem, size, np.inf if timeout is None else timeout)
     try:
         yield processes
     except BaseException:

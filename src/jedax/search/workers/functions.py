@@ -142,19 +142,19 @@ _functions: Functions | None = None  # of this worker process
 
 
 def begin(functions: Functions) -> None:
-    """Prepare a worker process for evaluations: Ctrl-C is for its parent alone, and it ends with its parent."""
+    """Prepare a worker process: Ctrl-C is for its parent alone; it and the programs it starts end with its parent."""
     global _functions
     _functions = functions
+    os.setpgid(0, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # programs that it starts have an empty stdin
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with contextlib.suppress(ValueError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # the parent was killed; otherwise it ends its workers first
+        os.killpg(0, signal.SIGKILL)  # the parent was killed; otherwise it ends its workers first
 
 
 def is_ready() -> bool:
