@@ -722,14 +722,21 @@ def test_whole_and_small_numbers_are_taken_as_floating_point_ones(method, settin
         assert_same_bits(one.repertoire, other.repertoire)
 
 
-@pytest.mark.parametrize(("method", "offset", "said"), [("cma-mae", 4, 1), ("cma-mae", -1, 0), ("cma-me", 4, 0)])
-def test_a_threshold_above_all_fitness_is_said(method, offset, said):
+@pytest.mark.parametrize(
+    ("method", "offset", "said"),
+    [
+        ("cma-mae", 4, ["none has a fitness above the threshold of empty cells, 4. Set threshold_min, or the task's"]),
+        ("cma-mae", -1, []),
+        ("cma-me", 4, ["The QD score is negative, since elites lie below the task's qd_offset, 4. Set qd_offset to a"]),
+        ("cma-me", -1, []),
+    ],
+)
+def test_a_qd_offset_above_the_fitness_is_said(method, offset, said):
     notes, task = Notes(), type("Low", (Good,), {"qd_offset": offset})()
     run = jedax.run(method, task, evaluations=32, cells=16, population=4, pool=2, progress=notes)
-    assert len(notes.said) == said
-    assert (run.summary["coverage"] == 0) == bool(said)
-    for message in notes.said:
-        assert "none has a fitness above the threshold of empty cells, 4. Set threshold_min, or the task's" in message
+    assert len(notes.said) == len(said)
+    assert all(part in message for part, message in zip(said, notes.said, strict=True))
+    assert (run.summary["coverage"] == 0) == (method == "cma-mae" and offset == 4)
 
 
 def test_random_numbers_do_not_depend_on_the_default_generator_of_jax(plain):

@@ -372,6 +372,11 @@ def _finish(search: Search, draw: Draw | None) -> Run:
                 except Exception as error:  # such as of a user's drawing: the results are there without figures
                     search.note(f"The figures failed: {type(error).__name__}: {error}")
     summary = _summarise(search)
+    if np.min(summary["qd_score"]) < 0:
+        search.note(
+            f"The QD score is negative, since elites lie below the task's qd_offset, {summary['qd_offset']:g}. "
+            "Set qd_offset to a lower bound of the fitness."
+        )
     if directory is not None:
         directory.write_outcome(summary)
         best = f"best {found.best().fitness:.3f}." if found.has_solution else ALL_FAILED
