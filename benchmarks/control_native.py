@@ -81,6 +81,8 @@ def in_jax(who: str, task, batch: int, seconds: float) -> float:
 
 def alone(who: str, task, batch: int, seconds: float) -> float:
     """Return the control steps per second of C++ without JAX, or the decisions per second of its policies."""
+    import jax
+
     from jedax.tasks.control.task import _find_native
 
     model, episode = _find_native(task)
@@ -89,7 +91,8 @@ def alone(who: str, task, batch: int, seconds: float) -> float:
             Path(folder) / name for name in ("alone", "settings", "genotypes", "starts")
         )
         flags = "-std=c++17 -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing"
-        command = ["c++", *flags.split(), "-DJEDAX_ISA=kBaseline", f"-I{NATIVE}", f"-I{HERE}",
+        command = ["c++", *flags.split(), "-DJEDAX_ISA=kBaseline", f"-I{NATIVE}",
+                   f"-I{jax.ffi.include_dir()}", f"-I{HERE}",
                    str(HERE / "control_alone.cc"), "-o", str(program), "-pthread"]  # fmt: skip
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         names = ("relu", "tanh", "sigmoid", "elu", "gelu", "silu")

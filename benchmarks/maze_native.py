@@ -119,6 +119,8 @@ def kheperax(maze: str, parts: list[np.ndarray]):
 
 def measure_alone(maze: str, batch: int, kind: str, seconds: float) -> tuple[float, float]:
     """Return the best rate and the mean fitness of C++ without JAX."""
+    import jax
+
     from jedax.tasks import make
 
     with tempfile.TemporaryDirectory() as folder:
@@ -130,6 +132,7 @@ def measure_alone(maze: str, batch: int, kind: str, seconds: float) -> tuple[flo
             *flags.split(),
             "-DJEDAX_ISA=kBaseline",
             f"-I{NATIVE}",
+            f"-I{jax.ffi.include_dir()}",
             str(source),
             "-o",
             str(program),

@@ -225,6 +225,21 @@ def test_start_from_a_file(here, capsys):
     assert "best fitness 0.00" in out or "best fitness -0.00" in out
 
 
+def test_start_from_an_earlier_run(here, capsys):
+    """From its fittest elites, as many as the batch has."""
+    assert call(capsys, "run", "arm", *TINY, "--cells", "64", "--out", "first")[0] == 0
+    first = jedax.load("first")
+    code, _, err = call(capsys, "run", "arm", *TINY, "--start-from", "first", "--out", "second")
+    assert code == 0, err
+    given = np.load("second/start_genotypes.npy")
+    np.testing.assert_array_equal(given, [elite.genotype for elite in first.elites()[: len(given)]])
+    again = jedax.run("map-elites", "arm", start_genotypes=first, evaluations=16, offspring=8, out="third")
+    np.testing.assert_array_equal(np.load("third/start_genotypes.npy"), given[:8])
+    assert again.best().fitness >= first.best().fitness
+    jedax.run("map-elites", "arm", start_from=here / "first", evaluations=16, offspring=8, out="fourth")
+    np.testing.assert_array_equal(np.load("fourth/start_genotypes.npy"), given[:8])
+
+
 def test_existing_directory_is_refused_unless_overwritten(here, capsys):
     assert call(capsys, "run", "arm", *TINY, "--out", "r")[0] == 0
     before = {p: p.read_bytes() for p in (here / "r").rglob("*") if p.is_file()}

@@ -339,11 +339,33 @@ class TestRoundTrip:
         for space in (MIXED, around, Space.box([-3, 1e-3], [70, 1e3])):
             own = space.coordinates
             assert own.num_params == space.num_params
-            with jax.enable_x64(dtype == np.float64):
+            genotypes = np.random.default_rng(1).normal(scale=3, size=(50, space.num_params)).astype(dtype)
+            with jax.enable_x64(dtype == np.float64), own.limited(space.limits):
                 for key in jax.random.split(jax.random.key(4), 5):
                     np.testing.assert_array_equal(own.draw(key), space.draw(key))
-            genotypes = np.random.default_rng(1).normal(scale=3, size=(50, space.num_params)).astype(dtype)
-            np.testing.assert_array_equal(own.fold(genotypes), space.fold(genotypes))
+                np.testing.assert_array_equal(own.fold(genotypes), space.fold(genotypes))
+                np.testing.assert_array_equal(own.fold(jnp.asarray(genotypes)), space.fold(jnp.asarray(genotypes)))
+
+    def test_a_program_with_limits_as_an_argument_does_for_all_spaces_with_these_coordinates(self):
+        lows, highs, starts = [-5, None, 0, -1], [5, 4, None, 3], ([0, 0, 1, 2], [4, -7, 9, -0.9])
+        spaces = [Space.around(x0, [0.1, 2, 3, 0.5], (lows, highs)) for x0 in starts]
+        traced = []
+
+        @jax.jit
+        def both(limits, key, genotypes):
+            traced.append(1)
+            with spaces[0].coordinates.limited(limits):
+                return spaces[0].coordinates.draw(key), spaces[0].coordinates.fold(genotypes)
+
+        genotypes = np.random.default_rng(1).normal(scale=20, size=(50, 4))
+        with jax.enable_x64(True):
+            for space in spaces:
+                drawn, folded = both(space.limits, jax.random.key(4), genotypes)
+                np.testing.assert_array_equal(drawn, space.draw(jax.random.key(4)))
+                np.testing.assert_allclose(folded, space.fold(genotypes), rtol=1e-12, atol=1e-12)
+        assert len(traced) == 1
+        low, high = spaces[0].coordinates.parameters[1].low, spaces[0].coordinates.parameters[1].high
+        assert (low, high) == (-np.inf, 1)  # outside the context
 
     def test_spaces_in_other_units_have_equal_coordinates(self):
         assert Space.box([0, 1], [1, 9]).coordinates == Space(a=Real(1e-3, 1, log=True), b=(-2, -1)).coordinates
@@ -353,6 +375,8 @@ class TestRoundTrip:
         assert Space(a=Integer(2, 9, log=True)).coordinates == Space(b=Integer(2, 9, log=True, start=5)).coordinates
         assert Space(a=Integer(2, 9, log=True)).coordinates != Space(a=Integer(3, 10, log=True)).coordinates
         assert Space.around([1, 2], 0.5).coordinates == Space.around([7, -2], [3, 4]).coordinates
+        bounded = [Space.around([x, 2], sigma, ([0, None], [9, 3])).coordinates for x, sigma in ((1, 0.5), (9, 2))]
+        assert bounded[0] == bounded[1] != Space.around([1, 2], 0.5, (0, 9)).coordinates
         assert Space.box([0, 1], [1, 9]).coordinates != Space.around([1, 2], 0.5).coordinates
 
 

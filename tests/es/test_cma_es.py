@@ -8,6 +8,7 @@ import pytest
 import scipy.linalg
 
 from jedax.es.cma_es import CMAES, _CMAState
+from jedax.es.sep_cma_es import SepCMAES
 
 
 def ellipsoid(x):
@@ -53,6 +54,36 @@ def tutorial(population, x, sigma):
             + c_1 * np.outer(p_c, p_c)
             + c_mu * np.einsum("k,ki,kj->ij", w_o, y, y)
         )
+
+
+@pytest.fixture(scope="module", params=[CMAES, SepCMAES])
+def shrunken(request):
+    """Generations of a search on a sphere, whose step size reaches its lower limit."""
+    strategy = request.param(population=6, step_size=0.5)
+
+    def step(state, key):
+        ask_key, tell_key = jax.random.split(key)
+        genotypes, state = strategy.ask(ask_key, state)
+        state = strategy.tell(tell_key, state, genotypes, -jnp.square(genotypes).sum(axis=1))
+        variances = jnp.diagonal(state.covariance) if isinstance(strategy, CMAES) else state.variances
+        return state, state.sigma * jnp.sqrt(jnp.max(variances))
+
+    keys = jax.random.split(jax.random.key(1), 2500)
+    return jax.jit(lambda state: jax.lax.scan(step, state, keys))(strategy.init(jax.random.key(0), jnp.ones(3)))
+
+
+def test_the_distribution_does_not_widen_where_the_step_size_is_limited(shrunken):
+    state, deviations = shrunken
+    assert state.sigma < 1e-11
+    assert deviations.min() < 1e-18
+    assert (deviations[1:] / deviations[:-1]).max() < 4
+
+
+def test_the_covariance_stays_symmetric(shrunken):
+    covariance = getattr(shrunken[0], "covariance", None)
+    if covariance is not None:
+        np.testing.assert_array_equal(covariance, covariance.T)
+        assert np.isfinite(covariance).all()
 
 
 @pytest.mark.parametrize(("n", "population"), [(4, 30), (7, 10), (2, 12)])

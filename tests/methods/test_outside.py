@@ -510,6 +510,20 @@ class Listing(own.Spherical):
         return super().ask(key, state)[0], [state]
 
 
+class Flat(own.Spherical):
+    """Returns a state of another shape from `tell`."""
+
+    def tell(self, key, state, genotypes, scores):
+        return jax.tree.map(lambda leaf: leaf.mean(), super().tell(key, state, genotypes, scores))
+
+
+class Thin(own.Spherical):
+    """Has a mean of one parameter too few."""
+
+    def mean(self, state):
+        return super().mean(state)[1:]
+
+
 class Lacking(jedax.es.Strategy):
     """Has no `mean`, and no `tell`."""
 
@@ -529,6 +543,8 @@ class Lacking(jedax.es.Strategy):
         (Silent, r"^Silent.tell: expected the next state, a \w+, got NoneType; correct what Silent.tell returns"),
         (Lone, r"^Lone.ask: expected samples and a state, got \w*Tracer; return both"),
         (Listing, r"^Listing.ask: expected the next state, a \w+, got list; correct what Listing.ask returns"),
+        (Flat, r"^Flat.tell: state.*: expected shape \(\d+,\), as before, got shape \(\); keep the shape"),
+        (Thin, r"^Thin.mean: expected shape \(4,\), got shape \(3,\); return the centre of the samples"),
         (Lacking, r"es: expected a class with init, ask, tell and mean, got Lacking, .*; define mean and tell"),
     ],
 )

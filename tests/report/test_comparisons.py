@@ -10,6 +10,7 @@ from tests.bench.synthetic import BASELINE, write_run
 
 from jedax import JedaxError
 from jedax.bench.comparison import compare
+from jedax.errors import NotImportableError
 from jedax.report import cell_maps, comparisons
 from jedax.report.styles import METHODS, sequential_styles, styles
 
@@ -239,6 +240,25 @@ def test_cells_of_the_seed_nearest_to_the_median(bench):
     np.testing.assert_array_equal(found.cells.centroids, arrays["centroids"])
     assert cell_maps.cell_maps(bench, bench.tables[0], ["c"]) == []
     assert cell_maps.cell_maps(bench, bench.tables[1]) == []
+
+
+def test_cells_of_a_grid_are_drawn_as_one_and_code_need_not_be_there(tmp_path, monkeypatch):
+    write_run(
+        tmp_path / "a",
+        [-1.0],
+        cells=(np.zeros((1, 16)), np.ones((1, 16))),
+        settings={"cell_layout": "grid", "cells": 16},
+    )
+    found = compare(tmp_path)
+    (one,) = cell_maps.cell_maps(found, found.tables[0])
+    assert one.cells.shape == (4, 4)
+
+    def absent(*given):
+        raise NotImportableError("gymnasium is not installed.")
+
+    monkeypatch.setattr(cell_maps, "task_of", absent)
+    (other,) = cell_maps.cell_maps(found, found.tables[0])
+    np.testing.assert_array_equal(other.fitness, one.fitness)
 
 
 def test_colours_of_cells_mean_the_same_in_all_rows(bench):

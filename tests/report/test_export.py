@@ -50,6 +50,7 @@ def test_the_command(directory, here, capsys):
     expected = np.stack([act(row) for row in observations])
     np.testing.assert_allclose(through_onnx("policy.onnx", observations), expected, atol=1e-6)
     module = imported(here / "policy.py")
+    (here / "policy.npz").unlink()  # read once, not at each call
     np.testing.assert_allclose(module.act(observations), expected, atol=1e-6)
     np.testing.assert_allclose(module.act(list(map(float, observations[0]))), expected[0], atol=1e-6)
 

@@ -16,6 +16,8 @@ from tests.conftest import assert_same_bits, seal, without_seconds
 from tests.search.workers.work import WAYS_TO_FAIL
 
 import jedax
+from jedax.report.replay import in_cell
+from jedax.report.run_data import run_data
 from jedax.search.compiled import Programs
 from jedax.store import files
 from jedax.store.directory import RunDirectory
@@ -78,6 +80,18 @@ def test_the_same_search_as_within_jax(nap, monkeypatch):
     np.testing.assert_array_equal(run.repertoire.counts, twin.repertoire.counts)
     assert run.summary["evaluations"] == 8 * 13
     assert run.summary["num_failed"] == [0, 0]
+
+
+def test_descriptors_that_float32_cannot_tell_apart():
+    """The search computes in float64, and so does whatever looks at its results."""
+    run = jedax.run("map-elites", "tests.search.workers.work:distant", evaluations=160, cells=16, workers=1)
+    assert run.summary["coverage"] > 0.5
+    (again,) = jedax.reevaluate(run).replicas
+    assert again.num_kept == again.num_elites
+    best = run.elites()[0]
+    assert in_cell(run, 0, tuple(best.descriptor)).fitness == best.fitness
+    shown = run_data(run)["replicas"][0]["best"]["cell"]
+    assert run.repertoire.fitness[0, shown] == pytest.approx(best.fitness)
 
 
 def test_the_number_of_workers_changes_nothing(method, whole, nap):

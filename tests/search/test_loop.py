@@ -1,6 +1,7 @@
 """The loop: budgets, seeds, chunks, replicas, stopping."""
 
 import dataclasses
+import time
 from types import SimpleNamespace
 
 import jax
@@ -26,7 +27,7 @@ from jedax.search.loop import _is_true
 from jedax.search.programs import forget_programs, programs_for
 from jedax.store.config import FullConfig, RunConfig
 from jedax.tasks import make
-from jedax.tasks.base import Task
+from jedax.tasks.base import Task, reaches
 from jedax.types import Evaluation
 
 
@@ -283,6 +284,28 @@ def test_max_seconds_stops(small, arm):
     run = jedax.run(small, arm, evaluations=10**9, max_seconds=0.5)
     assert run.summary["status"] == "time"
     assert run.summary["evaluations"] < 10**9
+
+
+def test_callbacks_may_change_the_rows_that_they_get(plain, arm):
+    run = jedax.run(plain, arm, evaluations=80, report_every=2, callbacks=[lambda report: report.rows[0].clear()])
+    assert all("max_fitness" in row for row in run.rows)
+
+
+def test_settings_from_a_text_that_leaves_some_out_can_be_resumed(arm, tmp_path):
+    text = "format: 3\ntask: arm\nmethod: map-elites\nrun: {evaluations: 400, checkpoint_seconds: 0}\n"
+
+    def stop(report):
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        search_api.start(FullConfig.parse(text, "mine.yaml"), out=tmp_path / "run", callbacks=[stop])
+    assert jedax.resume(tmp_path / "run", draw=None).summary["evaluations"] <= 400
+
+
+def test_the_time_of_imports_is_kept_when_a_run_is_resumed(plain, arm, tmp_path):
+    jedax.run(plain, arm, evaluations=80, out=tmp_path / "run", callbacks=[lambda report: True])
+    again = jedax.resume(tmp_path / "run", began=time.perf_counter() - 1000, draw=None)
+    assert again.summary["phase_seconds"]["import"] >= 1000
 
 
 def test_callbacks_see_reports_and_stop(small, arm):
@@ -624,6 +647,25 @@ class Good(Task):
 
     def evaluate(self, key, genotype):
         return Evaluation(genotype.sum(), genotype[:2])
+
+
+class Saturating(Good):
+    """A fitness of at most a goal that float32 rounds down."""
+
+    goal_fitness = 0.7
+
+    def evaluate(self, key, genotype):
+        return Evaluation(jnp.minimum(genotype.sum(), 0.7), genotype[:2])
+
+
+def test_a_goal_that_float32_rounds_is_reached(plain, tmp_path):
+    run = jedax.run(plain, Saturating(), evaluations=80, stop_fitness=0.7, out=tmp_path / "run")
+    assert run.summary["max_fitness"] < 0.7
+    assert (run.summary["status"], run.summary["reached_goal"]) == ("goal", True)
+    assert 1 <= run.summary["goal_evaluations"] <= 80
+    (entry,) = jedax.compare(tmp_path / "run").tables[0].entries
+    assert entry.successes == 1
+    assert reaches([0.7 - 1e-9, np.float32(0.7), np.nan, np.inf], 0.7).tolist() == [False, True, False, True]
 
 
 def test_a_task_needs_no_more_than_that(plain, tmp_path, without_figures):

@@ -1,6 +1,8 @@
 """`jedax.minimize`: scipy's result, bounds, constraints, spaces, workers and failures."""
 
 import contextlib
+import importlib
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -582,6 +584,34 @@ def test_a_script_without_a_guard_is_told(tmp_path):
     told = [line for line in done.stderr.splitlines() if "workers: expected processes that start" in line]
     assert len(told) == 1  # what the processes print comes before or after it
     assert "__main__" in told[0]
+
+
+ONE_DIES = """
+import multiprocessing, os
+def sphere(x): return float(x @ x)
+if multiprocessing.current_process().name != "MainProcess":
+    try:
+        os.mkdir(__file__ + ".first")
+    except FileExistsError:
+        pass
+    else:
+        os._exit(1)
+"""
+
+
+def test_other_processes_end_where_one_does_not_start(monkeypatch, tmp_path):
+    (tmp_path / "one_dies.py").write_text(ONE_DIES)
+    monkeypatch.syspath_prepend(tmp_path)
+    fun = importlib.import_module("one_dies").sphere
+    with pytest.raises(jedax.JedaxError, match=r"^workers: expected processes that start"):
+        jedax.minimize(fun, bounds=BOX, workers=3)
+    wait_until(lambda: not multiprocessing.active_children(), 10)
+
+
+def test_a_function_like_map_that_loses_results():
+    message = r"^workers: expected 8 results for as many solutions, got 7; give a function like map"
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.minimize(sphere, bounds=BOX, population=8, workers=lambda fun, xs: list(map(fun, xs))[:-1])
 
 
 def test_functions_may_change_what_they_are_given():

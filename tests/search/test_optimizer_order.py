@@ -96,7 +96,8 @@ class TestNumbers:
         """The numbers say which; a single dict is one solution."""
         optimizer = jedax.Optimizer(space={"coils": (2.0, 9.0)}, population=32, evaluations=64)
         ids = optimizer.ask_ids()
-        optimizer.tell(None, np.arange(3.0), ids=np.array(ids[:3]))
+        optimizer.tell(None, np.arange(2.0), ids=np.array(ids[:2]))
+        optimizer.tell(None, [2.0], ids=(number for number in ids[2:3]))
         optimizer.tell(optimizer.asked[ids[4]], [4.0], ids=[ids[4]])
         optimizer.tell(optimizer.asked[ids[5]], [5.0])
         assert list(optimizer.asked) == [ids[3], *ids[6:]]

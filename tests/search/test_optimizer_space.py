@@ -12,6 +12,7 @@ from tests.search.outside import BOUNDS, JEDI_X, MAPS, drive, make, simulate, st
 import jedax
 from jedax import Choice, Integer, Real, Space
 from jedax.search.compiled import Programs
+from jedax.search.programs import forget_programs
 from jedax.tasks import Task
 
 SPACE = {
@@ -280,6 +281,20 @@ class TestStart:
         scaled = (values[1:] - x0) / sigma0
         assert stats.kstest(scaled.ravel(), "norm").pvalue > 1e-4
         assert all(stats.kstest(column, "norm").pvalue > 1e-4 for column in scaled.T)
+
+    def test_searches_from_other_starts_share_programs(self):
+        """And find what they find alone."""
+        starts = (np.full(6, 0.1), 0.2, (0, 1)), (np.full(6, 30.0), 5.0, ([-1] * 6, 100)), (np.ones(6), 0.2, (0, 1))
+
+        def found(start):
+            optimizer = drive(make(**dict(zip(("x0", "sigma0", "bounds"), start, strict=True))), 3)
+            return optimizer, np.asarray(optimizer.ask())
+
+        together = [found(start) for start in starts]
+        assert len({id(optimizer._steps.programs._compiled) for optimizer, _ in together}) == 1
+        for start, (_, x) in zip(starts, together, strict=True):
+            forget_programs()
+            np.testing.assert_array_equal(found(start)[1], x)
 
     def test_within_bounds_they_are_reflected(self):
         values = make(x0=np.full(6, 0.1), sigma0=0.2, bounds=(np.zeros(6), np.ones(6))).ask(300)

@@ -14,6 +14,7 @@ from jedax.bench.reading import read
 from jedax.store import files
 from jedax.store.checkup import check_directory
 from jedax.store.directory import RunDirectory, runs_below
+from jedax.store.files import write_atomic
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -160,6 +161,15 @@ def test_a_temporary_file_is_never_written_through(tmp_path):
     (tmp_path / ".notes.tmp").symlink_to(outside)
     files.write_atomic(tmp_path / "notes", "mine")
     assert (outside.read_text(), (tmp_path / "notes").read_text()) == ("precious", "mine")
+
+
+def test_names_that_are_no_text_are_written(whole):
+    """Those of files on a Linux are any bytes."""
+    directory = RunDirectory.open(whole)
+    directory.log("no mesh caf\udce9\nRun \x1b[31m")
+    assert (whole / "log.txt").read_text().endswith(r"no mesh caf\udce9\nRun \x1b[31m" + "\n")
+    write_atomic(whole / "note.txt", "caf\udce9")
+    assert (whole / "note.txt").read_text() == r"caf\udce9"
 
 
 def test_metrics_of_an_older_version_keep_their_columns(tmp_path):

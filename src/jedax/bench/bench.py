@@ -120,6 +120,7 @@ class BenchProgress:
     def run(self, name: str, replicas: int) -> RunProgress:
         """Return the progress of the next run."""
         self._begun += 1
+        self._num_runs = max(self._num_runs, self._begun)  # a run that memory does not hold is split when it begins
         return RunProgress(self, name, replicas)
 
     def show(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from jedax.bench.trials import is_finished, seeds_of
 from jedax.errors import JedaxError, fail
 from jedax.store.directory import RunDirectory, runs_below
+from jedax.store.files import replacing
 from jedax.store.guard import check_no_links
 from jedax.store.lock import Lock
 
@@ -89,17 +91,10 @@ def _conflict(expected: str, received: str) -> JedaxError:
 
 def _copy(run: Path, target: Path) -> None:
     """Copy a run; readers see the target's old state or the whole new one. Symbolic links are left out."""
-    arriving, leaving = (target.with_name(f".{target.name}.{what}") for what in ("arriving", "leaving"))
     try:
-        for rest in (arriving, leaving):
-            shutil.rmtree(rest, ignore_errors=True)
-        shutil.copytree(run, arriving, ignore=lambda at, names: [n for n in names if (Path(at) / n).is_symlink()])
-        if target.is_dir():
-            with Lock(target):  # an error if another process writes there
-                target.rename(leaving)
-        arriving.rename(target)
-        shutil.rmtree(leaving, ignore_errors=True)
+        # An error if another process writes there.
+        with Lock(target) if target.is_dir() else contextlib.nullcontext(), replacing(target) as arriving:
+            shutil.copytree(run, arriving, ignore=lambda at, names: [n for n in names if (Path(at) / n).is_symlink()])
     except OSError as error:
-        shutil.rmtree(arriving, ignore_errors=True)
         expected = "a directory that can be written"
         raise fail(str(target), expected=expected, received=error, remedy="give the same command again") from None

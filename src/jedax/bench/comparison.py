@@ -19,6 +19,7 @@ from jedax.bench import statistics
 from jedax.bench.reading import Record, Records, read
 from jedax.errors import check_choice, fail
 from jedax.methods.registry import ALIASES, methods
+from jedax.tasks.base import reaches
 from jedax.tasks.registry import entries
 
 SIGNIFICANT = 0.05
@@ -219,7 +220,7 @@ def _entry(records: Sequence[Record], budget: int, goal: float | None, levels: S
             received = f"the first at {record.curve.index[0]:,.0f} in {record.source}"
             raise fail(what, expected=expected, received=received, remedy="leave it out")
     final = tuple(float(curve["max_fitness"].iloc[-1]) for curve in curves)
-    successes = None if goal is None else sum(value >= goal for value in final)
+    successes = None if goal is None else int(reaches(final, goal).sum())
     return Entry(
         label=records[0].label,
         method=records[0].method,
@@ -240,8 +241,9 @@ def _first(record: Record, level: float, budget: int) -> float:
     """
     if level == record.goal and record.goal_evaluations is not None:
         return record.goal_evaluations if record.goal_evaluations <= budget else float("inf")
-    reached = record.curve.loc[:budget, "max_fitness"] >= level
-    return float(reached.idxmax()) if reached.any() else float("inf")
+    fitness = record.curve.loc[:budget, "max_fitness"]
+    reached = fitness.index[reaches(fitness, level)]
+    return float(reached[0]) if len(reached) else float("inf")
 
 
 def _tested(entries: Sequence[Entry], reference: Entry, spared: Sequence[Entry]) -> list[Entry]:

@@ -29,6 +29,7 @@ from jedax.search.progress import Progress
 from jedax.search.tracking import Tracker
 from jedax.store.config import FullConfig, RunConfig, method_of
 from jedax.store.directory import RunDirectory, has_ended
+from jedax.store.files import put_back
 from jedax.store.guard import check_no_links
 from jedax.store.lock import LockedError
 from jedax.tasks.base import Task
@@ -136,6 +137,7 @@ def left_to_do(trial: TrialRun) -> tuple[list[TrialRun], set[int]]:
     if not trial.path.parent.is_dir():
         trial = replace(trial, path=_earlier_folder(trial) / trial.path.name)
     check_no_links(trial.path.parents[2], *trial.path.parts[-3:])
+    put_back(trial.path.parent)
     done: set[int] = set()
     interrupted: list[TrialRun] = []
     for path in sorted(trial.path.parent.glob("seeds-*")):

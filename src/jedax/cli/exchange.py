@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -160,7 +161,7 @@ def best(arguments: list[str]) -> None:
                 "x": _plain(one.parameters or one.genotype),
                 "fitness": None if one.violation else one.fitness,
                 "descriptors": _plain(one.descriptor) if optimizer.has_descriptors else None,
-                "violation": one.violation,
+                "violation": one.violation if math.isfinite(one.violation) else None,
             }
     print(json.dumps({**found, **_status(optimizer)}, indent=2))
 

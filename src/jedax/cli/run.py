@@ -221,9 +221,12 @@ def _print_outcome(found: Any, out: Any) -> None:
         named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
         say(f"{sum(_each(summary['num_failed'])):,} evaluations failed ({named}) and were not stored")
     outside, counted = sum(_each(summary["num_outside"])), summary["evaluations"] * len(_each(fitness))
-    if 2 * outside > counted:
+    if 10 * outside > counted:
         say(f"{outside:,} of {counted:,} descriptors lay outside the task's descriptor_bounds (lows, highs); "
               "they went to the nearest cells")  # fmt: skip
+    seed = getattr(found.task, "sample_seed", lambda sample: None)(0)
+    if found.has_solution and seed is not None and found.config.method_config.samples_per_evaluation == 1:
+        say(f"each fitness is that of one evaluation, from seed {seed}; for other seeds: jedax reevaluate {out}")
     say(f"results are in {out}" + (f": see {Path(out) / 'figures' / 'best.png'}" if found.has_solution else ""))
     if not found.has_solution:
         raise SystemExit(1)

@@ -151,6 +151,13 @@ def rank_best_first(scores: Float[Array, " population"]) -> Int[Array, " populat
     return jnp.argsort(jnp.where(jnp.isfinite(scores), -scores, jnp.inf), stable=True)
 
 
+def within_limits(exponent: Int[Array, ""], sigma: Float[Array, ""]) -> Int[Array, ""]:
+    """Return the power of 2 by which a step size takes over the scale of a covariance, within `STEP_SIZE_LIMITS`."""
+    least, most = (jnp.log2(limit / sigma) for limit in STEP_SIZE_LIMITS)
+    least, most = jnp.minimum(jnp.ceil(least), 0), jnp.maximum(jnp.floor(most), 0)
+    return jnp.clip(exponent, least.astype(exponent.dtype), most.astype(exponent.dtype))
+
+
 def recombination_weights(num_elites: int) -> tuple[Float[np.ndarray, " elites"], float]:
     """Return the recombination weights of the elites, best first, and their effective number `mu_eff`.
 
@@ -231,6 +238,10 @@ def checked_ask(strategy: Strategy, key: PRNGKeyArray, state: Any) -> tuple[Floa
         expected, remedy = f"{strategy.population} rows of parameters", f"correct {name}"
         raise fail(name, expected=expected, received=f"shape {shape}", remedy=remedy)
     _check_state(name, asked, state)
+    mean = jax.eval_shape(strategy.mean, state)
+    if jnp.shape(mean) != shape[1:]:
+        name, received = f"{type(strategy).__name__}.mean", f"shape {jnp.shape(mean)}"
+        raise fail(name, expected=f"shape {shape[1:]}", received=received, remedy="return the centre of the samples")
     return samples, asked
 
 
@@ -247,3 +258,7 @@ def _check_state(name: str, new: Any, old: Any) -> None:
         received = f"a {received} with other fields" if received == type(old).__name__ else received
         expected, remedy = f"the next state, a {type(old).__name__}", f"correct what {name} returns"
         raise fail(name, expected=expected, received=received, remedy=remedy)
+    for (path, ours), theirs in zip(jax.tree.leaves_with_path(new), jax.tree.leaves(old), strict=True):
+        if jnp.shape(ours) != jnp.shape(theirs):
+            field, expected = f"{name}: state{jax.tree_util.keystr(path)}", f"shape {jnp.shape(theirs)}, as before"
+            raise fail(field, expected=expected, received=f"shape {jnp.shape(ours)}", remedy="keep the shape")

@@ -27,6 +27,7 @@ from jedax.es.base import (
     path_rates,
     precise_dot,
     rank_best_first,
+    within_limits,
 )
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
@@ -219,6 +220,7 @@ class CMAES(Strategy):
         kept = 1 + c_1 * (1 - h_sigma) * c_c * (2 - c_c) - c_1 - c_mu * numbers.sum()
         rank_mu = precise_dot((shares[:, None] * y).T, y)
         covariance = kept * state.covariance + c_1 * jnp.outer(p_c, p_c) + c_mu * rank_mu  # Eq. (47)
+        covariance = (covariance + covariance.T) / 2  # rounding makes it asymmetric, more so in each generation
         # Once no sample differs from the mean, which has a limited precision, there is nothing to learn from.
         largest = jnp.max(jnp.diagonal(covariance))
         is_known = jnp.isfinite(covariance).all() & (largest > jnp.finfo(kind).tiny)
@@ -230,7 +232,7 @@ class CMAES(Strategy):
         root, inverse_root = _decompose(due, covariance, state.root, state.inverse_root)
         # sigma takes over the scale of a covariance that becomes very large or small, by a power of 2: exactly.
         exponent = jnp.round(jnp.log2(largest) / 2).astype(jnp.int32)
-        exponent = jnp.where(is_known & (jnp.abs(exponent) > _MOST_SCALE), exponent, 0)
+        exponent = jnp.where(is_known & (jnp.abs(exponent) > _MOST_SCALE), within_limits(exponent, sigma), 0)
         scale = jnp.ldexp(jnp.ones((), kind), exponent)
         return _CMAState(
             mean=mean,
@@ -260,7 +262,7 @@ def _decompose(due: Array, covariance: Array, root: Array, inverse_root: Array) 
     """Return the symmetric root of a covariance and its inverse, or the given ones where they are not due."""
 
     def decompose() -> tuple[Array, Array]:
-        values, vectors = jnp.linalg.eigh((covariance + covariance.T) / 2)
+        values, vectors = jnp.linalg.eigh(covariance)
         least = values[-1] * (1e-14 if covariance.dtype == jnp.float64 else 1e-7)
         lengths = jnp.sqrt(jnp.maximum(values, least))
         return precise_dot(vectors * lengths, vectors.T), precise_dot(vectors / lengths, vectors.T)

@@ -276,7 +276,7 @@ class JEDi(PoolMethod):
     def _scores(self, state: JEDiState, by_es: Evaluation) -> Float[Array, "pool population"]:
         """Score the population of every ES, with distances in the unit box."""
         to_unit = self.cells.to_unit_box
-        by_es = replace(by_es, descriptor=to_unit(by_es.descriptor))
+        by_es = replace(by_es, descriptor=to_unit(self.cells.within_reach(by_es.descriptor)))
         alpha = jnp.broadcast_to(state.alpha, self.config.pool)
         return jax.vmap(weighted_target_fitness_score)(by_es, to_unit(state.targets), alpha)
 

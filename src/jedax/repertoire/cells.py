@@ -107,6 +107,12 @@ class Cells:
             unit, on_cpu=functools.partial(on_cpu, tiles), elsewhere=functools.partial(nearest_of_all, centroids)
         )
 
+    def assign_on_host(self, descriptors: Float[np.ndarray, "*batch descriptor"]) -> Int[np.ndarray, "*batch"]:
+        """Return what `assign` does outside compiled programs, in the precision of the descriptors."""
+        descriptors = np.asarray(descriptors)
+        with jax.enable_x64(descriptors.dtype == np.float64):
+            return np.asarray(self.assign(jnp.asarray(descriptors)))
+
     def _assign_natively(self, tiles: Tiles, points: Float[Array, "*batch descriptor"]) -> Int[Array, "*batch"]:
         return native.nearest(points, self._unit_centroids, tiles.candidates, tiles.shape)
 

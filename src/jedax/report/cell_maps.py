@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 
 from jedax.bench.comparison import Comparison, Entry, TaskTable, is_reference
 from jedax.bench.reading import Record
+from jedax.errors import NotImportableError
 from jedax.imports import is_custom
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
@@ -66,17 +68,19 @@ def _cell_map(records: Sequence[Record], entry: Entry) -> CellMap | None:
             fitness, counts = (file.get_slice(name)[record.replica].astype(float) for name in ("fitness", "counts"))
     except (OSError, SafetensorError) as error:
         raise CorruptError(f"{path}: expected a repertoire, got {error}; restore the file.") from None
-    if "task" in config.withheld:
-        task = task_kept(RunDirectory(record.source).read_environment(), config, centroids)
-    else:
-        task = task_of(config.task, config.task_config)
+    task = None
+    if "task" not in config.withheld:
+        with contextlib.suppress(NotImportableError):
+            task = task_of(config.task, config.task_config)
+    task = task or task_kept(RunDirectory(record.source).read_environment(), config, centroids)
     if task is None:
         return None
+    made = config.method_config.make_cells(task.descriptor_bounds)  # type: ignore[attr-defined]
     best = record.curve["max_fitness"].iloc[-1]
     return CellMap(
         title=f"{record.label}, seed {record.seed} (best {fitness_text(best, decimals_for([best]))})",
         task=task,
-        cells=Cells(centroids, task.descriptor_bounds, None),
+        cells=Cells(centroids, task.descriptor_bounds, made.shape if made.num_cells == len(centroids) else None),
         fitness=np.where(np.isfinite(fitness), fitness, np.nan),
         counts=counts,
     )

@@ -93,12 +93,12 @@ def write_comparison(
     with writing("a directory", folder):
         check_plain(folder, (), (figures.name,))
         figures.mkdir(parents=True, exist_ok=True)
-        drawn = write_comparison_figures(comparison, figures, band=band, formats=formats, cells=cells)
-        pictures = [path.relative_to(folder).as_posix() for path in drawn if path.suffix == ".png"]
-        write_atomic(folder / "table.md", tables.markdown(comparison, pictures))
         write_atomic(folder / "table.tex", tables.latex(comparison))
         for name, text in tables.csv_files(comparison).items():
             write_atomic(folder / f"{name}.csv", text)
+        drawn = write_comparison_figures(comparison, figures, band=band, formats=formats, cells=cells)
+        pictures = [path.relative_to(folder).as_posix() for path in drawn if path.suffix == ".png"]
+        write_atomic(folder / "table.md", tables.markdown(comparison, pictures))
 
 
 def folder_for(first: Path, out: str | Path | None = None) -> Path:

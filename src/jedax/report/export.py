@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-_WEIGHTS = np.load(Path(__file__).with_name({weights!r}))
+_WEIGHTS = dict(np.load(Path(__file__).with_name({weights!r})))
 _ACTIVATIONS = {{
     "relu": lambda x: np.maximum(x, 0),
     "tanh": np.tanh,

@@ -206,7 +206,8 @@ def scatter(ax: Axes, solutions: Solutions) -> None:
     best = solutions.best
     ax.errorbar(solutions.reported[best], solutions.fitness[best], solutions.error[best], fmt="*", markersize=13,
                 color=plots.STOP, markeredgecolor="white", capsize=3, label="reported best", zorder=4)  # fmt: skip
-    ax.axline((reported.mean(), reported.mean()), slope=1, color="#888888", linewidth=1, zorder=0, label="no luck")
+    if len(reported):
+        ax.axline((reported.mean(), reported.mean()), slope=1, color="#888888", linewidth=1, zorder=0, label="no luck")
     ax.set(xlabel="reported fitness", ylabel="corrected fitness")
     ax.set_title("reported and corrected fitness", fontsize=10)
     ax.grid(alpha=0.25)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
@@ -87,13 +86,13 @@ def in_cell(run: Run, replica: int, descriptor: tuple[float, ...]) -> Solution:
         remedy = "give one number for each axis of figures/repertoire.png"
         raise fail("cell", expected=expected, received=given, remedy=remedy)
     stored = run.repertoire
-    index = int(run.cells.assign(jnp.asarray(descriptor, jnp.float32)[None])[0])
     fitness, descriptors = np.asarray(stored.fitness[replica]), np.asarray(stored.descriptors[replica])
+    index = int(run.cells.assign_on_host(np.asarray(descriptor, descriptors.dtype)))
     if not np.isfinite(fitness[index]):
         distance = np.linalg.norm((descriptors - np.asarray(descriptor)) / run.cells.widths, axis=1)
         nearest = descriptors[np.argmin(np.where(np.isfinite(fitness), distance, np.inf))]
         received = f"an empty one at {given}"
         remedy = f"the nearest solution is at {' '.join(f'{number:.4g}' for number in nearest)}"
         raise fail("cell", expected="a cell that holds a solution", received=received, remedy=remedy)
-    genotype = np.asarray(stored.genotypes[replica, index], np.float32)
+    genotype = np.asarray(stored.genotypes[replica, index]).astype(np.asarray(stored.best_genotype).dtype)
     return Solution(genotype, float(fitness[index]), descriptors[index])

@@ -23,7 +23,7 @@ from jedax.store.history import History
 from jedax.store.packing import pack
 from jedax.store.run import ALL_SHOWN, Run
 from jedax.targets import pareto_rank
-from jedax.tasks.base import Task
+from jedax.tasks.base import Task, reaches
 from jedax.tasks.drawing import drawing_of
 from jedax.tasks.registry import title_of
 
@@ -114,7 +114,7 @@ def _replica(found: Run, replica: int) -> dict[str, Any]:
     fitness = np.asarray(repertoire.fitness[replica], float)
     filled = np.isfinite(fitness)
     descriptors = np.where(filled[:, None], np.asarray(repertoire.descriptors[replica], float), np.nan)
-    best = np.asarray(repertoire.best_descriptor[replica], float)
+    best = np.asarray(repertoire.best_descriptor[replica])
     layers: dict[str, Any] = {
         "fitness": _exact(fitness, found.replicas),
         "counts": _exact(repertoire.counts[replica], found.replicas),
@@ -137,7 +137,7 @@ def _replica(found: Run, replica: int) -> dict[str, Any]:
         "best": {
             "fitness": _number(float(repertoire.best_fitness[replica])),
             "descriptor": best.tolist(),
-            "cell": int(np.asarray(cells.assign(jnp.asarray(best, jnp.float32)))) if filled.any() else None,
+            "cell": int(cells.assign_on_host(best)) if filled.any() else None,
         },
         "traces": shown if lines else None,
         "parameters": None if lines else _parameters(found.task, genotypes, fitness, _MOST_EXACT // found.replicas),
@@ -240,7 +240,7 @@ def head_of(found: Run) -> dict[str, Any]:
     config, run = found.config, found.config.run
     best = _best(found)
     goal = None if found.task is None else found.task.goal_fitness
-    reached = [] if goal is None else [value >= goal for value in best]
+    reached = [] if goal is None else reaches(best, goal).tolist()
     badge, kind = _badge(best, reached, found.status == "running")
     several = run.replicas > 1
     seeds = f"{run.seed} to {run.seed + run.replicas - 1}" if several else str(run.seed)

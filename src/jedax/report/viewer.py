@@ -85,6 +85,10 @@ class View:
         return {"head": head, "data": run_data(found)}
 
 
+class _NotHereError(Exception):
+    """There is nothing at an address."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET; the base class refuses every other method."""
 
@@ -104,11 +108,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(*self._found())
         except JedaxError as error:
             self._answer(503, "text/plain; charset=utf-8", f"{error}\n")
-        except ValueError:
+        except _NotHereError:
             self._answer(404, "text/plain", "not here\n")
 
     def _found(self) -> tuple[int, str, str]:
-        """Return status, kind and text of the answer; a ValueError says that there is nothing at the address."""
+        """Return status, kind and text of the answer; a `_NotHereError` says that there is nothing at the address."""
         address = urlsplit(self.path)
         wanted = {name: values[0] for name, values in parse_qs(address.query).items()}
         if address.path in ("/", f"/{pages.FILE}"):
@@ -117,9 +121,12 @@ class _Handler(BaseHTTPRequestHandler):
             found = self.view.update(wanted.get("known", ""))
             return 204 if found is None else 200, "application/json", _json(found)
         if address.path == "/episode.json":
-            replica, cell = (int(wanted.get(name, "-1")) for name in ("replica", "cell"))
+            try:
+                replica, cell = (int(wanted.get(name, "-1")) for name in ("replica", "cell"))
+            except ValueError as error:
+                raise _NotHereError from error
             return 200, "application/json", _json(self.view.episode(replica, cell))
-        raise ValueError(self.path)
+        raise _NotHereError
 
     def _answer(self, status: int, kind: str, text: str) -> None:
         data = text.encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +35,7 @@ from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
 from jedax.store.directory import RunDirectory
 from jedax.store.run import Run
 from jedax.store.trust import Code, sign
-from jedax.tasks.base import Task
+from jedax.tasks.base import Task, reaches
 from jedax.tasks.registry import config_of, make, name_of, names, task_of
 from jedax.tasks.stored import facts_of
 
@@ -52,7 +53,7 @@ def run(
     replicas: int = 1,
     out: str | Path | None = None,
     overwrite: bool = False,
-    start_genotypes: np.ndarray | None = None,
+    start_genotypes: np.ndarray | Run | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     preset: str | None = None,
@@ -74,7 +75,8 @@ def run(
         replicas: Number of independent searches, run side by side.
         out: Directory for the results; None: nothing is written.
         overwrite: Replace an earlier run in `out`.
-        start_genotypes: `(given, params)`, the first members of the initial batch; random ones fill it up.
+        start_genotypes: `(given, params)`, the first members of the initial batch; random ones fill it up. An earlier
+            `Run`: its fittest elites, as many as the batch has.
         callbacks: Called at each report with a `Report`; the search stops when one returns True.
         progress: Shows the progress; None: nothing but remarks, as warnings of the logger "jedax".
         preset: A preset of the method, such as "tuned" for the paper's alpha; default: its first.
@@ -111,6 +113,8 @@ def run(
     if evaluations is None:
         evaluations = task.default_evaluations if budget is None else budget
     of_run = {key: settings.pop(key) for key in list(settings) if key in RunConfig.model_fields}
+    if isinstance(of_run.get("start_from"), os.PathLike):
+        of_run["start_from"] = os.fspath(of_run["start_from"])
     unfamiliar = next((key for key in settings if key not in type(parameters).model_fields), None)
     if unfamiliar is not None:
         check_settings(entry, [unfamiliar])
@@ -136,7 +140,7 @@ def start(
     method: type[Method] | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
-    start_genotypes: np.ndarray | None = None,
+    start_genotypes: np.ndarray | Run | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     began: float | None = None,
@@ -150,6 +154,7 @@ def start(
     the start of the command; the time since then is the phase "import".
     """
     _check(callbacks, progress)
+    config = config.replace()  # complete, as it is written, however it was made
     progress, engine = progress or Logged(), engine or LocalEngine()
     tracking = make_tracking(track, out)
     config, task = settled(config, task_of(config.task, config.task_config, task), engine, progress.note)
@@ -161,6 +166,8 @@ def start(
     if start_genotypes is None and config.run.start_from is not None:
         argument = "start_from"
         start_genotypes = _read_genotypes(config.run.start_from)
+    if isinstance(start_genotypes, Run):
+        start_genotypes = np.array([elite.genotype for elite in start_genotypes.elites()[: made.num_initial]])
     if start_genotypes is None and task.space is not None:
         start_genotypes = task.space.start_genotype
     given = checked_genotypes(argument, start_genotypes, made.num_initial, task.num_params)
@@ -390,7 +397,7 @@ def _summarise(search: Search) -> dict[str, Any]:
     rows, run, goal = search.measure(), search.config.run, search.task.goal_fitness
     per_replica = {name: [row[name] for row in rows] for name in rows[0]}
     if goal is not None:
-        per_replica["reached_goal"] = [bool(fitness >= goal) for fitness in per_replica["max_fitness"]]
+        per_replica["reached_goal"] = reaches(per_replica["max_fitness"], goal).tolist()
         per_replica["goal_evaluations"] = [int(first) if first > 0 else None for first in search.arrivals]
     found = {name: values if run.replicas > 1 else values[0] for name, values in per_replica.items()}
     wall, spent = search.seconds, search.phase.seconds
@@ -415,9 +422,12 @@ def _summarise(search: Search) -> dict[str, Any]:
     }
 
 
-def _read_genotypes(path: str | Path) -> np.ndarray:
+def _read_genotypes(path: str | Path) -> np.ndarray | Run:
+    """Return the genotypes in a file, or an earlier run."""
+    if Path(path).is_dir():
+        return results.load(path)
     try:
         return files.read_array(Path(path))
     except ValueError as error:
-        received, remedy = f"{path} ({error})", "write one with numpy.save"
+        received, remedy = f"{path} ({error})", "write one with numpy.save, or give a run's directory"
         raise fail("start_from", expected="a .npy file of genotypes", received=received, remedy=remedy) from None

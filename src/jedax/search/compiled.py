@@ -293,6 +293,29 @@ class StepPrograms(Programs):
     first_chunk = 1
     donates = False
     in_float64 = True
+    limits: np.ndarray | None = None  # ends of the coordinates, see `Space.limited`
+
+    def _limited(self, limits: Any) -> Any:
+        """Return a context in which the coordinates of the task's space have these ends."""
+        return contextlib.nullcontext() if limits is None else self.task.space.limited(limits)
+
+    def fold(self, genotypes: np.ndarray) -> np.ndarray:
+        """Return genotypes `(n, params)` reflected at the bounds, outside compiled programs."""
+        with self._limited(self.limits):
+            return self.within_bounds(genotypes)
+
+    def _call(
+        self, name: str, function: Callable, args: tuple, donate: tuple[int, ...] = (), shared: tuple[int, ...] = ()
+    ) -> Any:
+        """Call a program, see `Programs`; the limits of the coordinates are one of its arguments."""
+
+        def limited(limits: Any, *args: Any) -> Any:
+            with self._limited(limits):
+                return function(*args)
+
+        limited.__name__ = getattr(function, "__name__", name)
+        donate, shared = (tuple(place + 1 for place in places) for places in (donate, shared))
+        return super()._call(name, limited, (self.limits, *args), donate, (0, *shared))
 
     def _compile(self, function: Callable, args: tuple, donate: tuple[int, ...]) -> Callable:
         """Return a compiled program to which its constants are arguments.

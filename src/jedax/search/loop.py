@@ -235,7 +235,9 @@ class Search:
             self.note(f"{warning} Went back to the checkpoint at {facts['evaluations']:,} evaluations.")
         self.generation = (facts["evaluations"] - self.method.initial_evaluations) // self.batch
         self._reported_at = self.generation
+        now = self.phase.seconds.get("import", 0.0)
         self._seconds_before, self.phase.seconds = float(facts["seconds"]), dict(facts["phases"])
+        self.phase.add("import", now)
         for kind, numbers in zip(self.programs.failure_kinds, self._num_failed.T, strict=True):
             numbers[:] = facts.get("failures", {}).get(kind, 0)  # old checkpoints have none
         self.arrivals[:] = facts.get("arrivals", -1)  # -1: unknown
@@ -269,8 +271,7 @@ class Search:
         """Return whether the cells that were restored hold elites of their own; rounding may move one in a hundred."""
         repertoire = self.state.repertoire
         filled = np.asarray(repertoire.fitness) > -np.inf
-        with jax.enable_x64(repertoire.descriptors.dtype == np.float64):  # as in the search
-            own = np.asarray(self.method.cells.assign(repertoire.descriptors))
+        own = self.method.cells.assign_on_host(np.asarray(repertoire.descriptors))
         moved = filled & (own != np.arange(filled.shape[-1]))
         return moved.sum() <= 0.01 * filled.sum()
 
@@ -366,7 +367,8 @@ class Search:
                     self._recorder.cells(self.generation, self.evaluations, np.asarray(self.state.repertoire.fitness))
                     with self.directory.writing():
                         self._recorder.flush()
-        report = Report(self.evaluations, rows, devices.local_copy(self.state, self.programs.mesh))
+        own = [dict(row) for row in rows]  # callbacks may change them
+        report = Report(self.evaluations, own, devices.local_copy(self.state, self.programs.mesh))
         wishes = [_is_true(callback(report)) for callback in self.callbacks]  # all of them are called
         return any(wishes)
 

@@ -351,7 +351,14 @@ class _Direct:
         if self._problem.vectorised:
             yield xs, self._problem(xs if isinstance(xs[0], Mapping) else np.array(xs))
         else:
-            yield from zip(([x] for x in xs), self._mapper(self._problem, xs), strict=True)
+            results = iter(self._mapper(self._problem, xs))
+            for number, x in enumerate(xs):
+                try:
+                    yield [x], next(results)
+                except StopIteration:
+                    expected, received = f"{len(xs)} results for as many solutions", f"{number}"
+                    remedy = "give a function like map, such as pool.map"
+                    raise fail("workers", expected=expected, received=received, remedy=remedy) from None
 
     def wait(self, until: float | None) -> None:
         """Evaluate until all evaluations have ended, or, if they take longer, one or several."""
@@ -419,7 +426,10 @@ class _Processes:
         try:
             for process in self._idle:
                 process.ready.result()
-        except BrokenProcessPool:
+        except BaseException as error:
+            self.cancel()
+            if not isinstance(error, BrokenProcessPool):
+                raise
             remedy = 'call minimize under `if __name__ == "__main__":`, and define the functions in a file'
             received = "processes that end at once"
             raise fail("workers", expected="processes that start", received=received, remedy=remedy) from None

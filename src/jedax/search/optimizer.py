@@ -174,8 +174,8 @@ class Optimizer:
         if box is None:
             size = len(config.dims or [1])
             box = (0.0,) * size, (1.0,) * size
-        coordinates = None if units.space is None else units.space.coordinates
-        task = OutsideTask(units.num_params, box, coordinates, self._initial_std)
+        coordinates, limits = (None, None) if units.space is None else (units.space.coordinates, units.space.limits)
+        task = OutsideTask(units.num_params, box, coordinates, self._initial_std, limits=limits)
         method = self._entry.method(config, task)
         if self._budget is None and method.follows_budget:
             expected, remedy = f"a budget, which {self._name} with these settings follows", "give one"
@@ -211,7 +211,7 @@ class Optimizer:
     @property
     def task(self) -> OutsideTask:
         """What is known about the problem."""
-        return replace(self._steps.task, space=self._units.space)
+        return replace(self._steps.task, space=self._units.space, limits=None)
 
     @property
     def evaluations(self) -> int:
@@ -382,6 +382,7 @@ class Optimizer:
         """
         if ids is not None and not isinstance(ids, Iterable):
             raise fail("ids", expected="a list of numbers", received=repr(ids), remedy="write ids=[...]")
+        ids = None if ids is None else list(ids)
         if genotypes is None:
             genotypes = [None] * (0 if ids is None else len(ids))
         genotypes = [genotypes] if isinstance(genotypes, Mapping) else genotypes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -18,13 +18,17 @@ from jedax.types import Bounds
 
 @dataclass(frozen=True)
 class OutsideTask:
-    """What is known about a problem that is evaluated elsewhere."""
+    """What is known about a problem that is evaluated elsewhere.
+
+    Problems that differ in `limits` alone are equal, so that they share programs: see `Space.limited`.
+    """
 
     num_params: int
     descriptor_bounds: Bounds
     space: Space | None = None
     initial_std: float = 1.0
     descriptor_names: tuple[str, ...] = ()
+    limits: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     @property
     def num_descriptors(self) -> int:

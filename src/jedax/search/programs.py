@@ -45,7 +45,9 @@ def programs_for(method: Method, task: Task, replicas: int, devices: int | Liter
 
 def step_programs_for(method: Method, task: Any) -> StepPrograms:
     """Return the programs of one replica whose evaluations are done elsewhere."""
-    return _cached(StepPrograms, method, task, 1)
+    programs = copy.copy(_cached(StepPrograms, method, task, 1))
+    programs.limits = task.limits
+    return programs
 
 
 def forget_programs() -> None:

@@ -172,7 +172,7 @@ def _solutions(
     axes = np.moveaxis(descriptor_samples.astype(np.float64), -1, 0)
     descriptor = np.stack([middle(axis, valid, how)[0] for axis in axes], axis=-1)
     known = np.isfinite(fitness)
-    place = np.asarray(run.cells.assign(jnp.asarray(np.where(known[:, None], descriptor, 0), jnp.float32)))
+    place = run.cells.assign_on_host(np.where(known[:, None], descriptor, 0).astype(own.descriptor.dtype))
     reported = np.where(cell < 0, own.fitness, np.asarray(repertoire.fitness[replica])[cell])
     stored_at = np.asarray(repertoire.descriptors[replica])[cell]
     return Solutions(

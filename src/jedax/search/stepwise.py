@@ -170,7 +170,7 @@ class Stepwise:
         if not sum(len(part[0]) for part in parts):
             return np.zeros((0, self.task.num_params)), Evaluation(np.zeros((1, 0)), np.zeros((1, 0, 1)))  # type: ignore[arg-type]
         genotypes, *results = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return self.programs.within_bounds(genotypes), self._evaluation(*results)
+        return self.programs.fold(genotypes), self._evaluation(*results)
 
     def arrays(self) -> dict[str, Any]:
         """Return all that it knows, as arrays, for `restore`."""

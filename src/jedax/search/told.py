@@ -128,7 +128,7 @@ def prints_of(results: Result) -> list[Print]:
 def fingerprints(*columns: np.ndarray) -> Int[np.ndarray, " n"]:
     """Return 64 bits that tell the rows of columns `(n, ...)` apart: the sum of all mixed numbers (SplitMix64)."""
     flat = [column.reshape(len(column), math.prod(column.shape[1:])) for column in columns]
-    rows = np.concatenate(flat, axis=1, dtype=np.float64)
+    rows = np.concatenate(flat, axis=1, dtype=np.float64) + 0.0  # -0.0 becomes 0.0, to which it is equal
     mixed = np.ascontiguousarray(rows).view(np.uint64) + _GOLDEN * np.arange(1, rows.shape[1] + 1, dtype=np.uint64)
     for shift, factor in (30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)

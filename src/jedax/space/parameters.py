@@ -95,7 +95,10 @@ class Real:
 
     def _standard(self) -> Real:
         axis = self._axes()[0]
-        return Real(axis.lower, axis.upper) if axis.uniform else Real(axis.lower, axis.upper, start=0.0, scale=1.0)
+        if axis.uniform:
+            return Real(0.0, 1.0)
+        low, high = (end if math.isinf(end) else side for end, side in ((axis.lower, -1.0), (axis.upper, 1.0)))
+        return Real(low, high, start=0.0, scale=1.0)
 
     def _decoded(self, value: float) -> float:
         return value

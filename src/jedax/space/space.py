@@ -18,9 +18,11 @@ References:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import keyword
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -47,6 +49,7 @@ from jedax.space.parameters import (
 from jedax.types import Array, Float, PRNGKeyArray
 
 _OTHER_END = 0.1  # probability; larger ones make more late results useless, since strategies refuse distant ones
+_limited: ContextVar[tuple[Any, Any]] = ContextVar("limited", default=(None, None))  # a space and its ends in a context
 _RESOLVED = 8  # times the distance of numbers: that far from an end of a share, rounding does not change the value
 
 
@@ -222,11 +225,33 @@ class Space:
 
     @cached_property
     def coordinates(self) -> Space:
-        """Return the space with the same genotypes in units of its own: each real number is its coordinate.
+        """Return the space in units of its own: each real number is its coordinate.
 
-        Spaces that differ only in the user's units have equal ones.
+        Spaces that differ only in the user's units, or in where the bounds are around a start, have equal ones. Around
+        a start, bounds are at -1 and 1 there; `limited` says where they are.
         """
         return Space({f"x{i}": one._standard() for i, one in enumerate(self.parameters)})
+
+    @property
+    def limits(self) -> np.ndarray:
+        """Return the ends of the coordinates, lower and upper ones, `(2, num_params)`, float64."""
+        axis = self._table(np.dtype(np.float64))
+        return np.stack([axis.lower, axis.upper])
+
+    @contextlib.contextmanager
+    def limited(self, limits: Any) -> Iterator[None]:
+        """Give coordinates within this context the ends of another space's, whose `coordinates` are this space.
+
+        So programs that are traced here do for all these spaces, if `limits` is one of their arguments.
+
+        Args:
+            limits: The other space's `limits`, or an array that stands for them while programs are traced.
+        """
+        token = _limited.set((self, limits))
+        try:
+            yield
+        finally:
+            _limited.reset(token)
 
     @property
     def is_real(self) -> bool:
@@ -255,9 +280,9 @@ class Space:
         inside = (g > axis.lower) & (g < axis.upper)
         if xp is np and inside.all():
             return g.copy()
-        has_lower, has_upper = np.isfinite(axis.lower), np.isfinite(axis.upper)
-        lower, upper = np.where(has_lower, axis.lower, 0), np.where(has_upper, axis.upper, 0)
-        width = np.where(has_lower & has_upper, upper - lower, 1)
+        has_lower, has_upper = xp.isfinite(axis.lower), xp.isfinite(axis.upper)
+        lower, upper = xp.where(has_lower, axis.lower, 0), xp.where(has_upper, axis.upper, 0)
+        width = xp.where(has_lower & has_upper, upper - lower, 1)
         with np.errstate(over="ignore", invalid="ignore"):
             size = xp.abs(g - lower) / width
             period = size - 2 * xp.floor(size / 2)  # exact, in [0, 2)
@@ -477,7 +502,8 @@ class Space:
         array = _array("genotypes", genotypes, self.num_params)
         xp: Any = jnp if isinstance(array, jax.Array) else np
         dtype = np.dtype(np.float32 if xp.result_type(array.dtype, np.float32) == np.float32 else np.float64)
-        return xp, array.astype(dtype), self._table(dtype)
+        table = self._table(dtype)
+        return jnp if isinstance(table.lower, jax.Array) else xp, array.astype(dtype), table
 
     @property
     def _is_option(self) -> np.ndarray:
@@ -527,7 +553,17 @@ class Space:
                 expected = f"a range that {dtype} numbers resolve"
                 raise fail(self.names[one], expected=expected, received=self.parameters[one], remedy=remedy)
             self._tables[dtype] = table
-        return self._tables[dtype]
+        return self._with_limits(self._tables[dtype])
+
+    def _with_limits(self, table: Axis) -> Axis:
+        """Return the axes with the ends of `limited`, where this space is the one in that context."""
+        space, limits = _limited.get()
+        if space is None or (space is not self and space != self):
+            return table
+        xp: Any = jnp if isinstance(limits, jax.Array) else np
+        lower, upper = limits.astype(table.lower.dtype)
+        low, high = (xp.where(table.uniform, *ends) for ends in ((table.low, lower), (table.high, upper)))
+        return table._replace(lower=lower, upper=upper, low=low, high=high)
 
     def _row(self, values: Mapping[str, Any]) -> list[float]:
         """Return the values of one mapping as numbers, in the order of the parameters."""

@@ -60,7 +60,8 @@ class RunConfig(Config):
     )
     start_from: str | None = Field(
         default=None,
-        description="File (.npy) with genotypes (n, params) for the initial batch; random ones fill it up.",
+        description="File (.npy) with genotypes (n, params) for the initial batch, or directory of an earlier run for "
+        "its fittest elites; random ones fill the batch up.",
     )
     report_every: int | None = Field(
         default=None, ge=1, le=MOST, description="Generations between rows of metrics.csv; default: 1/50 of the budget."

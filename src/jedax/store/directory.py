@@ -35,7 +35,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jedax.errors import JedaxError, fail
+from jedax.errors import JedaxError, fail, printable
 from jedax.repertoire.cells import Cells
 from jedax.store import files, guard, history, metrics, trust
 from jedax.store.config import FullConfig
@@ -252,8 +252,8 @@ class RunDirectory:
 
     def log(self, message: str) -> None:
         """Add a line with date and time to the log."""
-        with self.writing(), open(self.path / "log.txt", "a", encoding="utf-8") as file:
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
+        with self.writing(), open(self.path / "log.txt", "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(message)}\n")
 
     def checked(self, name: str) -> Path:
         """Return the path of a file, which need not exist, after a check of its checksum if the run has ended."""
@@ -315,7 +315,8 @@ class RunDirectory:
     def has_lost_manifest(self) -> bool:
         """Return whether an outcome was written but its manifest is missing: no checksum covers the files."""
         with contextlib.suppress(files.CorruptError):
-            return not (self.path / guard.MANIFEST).exists() and _MARK in files.read_json(self.path / "summary.json")
+            found = files.read_json(self.path / "summary.json")
+            return isinstance(found, dict) and _MARK in found and not (self.path / guard.MANIFEST).exists()
         return False
 
     def read_environment(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,15 @@ def other_format(path: str | Path, expected: object, received: str) -> CorruptEr
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write a file under a temporary name, another for each process, flush it to disk, and rename it."""
+    r"""Write a file under a temporary name, another for each process, flush it to disk, and rename it.
+
+    Bytes of a file's name that are no UTF-8 become "\udce9" and the like in a text.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     try:
         with open(temporary, "xb") as file:  # "x" does not follow a link of that name
-            file.write(data.encode() if isinstance(data, str) else data)
+            file.write(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -50,6 +53,33 @@ def write_atomic(path: Path, data: str | bytes) -> None:
             temporary.unlink()  # a full disk stays full otherwise
         raise
     _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Give the path of a directory to be made, which takes the place of another: as a whole, or after an error not."""
+    arriving, leaving = (folder.with_name(f".{folder.name}.{state}") for state in ("arriving", "leaving"))
+    put_back(folder.parent)
+    for rest in (arriving, leaving):  # of a process that was killed
+        shutil.rmtree(rest, ignore_errors=True)
+    try:
+        yield arriving
+        if folder.exists():
+            folder.rename(leaving)
+        arriving.rename(folder)
+    except BaseException:
+        put_back(folder.parent)
+        shutil.rmtree(arriving, ignore_errors=True)
+        raise
+    shutil.rmtree(leaving, ignore_errors=True)
+
+
+def put_back(parent: Path) -> None:
+    """Put directories back that were to be replaced by a process that was killed before the others took their place."""
+    for leaving in parent.glob(".*.leaving"):
+        folder = leaving.with_name(leaving.name.removeprefix(".").removesuffix(".leaving"))
+        if not folder.exists():
+            leaving.rename(folder)
 
 
 def _sync_folder(path: Path) -> None:

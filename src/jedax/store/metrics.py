@@ -25,7 +25,9 @@ def add(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     except (ValueError, csv.Error) as error:
         raise _damaged(path, error) from None
     with open(path, "a", newline="", encoding="utf-8") as file:
-        writer: csv.DictWriter[str] = csv.DictWriter(file, header or list(rows[0]), extrasaction="ignore")
+        writer: csv.DictWriter[str] = csv.DictWriter(
+            file, header or list(rows[0]), extrasaction="ignore", lineterminator="\n"
+        )
         if header is None:
             writer.writeheader()
         writer.writerows(rows)

@@ -16,7 +16,7 @@ from jedax import settings as base_settings
 from jedax.errors import JedaxError, fail
 from jedax.imports import load_object
 from jedax.space import Space
-from jedax.types import Array, Evaluation, Float, PRNGKeyArray
+from jedax.types import Array, Bool, Evaluation, Float, PRNGKeyArray
 
 if TYPE_CHECKING:
     from jedax.tasks.drawing import TaskDrawing
@@ -139,6 +139,17 @@ class Task(abc.ABC):
     def num_descriptors(self) -> int:
         """Number of descriptor dimensions."""
         return len(self.descriptor_bounds[0])
+
+
+def reaches(fitness: Any, goal: float) -> Bool[np.ndarray, " n"]:
+    """Return which fitness values `(n,)` are at least a goal, which is rounded to float32 if they are.
+
+    Searches on tasks in JAX compare so. Their fitness may be the goal up to this rounding.
+    """
+    values = np.asarray(fitness, np.float64)
+    with np.errstate(over="ignore"):
+        in_float32 = values.astype(np.float32)
+    return np.where(in_float32 == values, in_float32 >= np.float32(goal), values >= goal)
 
 
 def member_keys(key: PRNGKeyArray, batch: int) -> PRNGKeyArray:

@@ -130,5 +130,8 @@ class HostTask(MeasuredTask):
         """Evaluate a batch."""
         self._check_batch(genotypes)
         evaluator: Any = load_object(self.work.factory, "worker")(**self.work.settings)
-        fitness, descriptors = evaluator(np.asarray(genotypes))
+        try:
+            fitness, descriptors = evaluator(np.asarray(genotypes))
+        finally:
+            getattr(evaluator, "close", lambda: None)()
         return Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors))

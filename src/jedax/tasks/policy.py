@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -49,7 +51,7 @@ class PolicyTask(ConfiguredTask):
 
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:
         """Return the action of a policy, each number in [-1, 1], for one observation."""
-        return self.actions(jnp.asarray(genotype), self._observation(observation)[None])[0]
+        return _actions(self, jnp.asarray(genotype), self._observation(observation)[None])[0]
 
     def _observation(self, observation: Any) -> Float[Array, " observation"]:
         """Return an observation as a flat array; a `JedaxError` if its length is wrong."""
@@ -62,6 +64,11 @@ class PolicyTask(ConfiguredTask):
                 remedy=f"give one observation of {self.name}",
             )
         return values
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _actions(task: PolicyTask, genotype: Any, observations: Any) -> Any:
+    return task.actions(genotype, observations)
 
 
 class EnvironmentTask(PolicyTask, MeasuredTask):

@@ -1,12 +1,14 @@
 """Directories as mappings and back: the same files, and no file anywhere else."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 import jedax
 from jedax.search.engines import ray_node
 from jedax.search.engines.ray_node import read_files, write_files
+from jedax.store.files import put_back
 
 FILES = {"config.yaml": b"task: arm\n", "checkpoint/000000000008/state.safetensors": bytes(range(256)) * 1000}
 
@@ -36,6 +38,27 @@ def test_an_old_directory_is_replaced_as_a_whole(tmp_path):
     write_files(FILES, there)
     assert read_files(there) == FILES
     assert os.listdir(tmp_path) == ["seeds-0-9"]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_kill_between_two_renames_loses_nothing(run, monkeypatch, step):
+    rename, left = Path.rename, [step]
+
+    def killed(self, target):
+        left[0] -= 1
+        if not left[0]:
+            os._exit(9)
+        return rename(self, target)
+
+    if not (child := os.fork()):
+        Path.rename = killed
+        write_files({"config.yaml": b"new"}, run)
+    os.waitpid(child, 0)
+    put_back(run.parent)
+    assert read_files(run) == FILES
+    write_files({"config.yaml": b"new"}, run)
+    assert read_files(run) == {"config.yaml": b"new"}
+    assert os.listdir(run.parent) == ["seeds-0-9"]
 
 
 def test_links_and_special_files_are_left_out(run, tmp_path):

@@ -74,6 +74,7 @@ def test_results_in_the_order_of_the_batch(pool, size, chunk):
         ("interrupt", "the evaluation raised KeyboardInterrupt"),
         ("exit", "a worker ended with exit code 7"),
         ("kill", "a worker was killed by SIGKILL"),
+        ("real-time signal", "a worker was killed by signal 40"),
         ("hang", "a worker took more than 2 s"),
     ],
 )

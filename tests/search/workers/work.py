@@ -21,6 +21,15 @@ sphere.descriptor_lows = (-1.0, -1.0)
 sphere.descriptor_highs = (1.0, 1.0)
 
 
+def distant(genotypes):
+    """Return descriptors in a box of width 1 around 1e8."""
+    return -np.square(genotypes).sum(axis=1), 1e8 + 1 / (1 + np.exp(-genotypes[:, :2]))
+
+
+distant.num_params, distant.is_noisy = 3, False
+distant.descriptor_lows, distant.descriptor_highs = (1e8, 1e8), (1e8 + 1, 1e8 + 1)
+
+
 def make(marker="", seconds=30.0, how="", bad=5.0):
     """Return a sphere function that fails if the first parameter of a genotype is `bad` or more."""
 
@@ -38,6 +47,8 @@ def make(marker="", seconds=30.0, how="", bad=5.0):
                 time.sleep(seconds)
             elif how == "exit":
                 os._exit(7)
+            elif how == "real-time signal":
+                os.kill(os.getpid(), 40)
             elif how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
         return sphere(genotypes)

@@ -94,7 +94,11 @@ POLE = (4, 2)
 
 
 def pole(**changes):
-    settings = {"actions": {}, "steps": 100, "descriptor": "tests.search.workers.work:lengths"}
+    settings = {
+        "actions": {"options": (2,), "first": (0,)},
+        "steps": 100,
+        "descriptor": "tests.search.workers.work:lengths",
+    }
     return episodes("CartPole-v1", POLE, **(settings | changes))
 
 
@@ -184,7 +188,9 @@ def test_actions_reach_both_bounds():
     assert actions(np.zeros((1, 2)))[0].dtype == np.float32
     whole = Actions((0.0, -1.0), (1.0, 1.0), (2,), "int8")
     np.testing.assert_array_equal(whole(np.float32([[0.9, -0.9], [-0.9, 0.9], [0.1, 0.1]])), [[1, -1], [0, 1], [1, 0]])
-    assert Actions(first=5)(np.float32([[0, 1, 0], [2, 1, 0]])) == [6, 5]
+    assert Actions(options=(3,), first=(5,))(np.float32([[0, 1, 0], [2, 1, 0]])) == [6, 5]
+    several = Actions(options=(3, 2), first=(5, 0), shape=(2,), dtype="int64")
+    np.testing.assert_array_equal(several(np.float32([[0, 1, 0, 7, 8], [2, 1, 0, 8, 7]])), [[6, 1], [5, 0]])
 
 
 def test_each_episode_starts_from_its_own_seed():

@@ -10,7 +10,6 @@ namespace jedax {
 namespace control {
 
 enum Shape { kPlane, kSphere, kCapsule, kBox, kNumShapes };
-constexpr const char* kShapeNames[] = {"plane", "sphere", "capsule", "box"};
 
 // Links, joints, motors and shapes. Arrays have a row for each link, degree of freedom, motor, shape or pair of shapes;
 // lengths are in metres, angles in radians. "In the frame of" a link: relative to its centre of mass, in its axes.

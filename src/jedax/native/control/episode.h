@@ -30,7 +30,7 @@ struct Group {
   const int observation, motors;
   const int64_t policy_floats;
   Link* links;
-  Real *values, *forces, *inputs, *sums;
+  Real *values, *forces, *sums;
   float *policies, *seen, *actions, *decisions;
   int32_t* near;     // pairs of shapes that may meet in this control step, and
   Flag* near_lanes;  // in which lanes
@@ -46,7 +46,7 @@ struct Group {
     const Model& m = *w.model;
     const Episode& e = *w.episode;
     const int observation = e.layers[0];
-    return link_floats() * m.links + kLanes * (num_values(m, e) + m.dofs + 2 * m.motors + num_sums(e) + observation) +
+    return link_floats() * m.links + kLanes * (num_values(m, e) + m.dofs + m.motors + num_sums(e) + observation) +
            w.group * policy_floats_of(e) + 2 * widest_layer(e) + (1 + kLanes) * m.pairs + 64;
   }
 
@@ -55,7 +55,6 @@ struct Group {
         links(reinterpret_cast<Link*>(buffer.take(link_floats() * m.links))),
         values(packs<1>(buffer.take(kLanes * num_values(m, e)))),
         forces(packs<1>(buffer.take(kLanes * m.dofs))),
-        inputs(packs<1>(buffer.take(kLanes * m.motors))),
         sums(packs<1>(buffer.take(kLanes * num_sums(e)))),
         policies(buffer.take(w.group * policy_floats)),
         seen(nullptr), actions(buffer.take(kLanes * m.motors)),

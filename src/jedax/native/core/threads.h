@@ -17,10 +17,11 @@
 
 namespace jedax {
 
-// Calls `work` on this thread and on others of a pool (`ffi::ThreadPool`), at most one thread for every `width` items,
+// Calls `work` on this thread and on others of a pool (as `ffi::ThreadPool`), at most one thread for every `width` items,
 // and returns when all items are done. `work` takes items from the queue until none is left; it takes none where it has no
 // memory, which is an error on this thread.
-inline ffi::Error run_on_threads(ffi::ThreadPool& pool, int64_t count, int64_t width, std::function<void(Queue&)> work) {
+template <class Pool>
+ffi::Error run_on_threads(Pool& pool, int64_t count, int64_t width, std::function<void(Queue&)> work) {
   // A thread that starts too late finds no item and calls nothing: `work` may refer to variables of the caller.
   struct Shared {
     Queue queue;

@@ -202,8 +202,10 @@ class WorkerProcess(Worker):
         code = self.process.poll()
         if code is None:
             return "a worker closed its connection" if self._is_closed else ""
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        return f"a worker {how}"
+        if code >= 0:
+            return f"a worker ended with exit code {code}"
+        names = {number.value: number.name for number in signal.Signals}  # those of real-time signals are missing
+        return f"a worker was killed by {names.get(-code, f'signal {-code}')}"
 
     def close(self) -> None:
         """Kill the process and those that it has started."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import platform
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from jedax._version import __version__
 from jedax.errors import fail
 from jedax.search.engines.base import Engine, Failure, Job, run_job
 from jedax.search.progress import Silent
-from jedax.store.files import write_atomic
+from jedax.store.files import replacing, write_atomic
 from jedax.store.lock import alone_in
 
 
@@ -113,20 +112,13 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
                 received=repr(name),
                 remedy="look at the machine that they came from",
             )
-    arriving, leaving = (folder.with_name(f".{folder.name}.{state}") for state in ("arriving", "leaving"))
-    shutil.rmtree(arriving, ignore_errors=True)  # of a process that was killed
-    shutil.rmtree(leaving, ignore_errors=True)
     try:
-        arriving.mkdir(parents=True)
-        for name, content in files.items():
-            (arriving / name).parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(arriving / name, content)
+        with replacing(folder) as arriving:
+            arriving.mkdir(parents=True)
+            for name, content in files.items():
+                (arriving / name).parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(arriving / name, content)
     except OSError as error:
-        shutil.rmtree(arriving, ignore_errors=True)
         raise fail(
             str(folder), expected="files that can be written", received=error, remedy="give the same command again"
         ) from None
-    if folder.exists():
-        folder.rename(leaving)
-    arriving.rename(folder)
-    shutil.rmtree(leaving, ignore_errors=True)

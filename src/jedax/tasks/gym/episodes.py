@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jedax.arrays import as_floats
+from jedax.errors import fail
 from jedax.imports import load_object, look_here
 from jedax.networks import Policies
 from jedax.tasks.mujoco import feet_of, quiet_mujoco, unsuitable
@@ -124,30 +125,37 @@ class Own(Descriptor):
 
 
 def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None) -> Any:
-    """Return a gymnasium environment; its own limit holds where `steps` is None."""
+    """Return a gymnasium environment whose observations are arrays; its own limit holds where `steps` is None."""
     import gymnasium
 
     limit = {} if steps is None else {"max_episode_steps": steps}
     if ":" in name:
         look_here()
     with quiet_mujoco():
-        return gymnasium.make(name, disable_env_checker=True, **limit, **arguments)
+        environment = gymnasium.make(name, disable_env_checker=True, **limit, **arguments)
+    space = environment.observation_space
+    if isinstance(space, gymnasium.spaces.Box) or not space.is_np_flattenable:
+        return environment
+    return gymnasium.wrappers.FlattenObservation(environment)
 
 
 @dataclass(frozen=True)
 class Actions:
     """The map from outputs of a policy, each in [-1, 1], to actions."""
 
-    lows: tuple[float, ...] = ()  # empty: actions are discrete, and the largest output chooses
+    lows: tuple[float, ...] = ()
     highs: tuple[float, ...] = ()
-    shape: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()  # empty: one whole number
     dtype: str = "float32"
-    first: int = 0  # the lowest discrete action
+    options: tuple[int, ...] = ()  # numbers of discrete actions, of whose outputs the largest chooses
+    first: tuple[int, ...] = ()  # the lowest ones
 
     def __call__(self, outputs: np.ndarray) -> list[Any]:
         """Return the actions for outputs `(n, o)`."""
-        if not self.lows:
-            return (outputs.argmax(axis=1) + self.first).tolist()
+        if self.options:
+            parts = np.split(outputs, np.cumsum(self.options)[:-1], axis=1)
+            chosen = np.stack([part.argmax(axis=1) for part in parts], axis=1) + self.first
+            return list(chosen.astype(self.dtype)) if self.shape else chosen[:, 0].tolist()
         lows, highs = np.asarray(self.lows), np.asarray(self.highs)
         actions = lows + (outputs.astype(np.float64) + 1) / 2 * (highs - lows)
         actions = actions if np.dtype(self.dtype).kind == "f" else np.rint(actions)
@@ -212,7 +220,7 @@ class Evaluator:
                 if see is not None:
                     before = observations[place].copy()
                     see(int(rows[slot]), Step(before, action, float(reward), descriptor.seen[-1], environment))
-                observations[place] = np.ravel(observation)
+                observations[place] = self._flat(observation)
                 if terminated or truncated:
                     going_on[place] = False
                     found[int(rows[slot])] = descriptor.end()
@@ -224,6 +232,11 @@ class Evaluator:
             descriptors[row] = value.reshape(number)  # an error, not a repeated number, where lengths differ
         return fitness.astype(np.float32), descriptors.astype(np.float32)
 
+    def close(self) -> None:
+        """Close the environments."""
+        for environment, _ in self._pairs:
+            environment.close()
+
     def _reset(self, seeds: Sequence[int]) -> np.ndarray:
         """Begin an episode for each seed and return the first observations."""
         number = len(seeds)
@@ -233,6 +246,14 @@ class Evaluator:
         observations = np.empty((number, self._sizes[0]), np.float32)
         for slot, (environment, descriptor) in enumerate(self._pairs[:number]):
             observation, _ = environment.reset(seed=seeds[slot])
-            observations[slot] = np.ravel(observation)
+            observations[slot] = self._flat(observation)
             descriptor.begin(observation)
         return observations
+
+    def _flat(self, observation: Any) -> np.ndarray:
+        """Return an observation as one row; a `JedaxError` if it is not as long as the space of observations says."""
+        row = np.ravel(observation)
+        if len(row) != self._sizes[0]:
+            remedy = "return observations as the environment's observation_space says"
+            raise fail("observation", expected=f"{self._sizes[0]} numbers", received=len(row), remedy=remedy)
+        return row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -31,13 +32,15 @@ class _Facts(NamedTuple):
     num_outputs: int
     actions: Actions
     descriptor_names: tuple[str, ...]
+    observations: Any  # the space of observations that are flattened; None: they are arrays
 
 
 class Gym(EnvironmentTask, HostTask):
-    """A gymnasium environment with Box observations and Box or Discrete actions.
+    """A gymnasium environment whose observations are numbers, and whose actions are Box, Discrete or MultiDiscrete.
 
-    A genotype holds the weights of a multilayer perceptron from the observation, flattened, to the action: for a Box
-    its tanh outputs, scaled to the bounds; for Discrete its largest output chooses. Fitness is the sum of rewards of
+    A genotype holds the weights of a multilayer perceptron from the observation, flattened (other spaces than Box as by
+    `gymnasium.spaces.flatten`), to the action: for a Box its tanh outputs, scaled to the bounds; for Discrete its
+    largest output chooses, for MultiDiscrete the largest of those of each number. Fitness is the sum of rewards of
     one episode, which always starts from the seed `episode_seed`. With several samples per evaluation, sample k of
     every solution starts from `episode_seed + k`.
 
@@ -140,11 +143,17 @@ class Gym(EnvironmentTask, HostTask):
         """Simulate policies in this process, with further `arguments` for the environments."""
         work = self.work
         settings = {**work.settings, "arguments": {**work.settings["arguments"], **arguments}}
-        Evaluator(**settings)(np.asarray(genotypes, np.float32), see=see)
+        with contextlib.closing(Evaluator(**settings)) as evaluate:
+            evaluate(np.asarray(genotypes, np.float32), see=see)
 
     def act(self, genotype: Float[Array, " params"], observation: Any) -> Any:
-        """Return the action of a policy, as the environment takes it."""
-        return _facts(self.config).actions(np.asarray(super().act(genotype, observation))[None])[0]
+        """Return the action of a policy, as the environment takes it, for an observation as it gives it."""
+        facts = _facts(self.config)
+        if facts.observations is not None:
+            from gymnasium.spaces.utils import flatten
+
+            observation = flatten(facts.observations, observation)
+        return facts.actions(np.asarray(super().act(genotype, observation))[None])[0]
 
 
 def _is_mujoco(environment: Any) -> bool:
@@ -166,7 +175,8 @@ def _look(config: GymConfig) -> _Facts:
         size = _observation_size(config, environment.observation_space)
         actions, num_outputs = _actions(config, environment.action_space)
         names = _descriptor_names(config, environment.unwrapped)
-        return _Facts(size, num_outputs, actions, names)
+        is_flattened = type(environment).__name__ == "FlattenObservation"
+        return _Facts(size, num_outputs, actions, names, environment.env.observation_space if is_flattened else None)
     finally:
         environment.close()
 
@@ -184,11 +194,14 @@ def _make(config: GymConfig) -> Any:
     except (gymnasium.error.NameNotFound, gymnasium.error.VersionNotFound):
         raise unknown("task", config.name, [f"{PREFIX}{known}" for known in gymnasium.registry]) from None
     except Exception as error:
+        remedy = "install what it needs, as with pip install 'gymnasium[mujoco]', or choose another"
+        if config.arguments and isinstance(error, TypeError):
+            remedy = "correct the arguments"
         raise fail(
             "task",
             expected="an environment that gymnasium.make makes",
-            received=f"{config.name} ({type(error).__name__}: {error})",
-            remedy="install what it needs, as with pip install 'gymnasium[mujoco]', or choose another",
+            received=f"{config.name} with {type(error).__name__}: {error}",
+            remedy=remedy,
         ) from None
 
 
@@ -196,9 +209,9 @@ def _observation_size(config: GymConfig, space: Any) -> int:
     if type(space).__name__ != "Box":
         raise fail(
             config.name,
-            expected="observations of kind Box",
+            expected="observations that gymnasium can flatten to a fixed length",
             received=space,
-            remedy="wrap the environment, as in gymnasium.wrappers.FlattenObservation, and register that",
+            remedy="wrap the environment and register that",
         )
     return math.prod(space.shape)
 
@@ -207,13 +220,16 @@ def _actions(config: GymConfig, space: Any) -> tuple[Actions, int]:
     """Return the map to actions, and the number of outputs of a policy."""
     kind = type(space).__name__
     if kind == "Discrete":
-        return Actions(first=int(space.start)), int(space.n)
+        return Actions(first=(int(space.start),), options=(int(space.n),)), int(space.n)
+    if kind == "MultiDiscrete" and space.nvec.ndim == 1:
+        options, starts = (tuple(map(int, values)) for values in (space.nvec, space.start))
+        return Actions(first=starts, options=options, shape=space.shape, dtype=str(space.dtype)), sum(options)
     if kind == "Box" and np.isfinite(space.low).all() and np.isfinite(space.high).all():
         lows, highs = (tuple(np.ravel(bound).astype(float).tolist()) for bound in (space.low, space.high))
         return Actions(lows, highs, space.shape, str(space.dtype)), len(lows)
     raise fail(
         config.name,
-        expected="actions of kind Discrete, or Box with finite bounds",
+        expected="actions of kind Discrete or MultiDiscrete, or Box with finite bounds",
         received=space,
         remedy="wrap the environment and register that",
     )
