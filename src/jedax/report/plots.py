@@ -88,7 +88,13 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     for row, line in zip(run.rows, row_of, strict=True):
         lines[line, int(row["replica"])] = row[column]
     several = lines.shape[1] > 1
-    style: dict[str, Any] = {"color": PATH, "drawstyle": "steps-post"}
+    style: dict[str, Any] = {
+        "color": PATH,
+        "drawstyle": "steps-post",
+        "marker": "o",
+        "markersize": 3,
+        "markevery": [-1],
+    }
     thin: dict[str, Any] = {"alpha": 0.4, "linewidth": 0.9} if several else {"linewidth": 1.8}
     for replica, values in enumerate(lines.T):
         ax.plot(evaluations, values, **style, **thin, label="each replica" if several and not replica else None)
@@ -100,7 +106,7 @@ def convergence(ax: Axes, run: Run, column: str = "max_fitness", label: str = "b
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, loc="lower right")
     ax.set(xlabel="evaluations", ylabel=label)
-    ax.margins(x=0)
+    ax.margins(x=0.02)
     if column != "coverage":
         cut_axis(ax, [*lines.ravel(), np.nan if goal is None else goal])
     if not np.isfinite(lines).any():

@@ -94,11 +94,8 @@ POLE = (4, 2)
 
 
 def pole(**changes):
-    settings = {
-        "actions": {"options": (2,), "first": (0,)},
-        "steps": 100,
-        "descriptor": "tests.search.workers.work:lengths",
-    }
+    actions, descriptor = {"options": (2,), "first": (0,)}, "tests.search.workers.work:lengths"
+    settings = {"actions": actions, "steps": 100, "descriptor": descriptor}
     return episodes("CartPole-v1", POLE, **(settings | changes))
 
 
