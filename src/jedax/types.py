@@ -83,7 +83,7 @@ class Evaluation:
     asked: Float[Array, "*batch params"] | None = None
 
     def in_floats(self) -> Evaluation:
-        """Return it with numbers of at least 32 bits: tasks may count in whole ones, or compute in float16."""
+        """Return the evaluation in float32 or float64; whole numbers and float16 are converted."""
         fitness, descriptor = (
             part if part.dtype in (np.float32, np.float64) else part.astype(float)
             for part in (self.fitness, self.descriptor)
@@ -101,7 +101,7 @@ class Evaluation:
         return jax.numpy.where(self.valid, self.fitness, -jax.numpy.inf)
 
     def sampled(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
-        """`(*batch, params)`, the solutions as they were asked for; `genotypes` are the same within their bounds."""
+        """`(*batch, params)`, the solutions before they were reflected at bounds; `genotypes` where there are none."""
         return genotypes if self.asked is None else self.asked
 
     @property

@@ -55,7 +55,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> MannWhitney
 
 
 def _exact_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return twice the smaller share of all ways to deal the values out with a rank sum as low or as high as this one.
+    """Return the exact two-sided p-value: twice the smaller tail of the rank sum, over all ways to divide the values.
 
     Of SciPy's ways, `method="exact"` ignores ties, and `PermutationMethod` takes 0.1 s for 8 against 8.
     """
@@ -153,7 +153,7 @@ def critical_difference(num_methods: int, num_tasks: int) -> float:
 
 
 def alike(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
-    """Return first and last place of each longest series of rising ranks (two or more) within `difference`."""
+    """Return the first and the last index of each longest group of two or more sorted ranks within `difference`."""
     series: list[tuple[int, int]] = []
     for first, rank in enumerate(ranks):
         last = max(place for place, other in enumerate(ranks) if other - rank <= difference)

@@ -202,7 +202,7 @@ class Paths(NamedTuple):
     p_sigma: Float[Array, " params"]
     p_c: Float[Array, " params"]
     sigma: Float[Array, ""]
-    h_sigma: Float[Array, ""]  # 0 while the path of the step size is so long that the other one stands still, else 1
+    h_sigma: Float[Array, ""]  # 0 while p_sigma is so long that p_c learns nothing, else 1
 
 
 def follow_paths(

@@ -28,7 +28,7 @@ from jedax.es.base import Strategy, checked_ask, checked_tell
 from jedax.space import Space
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
-_RARE = 0.3  # samples of a generation with another value, at least, if all parameters are whole numbers; 1 in [1]
+_RARE = 0.3  # samples of a generation that have another whole number somewhere, at least, on average; 1 in [1]
 
 
 class PlacedState(NamedTuple):

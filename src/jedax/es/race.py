@@ -33,7 +33,7 @@ import jax.numpy as jnp
 from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 _SMOOTHED = 16  # generations over which a level is averaged
-_COUNTED = 4  # the best solutions that count for a level: one in so many
+_COUNTED = 4  # a level is the mean of the best quarter of the scores
 _LEAST_GAIN = 0.05  # share of what an ES has gained since it started; with less it stagnates
 
 
@@ -49,7 +49,8 @@ class Racer:
         reached: `(refinements + 1,)`, the last level that it had after 0, 1, ... halvings of its step; -inf: none yet.
         halfway: Its level at the last of the ages `trial` / 2, `trial`, 2 `trial`, and so on.
         lately: Its level at the last multiple of `patience`.
-        prospect: What it would reach at twice the last of the ages `trial`, 2 `trial`, and so on; -inf: none yet.
+        prospect: The predicted level at twice its age, as of the last of the ages `trial`, 2 `trial`, 4 `trial`, and so
+            on; -inf: none yet.
         refined: How often it has halved its step.
         done: Whether it stagnates and may not halve its step again.
         bold: Whether it is bold.
@@ -189,8 +190,8 @@ class Race:
         first, is_looked_at = jnp.where(is_first, level, racer.first), age % self.patience == 0
         # An ES all of whose solutions fail has no level, and stagnates: -inf - -inf is not above anything.
         stagnates = is_looked_at & ~(level - racer.lately > _LEAST_GAIN * (level - first))
-        # Early levels tell little: on some tasks those that learn fast end low. Gains tell more. At the pace of the
-        # second half of its life an ES gains in as many generations as it has made twice what it gained in that half.
+        # Early levels tell little: on some tasks those that learn fast end low. Gains tell more. An ES has gained
+        # `level - halfway` in the last age / 2 generations; at this pace it gains twice that in the next `age` ones.
         prospect = jnp.where(jnp.isneginf(racer.halfway), level, level + 2 * (level - racer.halfway))
         return replace(
             racer,

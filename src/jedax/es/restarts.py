@@ -20,7 +20,7 @@ from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
 
 _REMEMBERED = 16  # optima
 _FLAT = 10  # generations in a row with one fitness, in one place or too far behind, after which an ES has converged
-_SAME_FITNESS = 1e-11  # up to this a difference of fitness is none, as in pycma; in units of `width` where that is < 1
+_SAME_FITNESS = 1e-11  # differences of fitness up to this count as 0, as in pycma; times `width` where that is below 1
 # An ES is too far behind the best solution by so many times the differences within its population, or by as many as the
 # square of the number of parameters if that is more: these differences are the smaller the more parameters there are.
 _BEHIND = 30
@@ -33,7 +33,7 @@ class RestartState:
     """What restarts depend on.
 
     Attributes:
-        growth: Population of each ES, in generations.
+        growth: By which factor the population of each ES is larger; one that cannot grow waits so much longer.
         largest: The largest growth of each ES so far.
         is_large: Whether the present population of each ES is of the kind that doubles.
         spent: Generations that each ES has used on large and on small populations; the first one counts as small.

@@ -350,9 +350,9 @@ class Method(_Immutable, abc.ABC):
         return self.ask(key, asked)[0]
 
     def could_ask(self, asked: Any, genotypes: Float[Array, "batch params"]) -> Bool[Array, " batch"]:
-        """Return which solutions may take their places in the generation that `ask` returned with the state `asked`.
+        """Return which solutions may replace those in the same rows of the generation that `ask` returned with `asked`.
 
-        Solutions of former generations whose results are late do where workers evaluate. By default none does.
+        They are solutions of earlier generations whose results are late. By default none may.
         """
         return jnp.zeros(len(genotypes), bool)
 

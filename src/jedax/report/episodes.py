@@ -150,7 +150,7 @@ def packed(acting: Episodes, acted: Sequence[Rollout], fitness: Float[np.ndarray
 
 
 def kept(length: int) -> Int[np.ndarray, " points"]:
-    """Return the numbers, from 0, of the steps whose return, and place, a page holds: evenly spread, and the last."""
+    """Return the indices of the steps that a page shows: evenly spread, and the last."""
     every = max(1, -(-length // MOST_POINTS))
     return np.append(np.arange(every - 1, length - 1, every), length - 1)
 

@@ -35,7 +35,7 @@ def evaluations_format(value: float, _: object) -> str:
 
 
 def decimals_for(values: Iterable[float]) -> int:
-    """Return how many decimals show the largest of some values with four digits, and those that differ as different.
+    """Return the decimals with which the largest value has four digits, and different values look different.
 
     At most 6, and at most 8 digits.
     """
@@ -75,7 +75,7 @@ def share_text(share: float) -> str:
 
 # `lowestShown`, `colourLimits` and `cutAxis` in common.js are the same as `lowest_shown`, `colour_limits`, `cut_axis`.
 def lowest_shown(values: ArrayLike, ratio: float = 10.0) -> float:
-    """Return the lower end of a scale: the lowest value, or the lowest above those far below all others.
+    """Return the lower end of a scale: the lowest value that is not far below all others.
 
     Values are far below if the gap above them is more than `ratio` times the range of all higher values. At least half
     of the values stay on the scale, and the highest always do. Values that are not finite do not count; at least one

@@ -21,7 +21,7 @@ from jedax.report.numbers import decimals_for, fitness_text, share_text
 from jedax.search.failures import ALL_FAILED
 from jedax.store.history import History
 from jedax.store.packing import pack
-from jedax.store.run import ALL_SHOWN, Run
+from jedax.store.run import ONLY_REEVALUATION, Run
 from jedax.targets import pareto_rank
 from jedax.tasks.base import Task, reaches
 from jedax.tasks.drawing import drawing_of
@@ -261,7 +261,7 @@ def head_of(found: Run) -> dict[str, Any]:
         "facts": facts,
         "command": _command(found.environment),
         "missing": found.missing,
-        "is_whole": all(sentence.startswith(ALL_SHOWN) for sentence in found.missing),
+        "is_whole": all(sentence.startswith(ONLY_REEVALUATION) for sentence in found.missing),
     }
 
 

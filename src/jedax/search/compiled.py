@@ -187,21 +187,21 @@ class Programs:
             return jax.lax.fori_loop(0, generations, step, (state, none, zero, zero))
 
         before = state.repertoire.num_failed
-        if self._takes_turns:
-            state, last, num_nan, arrived = self._of_all(functools.partial(chunk, each=generation))(roots, state)
+        if self._runs_sequentially:
+            state, last, num_nan, arrived = self._over_replicas(functools.partial(chunk, each=generation))(roots, state)
         else:
             state, last, num_nan, arrived = chunk(roots, state, jax.vmap(generation))
         failed = failures.by_kind(num_nan, state.repertoire.num_failed - before)
         return state, jax.vmap(self.method.loop_results)(state, last), Noted(failed, arrived)
 
     @property
-    def _takes_turns(self) -> bool:
-        """Whether replicas are computed one after the other: `jax.vmap` would compute all branches of each."""
+    def _runs_sequentially(self) -> bool:
+        """Whether replicas run one after the other, because `jax.vmap` would compute all branches of each."""
         return self.method.has_branches and jax.default_backend() == "cpu"
 
-    def _of_all(self, function: Callable) -> Callable:
+    def _over_replicas(self, function: Callable) -> Callable:
         """Return a function of one replica as one of all replicas."""
-        if not self._takes_turns:
+        if not self._runs_sequentially:
             return jax.vmap(function)
         return lambda *args: jax.lax.map(lambda replica: function(*replica), args)
 
@@ -352,7 +352,7 @@ class StepPrograms(Programs):
             self._changed[:] = [place for place, leaf in enumerate(after) if leaf is not before[place]]
             return genotypes, [after[place] for place in self._changed]
 
-        genotypes, changed = self._call("ask", self._of_all(ask), (roots, state))
+        genotypes, changed = self._call("ask", self._over_replicas(ask), (roots, state))
         leaves, structure = jax.tree.flatten(state)
         for place, leaf in zip(self._changed, changed, strict=True):
             leaves[place] = leaf
@@ -371,7 +371,7 @@ class StepPrograms(Programs):
             key = self._generation_keys(root, state)[2]
             return self._told(key, state, asked, self.within_bounds(asked), evaluation)
 
-        return self._call("tell", self._of_all(tell), (roots, state, asked, evaluation))
+        return self._call("tell", self._over_replicas(tell), (roots, state, asked, evaluation))
 
     def draw_again(self, roots: PRNGKeyArray, trial: int) -> Float[Array, "replicas b p"]:
         """Return further initial batches; `trial` is 1, 2, ..."""

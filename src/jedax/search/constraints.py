@@ -31,8 +31,8 @@ from jedax.types import Float
 _LARGEST = 709.78  # log(1 + v) of the largest violations, which count as infinite
 _LEAST = -1e100  # value of a constraint that can hardly be satisfied better
 _FIRST = 0.4  # first penalty factor, in interquartile ranges of fitness over n times the squared one of the constraint
-_CHANGE = 3.0  # k1 in [2]: how small penalties are, beside the change of the mean, for the factor to grow
-_STEP = 5.0  # k2: how small the change of the mean constraint is, beside its value, for the factor to grow
+_CHANGE = 3.0  # k1 in [2]: the factor grows while so many times the penalty is below the change of the Lagrangian
+_STEP = 5.0  # k2 in [2]: the factor grows while so many times the change of the constraint's mean is below its value
 _MOST = 1000.0  # factor of an inactive constraint, in first factors of the present generation
 _RATE = 0.5  # of the multipliers, 1 / d_gamma
 _RANGE = (1e-100, 1e100)  # of penalty factors

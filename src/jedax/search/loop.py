@@ -224,7 +224,7 @@ class Search:
                 received=f"a manifest that says {facts['evaluations']} evaluations",
                 remedy="remove it, or start anew with --overwrite",
             )
-        if not self._elites_are_at_home():
+        if not self._elites_match_cells():
             raise fail(
                 str(self._source.path),
                 expected="elites in the cells of their descriptors",
@@ -267,8 +267,8 @@ class Search:
             and all(count == run.replicas for count in counts)
         )
 
-    def _elites_are_at_home(self) -> bool:
-        """Return whether the cells that were restored hold elites of their own; rounding may move one in a hundred."""
+    def _elites_match_cells(self) -> bool:
+        """Return whether restored elites lie in the cells of their descriptors; rounding may move one in a hundred."""
         repertoire = self.state.repertoire
         filled = np.asarray(repertoire.fitness) > -np.inf
         own = self.method.cells.assign_on_host(np.asarray(repertoire.descriptors))

@@ -110,7 +110,7 @@ def _is(path: Path, known: os.stat_result) -> bool:
 
 
 def alone_in(folder: Path, patience: float = 180.0) -> Lock:
-    """Lock a directory that need not exist, by a hidden file beside it; wait at most `patience` seconds for it."""
+    """Lock a directory, which need not exist, by a hidden file beside it; wait at most `patience` seconds."""
     # A worker that has lost its driver notices that after half a minute.
     folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)

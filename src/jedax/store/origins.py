@@ -52,8 +52,8 @@ def _spec(name: str, path: list[str] | None) -> ModuleSpec | None:
 def is_installed(module: str) -> bool:
     """Return whether an import of a module would run an installed package, or one that is installed as editable.
 
-    Files in the current directory, beside a script, and in folders of `PYTHONPATH` are not installed, and a module is
-    not either if such a file would take its place or extend it.
+    Files in the current directory, beside a script, and in folders of `PYTHONPATH` are not installed. A module
+    is not installed either where such a file takes its place or extends it.
     """
     top = module.partition(".")[0]
     if top == "jedax":

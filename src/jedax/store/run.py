@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _FINAL = "repertoire.safetensors"
 _REPERTOIRE = tuple(Repertoire.__dataclass_fields__)
 _WITHOUT = {"task": "Solutions are not drawn", "method": "The method is not described"}
-ALL_SHOWN = "Nothing can be evaluated again"
-"""How a sentence of `Run.missing` begins that names code whose absence takes nothing from what is shown."""
+ONLY_REEVALUATION = "Nothing can be evaluated again"
+"""Beginning of sentences in `Run.missing` about code without which figures and tables are complete."""
 _SAVED = ("cells", "repertoire", "gp_mean", "gp_std", "targets")
 
 
@@ -247,7 +247,7 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     if "task" in absent:
         task = task_kept(about, config)
         if task is not None and not task.config.draws:
-            lacks["task"] = ALL_SHOWN
+            lacks["task"] = ONLY_REEVALUATION
     elif task is not None or not partial:
         task = task_of(config.task, config.task_config, task)
     else:

@@ -23,8 +23,8 @@ from jedax.errors import JedaxError, printable
 from jedax.store.origins import files_of, is_found, is_installed
 
 Code = Literal["never", "ask", "any"]
-"""When code that a run names is imported. "never": it is not. "ask": if this user made the run on this machine, or the
-code is installed; otherwise an error asks for trust. "any": always."""
+"""Whether code that a run names is imported. "never": it is not. "ask": if this user made the run on this machine, or
+the code is installed; otherwise an error asks for trust. "any": always."""
 
 SIGNATURES = "signatures"
 """The entry of environment.json."""

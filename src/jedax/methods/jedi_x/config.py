@@ -46,8 +46,8 @@ class JediXConfig(WithPool):
     )
     rediscovery: Share = Field(
         default=0.9,
-        description="Each restart at a known optimum multiplies by this the share of generations that variation leaves "
-        "to pool and scouts, until the best solution improves. Not used in a race.",
+        description="After k restarts at known optima pool and scouts get at most this share to the power of k of the "
+        "generations, until the best solution improves. Not used in a race.",
     )
     exploration: Share = Field(
         default=1.0,
@@ -56,8 +56,8 @@ class JediXConfig(WithPool):
     )
     head_start: NotNegative = Field(
         default=100.0,
-        description="The least share of variation begins at `exploration` and falls by the factor e in this many "
-        "generations; 0: there is none. Not used in a race.",
+        description="The share of variation is at least exploration * exp(-generation / head_start); 0: there is no "
+        "least share. Not used in a race.",
     )
     population: int = Field(default=64, ge=2, le=MOST, description="Solutions per ES and generation (lambda).")
     pool: Count = Field(default=2, description="Number of ES that maximise fitness, each started from an elite.")

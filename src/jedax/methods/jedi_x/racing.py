@@ -171,7 +171,7 @@ class Racing:
                 steps = steps_of(told.evaluation, "jedi-x")
                 actor, learnt = self.ppo.train(learn_key, learner, before[0], steps, pace)
                 moved = self.pool.move(updated, actor - before)
-            # The noise of its steps would make the mean of an ES longer and longer.
+            # Random steps increase the norm of the mean without limit.
             longest = config.longest * told.spread * math.sqrt(told.genotypes.shape[1])
             return self.pool.shorten(moved, longest) if config.longest else moved, learnt
 

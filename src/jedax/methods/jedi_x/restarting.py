@@ -32,7 +32,7 @@ class RestartingState:
 
     Attributes:
         pool: The ES of the pool.
-        best: Best fitness of each since it started; of the first of several, the best of the whole run.
+        best: Best fitness of each since it started; the first of several must beat the best of the run, too.
         waited: Generations of each since its `best` last improved.
         restarts: Populations and optima of the pool.
         scouts: The scouts.
