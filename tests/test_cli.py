@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -17,7 +19,7 @@ from tests.conftest import draw_nothing
 import jedax
 from jedax import _version
 from jedax.cli.options import peek
-from jedax.cli.run import _default_config, _parse, _take_task
+from jedax.cli.run import _default_config, _parse, _print_outcome, _take_task
 from jedax.methods.registry import methods
 from jedax.store import files
 from jedax.tasks.registry import entries
@@ -191,6 +193,24 @@ def test_descriptors_that_lie_outside_are_remarked_on(here, capsys):
     assert code == 0, err
     assert "64 of 64 descriptors lay outside the task's descriptor_bounds (lows, highs)" in out
     assert "outside" not in call(capsys, "run", "arm", *TINY)[1]
+
+
+@pytest.mark.parametrize(("seed", "samples", "said"), [(7, 1, True), (7, 8, False), (None, 1, False)])
+def test_a_fitness_of_one_seed_is_remarked_on(capsys, seed, samples, said):
+    summary = {"max_fitness": 2.5, "evaluations": 64, "evaluations_per_second": 8.0, "wall_seconds": 9.0}
+    summary |= {"status": "finished", "num_failed": 0, "num_outside": 0, "failures": {}}
+    found = SimpleNamespace(
+        summary=summary,
+        has_solution=True,
+        best=lambda: SimpleNamespace(fitness=2.5, parameters=None),
+        task=SimpleNamespace(sample_seed=lambda sample: seed),
+        config=SimpleNamespace(method_config=SimpleNamespace(samples_per_evaluation=samples)),
+    )
+    _print_outcome(found, Path("r"))
+    out = capsys.readouterr().out
+    remark = "each fitness is that of one evaluation, from seed 7; for other seeds: jedax reevaluate r\n"
+    assert (remark in out) == said
+    assert ("one evaluation" in out) == said
 
 
 def test_a_run_without_a_solution_says_so(here, capsys):

@@ -83,8 +83,9 @@ def settled(
     """Return settings and task with what is measured at the start of a run, such as descriptor bounds not given."""
     if not isinstance(task, ConfiguredTask):
         return config, task
+    given = task
     if isinstance(task, HostTask):
-        run, said = config.run, []
+        task, run, said = task.prepared(), config.run, []
 
         def keep(message: str) -> None:
             said.append(message)
@@ -98,7 +99,7 @@ def settled(
                 raise JedaxError(" ".join([str(error), *why])) from None
     else:
         found = task.settled(functools.partial(_evaluate_in_jax, task))
-    return (config if found is task else config.replace(task_config=found.config)), found
+    return (config if found is given else config.replace(task_config=found.config)), found
 
 
 def _evaluate_in_jax(task: Task, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -59,6 +59,10 @@ class MeasuredTask(ConfiguredTask):
             )
         return self.given_bounds
 
+    def prepared(self) -> Self:
+        """Return the task with what must be measured before it is evaluated the first time: by default nothing."""
+        return self
+
     def settled(self, evaluate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> Self:
         """Return the task with its final bounds: those given, or those measured on random genotypes.
 

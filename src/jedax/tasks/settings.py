@@ -68,6 +68,33 @@ class WithDescriptorBounds(Config):
         return self
 
 
+class WithNormalisation(Config):
+    """Settings of a task whose policies may see normalised observations."""
+
+    normalise: bool = Field(
+        default=False,
+        description="Whether policies see observations shifted and scaled to mean 0 and standard deviation 1; the "
+        "statistics are those of random policies.",
+    )
+    observation_mean: Numbers = Field(
+        default=(), description="Mean of each number of an observation, for normalise; default: measured."
+    )
+    observation_std: Numbers = Field(
+        default=(), description="Standard deviation of each number, above 0; default: measured."
+    )
+
+    @model_validator(mode="after")
+    def _check_statistics(self) -> Self:
+        if len(self.observation_mean) != len(self.observation_std) or min(self.observation_std, default=1) <= 0:
+            raise fail(
+                "observation_std",
+                expected="as many numbers above 0 as observation_mean has",
+                received=f"{self.observation_std} beside {self.observation_mean}",
+                remedy="change one of them, or leave both out",
+            )
+        return self
+
+
 class WithPolicy(WithDescriptorBounds):
     """Settings of an environment and of the multilayer perceptron that acts in it."""
 

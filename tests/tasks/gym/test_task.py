@@ -8,6 +8,7 @@ import pytest
 
 import jedax
 from jedax.errors import JedaxError
+from jedax.networks import layers
 from jedax.search.engines import LocalEngine
 from jedax.search.programs import evaluate_samples
 from jedax.tasks import make
@@ -127,6 +128,32 @@ def _registered():
     yield
     for environment in (TwoHands, Letters, Pairs):
         del gymnasium.registry[f"{environment.__name__}-v0"]
+
+
+def test_normalised_observations(tmp_path):
+    """A policy is one whose first layer has the statistics of random policies, which a run keeps."""
+    name, settings = "gym:Pendulum-v1", {"hidden": (4,), "steps": 20, "episode_seed": 1}
+    settings |= {"descriptor": "tests.search.workers.work:lengths", "descriptor_lows": (0, -400)}
+    settings["descriptor_highs"] = (40, 0)
+    small = {"evaluations": 16, "offspring": 8, "cells": 16, "workers": 1}
+    run = jedax.run("map-elites", make(name, normalise=True, **settings), out=tmp_path / "run", draw=None, **small)
+    task = jedax.load(tmp_path / "run", trust=True).task
+    mean, std = task.observation_statistics
+    plain = make(name, **settings)
+    policies = np.asarray(jax.vmap(plain.init)(jax.random.split(jax.random.key(0), 64)))
+    seen = np.concatenate([np.array(plain.replay(policy).observations) for policy in policies])
+    np.testing.assert_allclose(mean, seen.mean(axis=0), atol=1e-3 * seen.std(axis=0).max())
+    np.testing.assert_allclose(std, seen.std(axis=0), rtol=1e-3)
+    best = run.best()
+    (kernel, bias), *rest = layers(best.genotype, task.layer_sizes)
+    folded = [kernel / std[:, None], bias - (mean / std) @ kernel, *(part for layer in rest for part in layer)]
+    same = plain.evaluate(jax.random.key(0), np.concatenate([part.ravel() for part in folded]).astype(np.float32))
+    assert same.fitness == pytest.approx(best.fitness, rel=1e-4)
+    assert plain.evaluate(jax.random.key(0), best.genotype).fitness != pytest.approx(best.fitness, rel=1e-2)
+    observation = seen[5].astype(np.float32)
+    np.testing.assert_allclose(run.policy()(observation), task.act(best.genotype, observation), rtol=1e-6)
+    with pytest.raises(JedaxError, match=r"observation_mean: expected 3 numbers, .*got 0; take those"):
+        make(name, normalise=True, **settings).act(best.genotype, observation)
 
 
 def test_dicts_are_flattened_and_each_number_of_an_action_has_outputs_of_its_own():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from jedax.errors import fail
-from jedax.settings import MOST, Config
-from jedax.tasks.settings import Activation, Budget, Hidden, Numbers
+from jedax.settings import MOST
+from jedax.tasks.settings import Activation, Budget, Hidden, WithNormalisation
 
 Backend = Literal["spring", "generalized", "positional", "mjx"]
 Physics = Literal["auto", "native", "brax"]
@@ -28,7 +27,7 @@ WALLS = (
 """Three inner walls and the four sides of the box, each x1, y1, x2, y2 from end to end, caps included."""
 
 
-class ControlConfig(Config):
+class ControlConfig(WithNormalisation):
     """Settings of all control tasks: simulator, length, policy and start."""
 
     backend: Backend = Field(default="spring", description="Which of Brax's physics engines simulates.")
@@ -44,34 +43,12 @@ class ControlConfig(Config):
         description="Precision of the policy's weights: bfloat16 rounds them to 8 significant bits when it acts, which "
         "is faster on a CPU.",
     )
-    normalise: bool = Field(
-        default=False,
-        description="Whether policies see observations shifted and scaled to mean 0 and standard deviation 1; the "
-        "statistics are those of random policies.",
-    )
-    observation_mean: Numbers = Field(
-        default=(), description="Mean of each number of an observation, for normalise; default: measured."
-    )
-    observation_std: Numbers = Field(
-        default=(), description="Standard deviation of each number, above 0; default: measured."
-    )
     start_seed: int = Field(
         default=0, ge=0, lt=2**32, description="Seed of Brax's reset, which draws the state all episodes begin in."
     )
     random_resets: bool = Field(
         default=False, description="Whether each episode begins in its own random state, drawn by Brax's reset."
     )
-
-    @model_validator(mode="after")
-    def _check_statistics(self) -> Self:
-        if len(self.observation_mean) != len(self.observation_std) or min(self.observation_std, default=1) <= 0:
-            raise fail(
-                "observation_std",
-                expected="as many numbers above 0 as observation_mean has",
-                received=f"{self.observation_std} beside {self.observation_mean}",
-                remedy="change one of them, or leave both out",
-            )
-        return self
 
 
 class LocomotionConfig(ControlConfig):

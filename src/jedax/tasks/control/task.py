@@ -22,13 +22,9 @@ from jedax.native import control as native
 from jedax.tasks.base import computed, member_keys
 from jedax.tasks.control import native_model
 from jedax.tasks.control.settings import LIMITS, TARGET, AntMazeConfig, LocomotionConfig
-from jedax.tasks.measured import in_digits
 from jedax.tasks.motion import Trajectory
-from jedax.tasks.policy import PolicyTask
+from jedax.tasks.policy import NormalisingTask
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray, Transitions
-
-_MEASURED_ON = 64  # random policies, whose observations are normalised
-_LEAST_STD = 1e-3  # of a number of an observation, in units of its mean or of 1
 
 
 class State(NamedTuple):
@@ -42,7 +38,7 @@ class State(NamedTuple):
     behaviour: Float[Array, " descriptor"]  # what `_seen` returned: summed over these steps, or of the last of them
 
 
-class ControlTask(PolicyTask):
+class ControlTask(NormalisingTask):
     """A robot that a multilayer perceptron controls (paper, section 5.1).
 
     Every episode begins in the state that Brax's `reset` draws from the setting `start_seed`, and nothing in it is
@@ -114,45 +110,16 @@ class ControlTask(PolicyTask):
 
         With the setting `normalise` the first layer has the normalisation in it: it takes observations as they are.
         """
-        first, *rest = super().layers(genotype.astype(self.config.weights).astype(jnp.float32))
-        if (statistics := self.observation_statistics) is not None:
-            mean, std = statistics
-            kernel = first[0] / std[:, None]
-            first = kernel, first[1] - jnp.dot(mean, kernel, precision=jax.lax.Precision.HIGHEST)
-        return [first, *rest]
-
-    @property
-    def observation_statistics(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Mean and standard deviation `(observation_size,)` of observations; None without the setting `normalise`.
-
-        A `JedaxError` if they were neither given nor measured.
-        """
-        config = self.config
-        if not config.normalise:
-            return None
-        if len(config.observation_mean) != self.observation_size:
-            raise fail(
-                "observation_mean",
-                expected=f"{self.observation_size} numbers, which normalise needs",
-                received=len(config.observation_mean),
-                remedy="take those that jedax.run measures, or the task that settled() returns",
-            )
-        return np.array(config.observation_mean, np.float32), np.array(config.observation_std, np.float32)
+        return super().layers(genotype.astype(self.config.weights).astype(jnp.float32))
 
     def settled(self, evaluate: Any = None) -> Self:
         """Return the task with the statistics that `normalise` needs, measured on random policies if not given."""
-        if not self.config.normalise or self.config.observation_mean:
-            return self
-        raw = type(self)(self.config.replace(normalise=False))
-        genotypes = jax.vmap(self.init)(jax.random.split(jax.random.key(0), _MEASURED_ON))
-        steps = jax.jit(raw.evaluate_with_transitions)(jax.random.key(0), genotypes).transitions
-        seen = np.asarray(steps.observations, np.float64)[np.asarray(steps.valid)]
-        mean, std = seen.mean(axis=0), seen.std(axis=0)
-        std = np.maximum(std, _LEAST_STD * np.maximum(1, np.abs(mean)))
-        places = 3 - np.floor(np.log10(std)).astype(int)
-        mean = tuple(round(float(value), int(digits)) for value, digits in zip(mean, places, strict=True))
-        found = {"observation_mean": mean, "observation_std": in_digits(std)}
-        return type(self)(self.config.replace(**found))
+
+        def observed(raw: Self, genotypes: Any) -> np.ndarray:
+            steps = jax.jit(raw.evaluate_with_transitions)(jax.random.key(0), genotypes).transitions
+            return np.asarray(steps.observations)[np.asarray(steps.valid)]
+
+        return self.with_statistics(observed)
 
     def _starts(self, keys: PRNGKeyArray | None) -> Float[Array, "episodes start"]:
         """Return the states in which episodes begin as rows for native code, one for each key, or one for all."""

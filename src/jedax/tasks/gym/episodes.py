@@ -176,12 +176,14 @@ class Evaluator:
     """Evaluates policies, one episode each; one matrix product per layer serves all of them.
 
     `name`, `arguments` and `steps` are those of `make_environment`, `seed` is of episodes for which no seed is given,
-    `actions` are the arguments of `Actions`, and `num_descriptors` is None for a descriptor of any length.
+    `actions` are the arguments of `Actions`, `num_descriptors` is None for a descriptor of any length, and `mean` and
+    `std` are of the observations, which policies see normalised; empty: as they are.
     """
 
     def __init__(self, *, name: str, arguments: Mapping[str, Any], steps: int | None, seed: int,
                  sizes: Sequence[int], activation: str, actions: Mapping[str, Any], descriptor: str,
-                 feet: Sequence[str], num_descriptors: int | None):  # fmt: skip
+                 feet: Sequence[str], num_descriptors: int | None, mean: Sequence[float] = (),
+                 std: Sequence[float] = ()):  # fmt: skip
         self._make = lambda: make_environment(name, arguments, steps)
         self._seed, self._sizes, self._activation = seed, sizes, activation
         self._actions = Actions(**actions)
@@ -190,6 +192,7 @@ class Evaluator:
             "feet-contact": lambda environment: FeetContact(environment, feet), "final-xy": FinalXY
         }  # fmt: skip
         self._describe = kinds.get(descriptor, lambda environment: Own(environment, descriptor, num_descriptors))
+        self._mean, self._std = np.asarray(mean or [0], np.float32), np.asarray(std or [1], np.float32)
         self._pairs: list[tuple[Any, Descriptor]] = []
 
     def __call__(
@@ -209,7 +212,7 @@ class Evaluator:
         slots = np.arange(len(rows))
         policies = Policies(genotypes[rows], self._sizes, self._activation)
         while len(slots):
-            actions = self._actions(policies(observations))
+            actions = self._actions(policies((observations - self._mean) / self._std))
             going_on = np.ones(len(slots), bool)
             for place, slot in enumerate(slots):
                 environment, descriptor = self._pairs[slot]

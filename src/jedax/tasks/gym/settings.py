@@ -10,14 +10,14 @@ from pydantic import Field, field_validator
 
 from jedax.errors import JedaxError, fail
 from jedax.settings import MOST
-from jedax.tasks.settings import WithPolicy
+from jedax.tasks.settings import WithNormalisation, WithPolicy
 from jedax.yaml_text import read_yaml
 
 PREFIX = "gym:"
 """Start of the names of these tasks."""
 
 
-class GymConfig(WithPolicy):
+class GymConfig(WithPolicy, WithNormalisation):
     """Settings of a gymnasium environment."""
 
     arguments: tuple[str, ...] = Field(

@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from jedax.tasks.gym.settings import PREFIX, GymConfig, parse_arguments
 from jedax.tasks.measured import HostTask
 from jedax.tasks.motion import MOST_FRAMES, Act, Motion, Postures, every
 from jedax.tasks.mujoco import unsuitable
-from jedax.tasks.policy import EnvironmentTask, axis_names
+from jedax.tasks.policy import EnvironmentTask, NormalisingTask, axis_names
 from jedax.tasks.work import Work
 from jedax.types import Array, Float
 
@@ -35,7 +35,7 @@ class _Facts(NamedTuple):
     observations: Any  # the space of observations that are flattened; None: they are arrays
 
 
-class Gym(EnvironmentTask, HostTask):
+class Gym(NormalisingTask, EnvironmentTask, HostTask):
     """A gymnasium environment whose observations are numbers, and whose actions are Box, Discrete or MultiDiscrete.
 
     A genotype holds the weights of a multilayer perceptron from the observation, flattened (other spaces than Box as by
@@ -78,8 +78,21 @@ class Gym(EnvironmentTask, HostTask):
             "descriptor": config.descriptor,
             "feet": config.feet,
             "num_descriptors": self.num_given,
+            "mean": config.observation_mean if config.normalise else (),
+            "std": config.observation_std if config.normalise else (),
         }
         return Work("jedax.tasks.gym.episodes:Evaluator", settings, config.chunk)
+
+    def prepared(self) -> Self:
+        """Return the task with the statistics that `normalise` needs, measured on random policies if not given."""
+
+        def observed(raw: Self, genotypes: Any) -> np.ndarray:
+            seen: list[np.ndarray] = []
+            for chunk in np.split(np.asarray(genotypes), range(self.config.chunk, len(genotypes), self.config.chunk)):
+                raw._watch(chunk, lambda row, step: seen.append(step.observation))
+            return np.array(seen)
+
+        return self.with_statistics(observed)
 
     def sample_seed(self, sample: int) -> int:
         """Return the seed of a sample's episode."""
