@@ -8,7 +8,6 @@ import pytest
 import scipy.linalg
 
 from jedax.es.cma_es import CMAES, _CMAState
-from jedax.es.sep_cma_es import SepCMAES
 
 
 def ellipsoid(x):
@@ -56,34 +55,17 @@ def tutorial(population, x, sigma):
         )
 
 
-@pytest.fixture(scope="module", params=[CMAES, SepCMAES])
-def shrunken(request):
-    """Generations of a search on a sphere, whose step size reaches its lower limit."""
-    strategy = request.param(population=6, step_size=0.5)
+def test_the_covariance_stays_symmetric():
+    """Rounding made it asymmetric, more so in each generation in which all solutions are equally good."""
+    strategy = CMAES(population=8, step_size=0.5)
 
     def step(state, key):
-        ask_key, tell_key = jax.random.split(key)
-        genotypes, state = strategy.ask(ask_key, state)
-        state = strategy.tell(tell_key, state, genotypes, -jnp.square(genotypes).sum(axis=1))
-        variances = jnp.diagonal(state.covariance) if isinstance(strategy, CMAES) else state.variances
-        return state, state.sigma * jnp.sqrt(jnp.max(variances))
+        genotypes, state = strategy.ask(key, state)
+        return strategy.tell(key, state, genotypes, jnp.zeros(8)), None
 
-    keys = jax.random.split(jax.random.key(1), 2500)
-    return jax.jit(lambda state: jax.lax.scan(step, state, keys))(strategy.init(jax.random.key(0), jnp.ones(3)))
-
-
-def test_the_distribution_does_not_widen_where_the_step_size_is_limited(shrunken):
-    state, deviations = shrunken
-    assert state.sigma < 1e-11
-    assert deviations.min() < 1e-18
-    assert (deviations[1:] / deviations[:-1]).max() < 4
-
-
-def test_the_covariance_stays_symmetric(shrunken):
-    covariance = getattr(shrunken[0], "covariance", None)
-    if covariance is not None:
-        np.testing.assert_array_equal(covariance, covariance.T)
-        assert np.isfinite(covariance).all()
+    keys = jax.random.split(jax.random.key(1), 1500)
+    state = jax.jit(lambda state: jax.lax.scan(step, state, keys)[0])(strategy.init(jax.random.key(0), jnp.ones(5)))
+    np.testing.assert_array_equal(state.covariance, state.covariance.T)
 
 
 @pytest.mark.parametrize(("n", "population"), [(4, 30), (7, 10), (2, 12)])

@@ -151,13 +151,6 @@ def rank_best_first(scores: Float[Array, " population"]) -> Int[Array, " populat
     return jnp.argsort(jnp.where(jnp.isfinite(scores), -scores, jnp.inf), stable=True)
 
 
-def within_limits(exponent: Int[Array, ""], sigma: Float[Array, ""]) -> Int[Array, ""]:
-    """Return the power of 2 by which a step size takes over the scale of a covariance, within `STEP_SIZE_LIMITS`."""
-    least, most = (jnp.log2(limit / sigma) for limit in STEP_SIZE_LIMITS)
-    least, most = jnp.minimum(jnp.ceil(least), 0), jnp.maximum(jnp.floor(most), 0)
-    return jnp.clip(exponent, least.astype(exponent.dtype), most.astype(exponent.dtype))
-
-
 def recombination_weights(num_elites: int) -> tuple[Float[np.ndarray, " elites"], float]:
     """Return the recombination weights of the elites, best first, and their effective number `mu_eff`.
 

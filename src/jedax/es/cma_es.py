@@ -27,7 +27,6 @@ from jedax.es.base import (
     path_rates,
     precise_dot,
     rank_best_first,
-    within_limits,
 )
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
@@ -232,7 +231,7 @@ class CMAES(Strategy):
         root, inverse_root = _decompose(due, covariance, state.root, state.inverse_root)
         # sigma takes over the scale of a covariance that becomes very large or small, by a power of 2: exactly.
         exponent = jnp.round(jnp.log2(largest) / 2).astype(jnp.int32)
-        exponent = jnp.where(is_known & (jnp.abs(exponent) > _MOST_SCALE), within_limits(exponent, sigma), 0)
+        exponent = jnp.where(is_known & (jnp.abs(exponent) > _MOST_SCALE), exponent, 0)
         scale = jnp.ldexp(jnp.ones((), kind), exponent)
         return _CMAState(
             mean=mean,

@@ -27,7 +27,6 @@ from jedax.es.base import (
     precise_dot,
     rank_best_first,
     recombination_weights,
-    within_limits,
 )
 from jedax.types import Array, Float, Int, PRNGKeyArray
 
@@ -155,7 +154,7 @@ class SepCMAES(Strategy):
         # The distribution depends on sigma^2 C alone; the scales of sigma and C drift apart over a long run. When the
         # geometric mean of the variances leaves [1/256, 256], a power of two brings it back, without rounding.
         drift = jnp.mean(jnp.log2(jnp.clip(variances, *VARIANCE_LIMITS)))
-        exponent = within_limits(4 * jnp.trunc(drift / 8).astype(jnp.int32), sigma)
+        exponent = 4 * jnp.trunc(drift / 8).astype(jnp.int32)
         return _SepCMAState(
             mean=mean,
             sigma=jnp.clip(jnp.ldexp(sigma, exponent), *STEP_SIZE_LIMITS),

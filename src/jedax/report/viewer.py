@@ -113,7 +113,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _found(self) -> tuple[int, str, str]:
         """Return status, kind and text of the answer; a `_NotHereError` says that there is nothing at the address."""
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError as error:
+            raise _NotHereError from error
         wanted = {name: values[0] for name, values in parse_qs(address.query).items()}
         if address.path in ("/", f"/{pages.FILE}"):
             return 200, "text/html; charset=utf-8", self.view.page()
