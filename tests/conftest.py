@@ -60,6 +60,18 @@ def _let_programs_go():
         jax.clear_caches()
 
 
+@pytest.fixture(autouse=True)
+def _imports_end_with_their_test(tmp_path_factory):
+    """Modules of a test's own and where it looks for them: another test may have a module of the same name."""
+    path, modules = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    own = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - modules:
+        if str(getattr(sys.modules[name], "__dict__", {}).get("__file__")).startswith(own):
+            del sys.modules[name]
+
+
 @pytest.fixture(scope="session")
 def small():
     """A search that takes a second: an arm of 4 joints, 64 cells, 2 ES of 4, loops of 5 generations."""

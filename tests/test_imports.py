@@ -11,7 +11,6 @@ from jedax.imports import load_object, object_name, require
 
 def test_modules_in_the_current_directory_are_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "found_here.py").write_text("class A:\n    b = 4\n")
     assert load_object("found_here:A.b", "task") == 4
 

@@ -480,8 +480,8 @@ def test_parts_whose_module_is_missing_elsewhere(tmp_path, monkeypatch):
     )
     code = json.loads((tmp_path / "run" / "environment.json").read_text())["code"]
     assert code["es"]["file"] == str(tmp_path / "vanishing_es.py")
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(tmp_path)])
-    sys.modules.pop("vanishing_es")
+    sys.path.remove(str(tmp_path))
+    del sys.modules["vanishing_es"]
     loaded = jedax.load(tmp_path / "run")
     assert loaded.best().fitness == run.best().fitness
     assert loaded.method is None

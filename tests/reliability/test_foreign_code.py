@@ -115,7 +115,6 @@ def made(tmp_path_factory, without_figures):
 @pytest.fixture
 def mark(tmp_path, monkeypatch):
     monkeypatch.setenv("MARK", str(tmp_path / "mark"))
-    monkeypatch.setattr(sys, "path", list(sys.path))
     forget()
     yield tmp_path / "mark"
     forget()

@@ -1,6 +1,5 @@
 """Replays: which solution is shown, and what the files hold."""
 
-import sys
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -134,8 +133,7 @@ class TestTasksThatDraw:
         (here / "drawn_task.py").write_text(DRAWN)
         cli.main(["run", "drawn_task:Drawn", "--method", "map-elites", "--evaluations", "64", "--cells", "16",
                   "--out", "r"])  # fmt: skip
-        yield jedax.load("r", trust=True)
-        sys.modules.pop("drawn_task", None)
+        return jedax.load("r", trust=True)
 
     def test_best_and_replay(self, drawn, tmp_path):
         figure, ax = plt.subplots()

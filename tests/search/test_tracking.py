@@ -106,7 +106,6 @@ def test_classes_and_functions_by_name(tmp_path, monkeypatch, name):
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mine_to_track", raising=False)
     run = jedax.run("map-elites", Noisy(), track=[f"mine_to_track:{name}"], **SETTINGS)
     assert sys.modules["mine_to_track"].seen == [row["evaluations"] for row in run.rows]
 
