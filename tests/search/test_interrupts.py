@@ -103,6 +103,14 @@ except jedax.Interrupted as stop:
         (["search:SIGINT", "search:SIGTERM"], "2 interrupted Stopped after "),
         (["search:SIGINT", "figures:SIGTERM"], "2 interrupted Stopped after "),
         (["figures:SIGTERM"], "15 finished Stopped; the search had ended before, and all of it is saved."),
+        (
+            ["search:SIGINT", "search:SIGINT"],
+            "2 running Stopped at once. Continue from what was saved before with: jedax run --resume ",
+        ),
+        (
+            ["search:SIGINT", "figures:SIGINT"],
+            "2 running Stopped at once. Continue from what was saved before with: jedax run --resume ",
+        ),
     ],
 )
 def test_a_search_ends_orderly(tmp_path, signals, expected):

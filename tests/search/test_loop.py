@@ -830,6 +830,15 @@ def test_few_choices_of_targets_are_said(small, arm, tmp_path, generations, said
     assert (hint in (tmp_path / "run" / "log.txt").read_text()) == said
 
 
+@pytest.mark.parametrize(("budget", "said"), [(39, True), (35, False), (32, False)])
+def test_a_budget_that_a_search_cannot_use_up_is_said(arm, budget, said):
+    """A tenth of it or more."""
+    notes = Notes()
+    run = jedax.run("map-elites", arm, evaluations=budget, offspring=8, cells=16, progress=notes)
+    assert run.evaluations == 32
+    assert notes.said == ["The search ends after 32 of 39 evaluations, since a generation has 8."] * said
+
+
 def test_methods_without_targets_are_not_asked_for_more_of_them(arm):
     notes = Notes()
     jedax.run("map-elites", arm, evaluations=32, offspring=16, cells=16, progress=notes)

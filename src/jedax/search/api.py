@@ -41,6 +41,7 @@ from jedax.tasks.stored import facts_of
 
 Draw = Callable[[Run, Path], Any]  # draws the figures of a run into a folder
 
+_NOTED_SHARE = 0.1  # of a budget: less may stay unused without a note
 _TASKS = "see jedax.tasks.names(); name a function module:function, or give it to jedax.minimize"
 
 
@@ -186,6 +187,12 @@ def start(
                 directory.log(f"Started {config.method} on {config.task}{summary(search.programs.mesh)}.")
             for hint in made.hints(search.generations):
                 search.note(hint)
+            if search.unused >= _NOTED_SHARE * config.run.evaluations:
+                last = config.run.evaluations - search.unused
+                search.note(
+                    f"The search ends after {last:,} of {config.run.evaluations:,} evaluations, since a generation has "
+                    f"{search.batch:,}."
+                )
             return _carry_out(search, tracking, draw, caught)
         finally:
             if search.directory is not None:
@@ -347,6 +354,11 @@ def _carry_out(search: Search, tracking: Tracking, draw: Draw | None, caught: li
             raise
         found = _finish(search, draw)
         summary = found.summary
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted) or directory is None:
+            raise
+        saved = f"Stopped at once. Continue from what was saved before with: jedax run --resume {directory.path}"
+        raise Interrupted(saved) from None
     finally:
         tracking.finish(summary)
     if caught:

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was stopped by a signal, after all that it had done was saved; `signal` is its number."""
+    """A run was stopped by a signal, of number `signal`; the message says what is saved and how to continue."""
 
     def __init__(self, message: str, signal: int = signal.SIGINT):  # the default is for pickle
         super().__init__(message)

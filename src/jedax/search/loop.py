@@ -115,7 +115,7 @@ class Search:
                 remedy="raise the budget or lower the population" + " or the samples" * (self.method.samples > 1),
             )
         self.batch = self.method.evaluations_per_generation
-        self.generations = (run.evaluations - least) // self.batch
+        self.generations, self.unused = divmod(run.evaluations - least, self.batch)
         self.report_every = run.report_every or max(1, self.generations // _REPORTS)
         self.roots = replica_roots(run.seed, run.replicas)
         self.programs: Programs = programs_for(self.method, self.task, run.replicas, run.devices)
