@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -224,18 +225,19 @@ def test_a_run_without_a_solution_says_so(here, capsys):
 
 def test_a_run_whose_time_was_over_goes_on(here, capsys):
     long = ["--evaluations", "200000", *SIZES]
-    code, out, err = call(capsys, "run", "arm", *long, "--out", "r", "--max-seconds", "1e-6")
+    code, out, err = call(capsys, "run", "arm", *long, "--out", "my run", "--max-seconds", "1e-6")
     assert code == 0, err
-    assert "Continue for as long again with: jedax run --resume r, or add another --max-seconds" in out
-    assert call(capsys, "run", "--resume", "r", "--max-seconds", "0")[0] == 2
-    before = json.loads((here / "r" / "summary.json").read_text())["evaluations"]
-    assert call(capsys, "run", "--resume", "r")[0] == 0
-    after = json.loads((here / "r" / "summary.json").read_text())["evaluations"]
+    resume = re.search(r"Continue for as long again with: (.*), or add another --max-seconds", out).group(1)
+    assert shlex.split(resume) == ["jedax", "run", "--resume", "my run"]
+    assert call(capsys, "run", "--resume", "my run", "--max-seconds", "0")[0] == 2
+    before = json.loads((here / "my run" / "summary.json").read_text())["evaluations"]
+    assert call(capsys, "run", "--resume", "my run")[0] == 0
+    after = json.loads((here / "my run" / "summary.json").read_text())["evaluations"]
     assert before < after < 2000
-    code, out, err = call(capsys, "run", "--resume", "r", "--max-seconds", "100000")
+    code, out, err = call(capsys, "run", "--resume", "my run", "--max-seconds", "100000")
     assert code == 0, err
     assert "stopped" not in out
-    assert read_config(here / "r")["run"]["max_seconds"] == 1e-6
+    assert read_config(here / "my run")["run"]["max_seconds"] == 1e-6
 
 
 def test_start_from_a_file(here, capsys):

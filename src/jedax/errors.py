@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import numbers
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
 from unicodedata import category
@@ -37,6 +38,11 @@ def fail(
     if len(shown) > 120:
         shown = shown[:117] + "..."
     return kind(f"{argument}: expected {expected}, got {shown}; {remedy}.")
+
+
+def jedax_command(*words: object) -> str:
+    """Return the command `jedax` with these words as a shell reads it, where a folder's name may have spaces."""
+    return shlex.join(["jedax", *map(str, words)])
 
 
 @contextlib.contextmanager

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 from jedax.cli.options import ENGINE, Option, nothing_to_save, parse, say
-from jedax.errors import fail
+from jedax.errors import fail, jedax_command
 
 _BENCH = {
     "preset": Option("Tasks, methods and seeds of the paper; see above.", str | None),
@@ -125,7 +124,8 @@ def _run(grid: Any, out: str, values: dict[str, Any]) -> None:
         say(f"failed: {path}: {message}")
     if outcome.elsewhere:
         say(f"{runs_text(len(outcome.elsewhere))} left to another process that works on {out}")
-    say(f"{runs_text(outcome.done)} done, {len(outcome.failed)} failed; compare them with: jedax compare {out}")
+    compare = jedax_command("compare", out)
+    say(f"{runs_text(outcome.done)} done, {len(outcome.failed)} failed; compare them with: {compare}")
     if outcome.failed:
         raise SystemExit(1)
 
@@ -147,7 +147,7 @@ def _command(words: list[str], out: str, trial: str) -> str:
             is_dropped = word.replace("_", "-").partition("=")[0] in ("--print-trials", "--trials", "--out")
         if not is_dropped:
             kept.append(word)
-    return shlex.join(["jedax", "bench", *kept, "--out", out, "--trials", trial])
+    return jedax_command("bench", *kept, "--out", out, "--trials", trial)
 
 
 def _collect(grid: Any, out: str, values: dict[str, Any]) -> None:
@@ -160,7 +160,7 @@ def _collect(grid: Any, out: str, values: dict[str, Any]) -> None:
     for path in found.unfinished:
         say(f"not finished: {path}")
     gathered = runs_text(len(found.copied))
-    say(f"{gathered} gathered, {len(found.before)} were there; compare them with: jedax compare {out}")
+    say(f"{gathered} gathered, {len(found.before)} were there; compare them with: {jedax_command('compare', out)}")
     runs = [] if grid is None else _runs_left(grid, out, values)
     for run in runs:
         tried = [Path(folder, place_of(run.path)) for folder in (out, *values["collect"])]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from jedax.cli.options import DIRECTORY, TRUST, TRUST_TO_SHOW, Option, nothing_to_save, only_directory, parse, say
-from jedax.errors import fail
+from jedax.errors import fail, jedax_command
 
 _COMPARE = {
     "directories": Option("Directories of runs, and CSV files of other programs.", tuple[str, ...], (), words="DIR..."),
@@ -144,7 +144,7 @@ def export(arguments: list[str]) -> None:
     values = parse(arguments, _EXPORT, prog="jedax export", description=summary)
     directory = only_directory("export", values.pop("directory"))
     if not (values["onnx"] or values["numpy"]):
-        remedy = f"try: jedax export {directory} --numpy policy.py"
+        remedy = f"try: {jedax_command('export', directory, '--numpy', 'policy.py')}"
         raise fail("jedax export", expected="--onnx FILE, --numpy FILE or both", received="neither", remedy=remedy)
     with nothing_to_save():
         from jedax.report.export import export as write

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jedax.cli.options import ENGINE, TRUST, Option, nothing_to_save, parse, peek, say
-from jedax.errors import JedaxError, fail
+from jedax.errors import JedaxError, fail, jedax_command
 
 _COMMAND = {
     "method": Option("How to search: a name (see jedax methods) or module:Class.", str, "jedi-x"),
@@ -33,7 +33,7 @@ _WITHOUT_FLAG = {"space", "walls", "name"}  # settings that only files and Pytho
 _STATUS = {
     "goal": "stopped because --stop-fitness was reached",
     "time": "stopped because --max-seconds had passed; everything is saved. Continue for as long again with: "
-    "jedax run --resume {out}, or add another --max-seconds",
+    "{resume}, or add another --max-seconds",
 }
 
 
@@ -215,7 +215,7 @@ def _print_outcome(found: Any, out: Any) -> None:
         )
         say(f"best solution: {', '.join(shown)}")
     if summary["status"] in _STATUS:
-        say(_STATUS[summary["status"]].format(out=out))
+        say(_STATUS[summary["status"]].format(resume=jedax_command("run", "--resume", out)))
     if any(_each(summary["num_failed"])):
         kinds = {kind.replace("_", " "): sum(_each(number)) for kind, number in summary["failures"].items()}
         named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
@@ -226,7 +226,8 @@ def _print_outcome(found: Any, out: Any) -> None:
               "they went to the nearest cells")  # fmt: skip
     seed = getattr(found.task, "sample_seed", lambda sample: None)(0)
     if found.has_solution and seed is not None and found.config.method_config.samples_per_evaluation == 1:
-        say(f"each fitness is that of one evaluation, from seed {seed}; for other seeds: jedax reevaluate {out}")
+        again = jedax_command("reevaluate", out)
+        say(f"each fitness is that of one evaluation, from seed {seed}; for other seeds: {again}")
     say(f"results are in {out}" + (f": see {Path(out) / 'figures' / 'best.png'}" if found.has_solution else ""))
     if not found.has_solution:
         raise SystemExit(1)
@@ -258,7 +259,8 @@ def _default_folder(config: Any, overwrite: bool) -> Path:
     folder, number = Path("runs") / stem, 1
     while folder.exists() and not overwrite:
         if _is_unfinished(folder):
-            say(f"{folder} has a run that has not ended; to continue that one: jedax run --resume {folder}")
+            resume = jedax_command("run", "--resume", folder)
+            say(f"{folder} has a run that has not ended; to continue that one: {resume}")
         number += 1
         folder = folder.with_name(f"{stem}-{number}")
     return folder

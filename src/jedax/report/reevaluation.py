@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jedax.errors import fail, memory_in_words
+from jedax.errors import fail, jedax_command, memory_in_words
 from jedax.report import plots
 from jedax.report.numbers import decimals_for, fitness_text
 from jedax.report.pictures import write_picture
@@ -54,7 +54,7 @@ def reevaluate(
     """
     run = run if isinstance(run, Run) else load_with("any" if trust else "ask", run, task)
     if run.path is not None and not (run.path / "summary.json").exists():
-        remedy = f"end it with: jedax run --resume {run.path}"
+        remedy = f"end it with: {jedax_command('run', '--resume', run.path)}"
         raise fail("run directory", expected="a run that has ended", received=run.path, remedy=remedy)
     found = sample_again(run, samples, seed, cells, parameter_noise, note)
     if run.path is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib import colormaps
 
+from jedax.errors import jedax_command
 from jedax.imports import is_custom
 from jedax.repertoire.cells import Cells
 from jedax.report import plots
@@ -76,7 +76,7 @@ def run_data(found: Run, trace_seconds: float = 0.0, say: Callable[[str], None] 
 def _replay_command(found: Run) -> str:
     """Return the command, without the cell, that shows a solution of a run; empty: its task has none."""
     known = drawing_of(found.task).can_replay and not is_custom(found.config.task)
-    return f"jedax replay {shlex.quote(str(found.path))}" if known else ""
+    return jedax_command("replay", found.path) if known else ""
 
 
 def _number(value: Any) -> Any:

@@ -357,7 +357,7 @@ def _carry_out(search: Search, tracking: Tracking, draw: Draw | None, caught: li
     except KeyboardInterrupt as stop:
         if isinstance(stop, Interrupted) or directory is None:
             raise
-        saved = f"Stopped at once. Continue from what was saved before with: jedax run --resume {directory.path}"
+        saved = f"Stopped at once. Continue from what was saved before with: {directory.resume_command}"
         raise Interrupted(saved) from None
     finally:
         tracking.finish(summary)

@@ -178,7 +178,7 @@ class Search:
         if self.status == "interrupted":
             message = f"Stopped after {self.evaluations:,} evaluations"
             if self.directory is not None:
-                message += f"; all of them are saved. Continue with: jedax run --resume {self.directory.path}"
+                message += f"; all of them are saved. Continue with: {self.directory.resume_command}"
             raise Interrupted(message, signal=caught[0] if caught else signal.SIGINT)  # or the first process caught it
 
     def _begin(self, caught: list[int]) -> None:
@@ -192,7 +192,7 @@ class Search:
         except Stopped:
             message = "Stopped before the first generation was complete; nothing is saved yet"
             if self.directory is not None:
-                message += f". Begin it again with: jedax run --resume {self.directory.path}"
+                message += f". Begin it again with: {self.directory.resume_command}"
             raise Interrupted(message, signal=caught[0]) from None
         self._add(noted, 0)
         threshold = self.method.acceptance.start

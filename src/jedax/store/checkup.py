@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jedax.errors import JedaxError
+from jedax.errors import JedaxError, jedax_command
 from jedax.store import files, guard
 from jedax.store.directory import RunDirectory, has_ended
 from jedax.store.lock import FILE as LOCK
@@ -110,7 +110,7 @@ def _checkpoint(folder: Path) -> Finding:
 
 def _advice(folder: Path, findings: list[Finding], checkpoints: list[Finding], ended: bool) -> list[str]:
     wrong = [finding.name for finding in findings if finding.state in ("damaged", "missing")]
-    resume = f"jedax run --resume {folder}"
+    resume = jedax_command("run", "--resume", folder)
     lost = [name for name in wrong if name in guard.KEPT]
     rebuilt = [name for name in wrong if name in guard.REBUILT]
     whole = any(finding.state == "intact" for finding in checkpoints)

@@ -35,7 +35,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jedax.errors import JedaxError, fail, printable
+from jedax.errors import JedaxError, fail, jedax_command, printable
 from jedax.repertoire.cells import Cells
 from jedax.store import files, guard, history, metrics, trust
 from jedax.store.config import FullConfig
@@ -115,7 +115,7 @@ class RunDirectory:
         present = sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK)
         if present and not overwrite:
             received = f"{self.path} with {', '.join(present[:3])}"
-            remedy = f"go on with --resume {self.path}, replace it with --overwrite, or choose another --out"
+            remedy = f"go on with {self.resume_command}, replace it with --overwrite, or choose another --out"
             raise fail("out", expected="an empty or new directory", received=received, remedy=remedy)
         strange = [name for name in present if name not in _FILES + FOLDERS and not name.startswith(".")]
         if strange:
@@ -127,6 +127,11 @@ class RunDirectory:
                     shutil.rmtree(self.path / name)
             for name in reversed(_FILES):  # the settings last: without them the rest is no run
                 (self.path / name).unlink(missing_ok=True)
+
+    @property
+    def resume_command(self) -> str:
+        """The command that goes on with the run."""
+        return jedax_command("run", "--resume", self.path)
 
     def lock(self) -> None:
         """Keep other processes from writing here until `release`, and remove incomplete files; reading needs none."""
@@ -164,7 +169,8 @@ class RunDirectory:
             remedy = "give the directory of a run, or read a saved Optimizer with jedax.Optimizer.load"
         if runs := [str(run) for run in runs_below(self.path, _DEPTH)]:
             received = f"{self.path}, with {len(runs)} of them below it"
-            remedy = f"name one of those, as in {', '.join(runs[:_MOST_NAMED])}; jedax report {self.path} shows all"
+            report = jedax_command("report", self.path)
+            remedy = f"name one of those, as in {', '.join(runs[:_MOST_NAMED])}; {report} shows all"
         return fail("run directory", expected="a directory with a config.yaml", received=received, remedy=remedy)
 
     @contextlib.contextmanager
@@ -178,7 +184,7 @@ class RunDirectory:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             expected = "room to write results" if is_full else "a directory that can be written"
             received = f"{self.path} ({error.strerror or error})"
-            remedy = f"{'free some' if is_full else 'mend that'}, then jedax run --resume {self.path}"
+            remedy = f"{'free some' if is_full else 'mend that'}, then {self.resume_command}"
             raise fail("out", expected=expected, received=received, remedy=remedy) from None
 
     def _check_in_place(self) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from jedax.errors import fail
+from jedax.errors import fail, jedax_command
 from jedax.store.files import CorruptError, digest, other_format, read_json, write_json
 
 MANIFEST = "manifest.json"
@@ -97,7 +97,7 @@ def read_manifest(folder: Path) -> dict[str, _Entry] | None:
     if manifest is None or digest(found["files"]) != manifest.sha256:
         raise CorruptError(
             f"{path}: expected checksums of the run's files, got damaged ones; "
-            f"restore it, or remove it and give: jedax run --resume {folder}."
+            f"restore it, or remove it and give: {jedax_command('run', '--resume', folder)}."
         )
     return manifest.files
 
@@ -111,8 +111,10 @@ def check_file(folder: Path, name: str) -> None:
     while manifest is not None and (wrong := difference(path, manifest.get(name))):
         before, manifest = manifest, read_manifest(folder)
         if manifest == before:  # else the run has gone on meanwhile
-            how = "rebuild it with: jedax run --resume" if name in REBUILT else "restore it, or see: jedax doctor"
-            raise CorruptError(f"{path}: expected the file that the run wrote, got {wrong}; {how} {folder}.")
+            remedy = f"restore it, or see: {jedax_command('doctor', folder)}"
+            if name in REBUILT:
+                remedy = f"rebuild it with: {jedax_command('run', '--resume', folder)}"
+            raise CorruptError(f"{path}: expected the file that the run wrote, got {wrong}; {remedy}.")
 
 
 def difference(path: Path, entry: _Entry | None) -> str:

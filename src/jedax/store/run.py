@@ -320,7 +320,7 @@ def _read_checkpoint(directory: RunDirectory, cells: Cells, replicas: int) -> di
 
     newest = directory.read_checkpoint(read)
     if newest is None:
-        remedy = f"go on with: jedax run --resume {directory.path}"
+        remedy = f"go on with: {directory.resume_command}"
         raise fail("run directory", expected="a run that has saved something", received=directory.path, remedy=remedy)
     return newest[0]
 
