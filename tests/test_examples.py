@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -133,6 +134,33 @@ def test_the_page_on_optuna(here, capsys):
     (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     exec(example.replace("n_trials=300", "n_trials=40"), {})
     assert "found beside" in capsys.readouterr().out
+
+
+def test_the_page_on_minimize(capsys):
+    """The best tube of a fine grid is no lighter."""
+    page = (ROOT / "docs" / "guides" / "minimize.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(example, names := {})
+    found, weight, limits = names["found"], names["weight"], names["limits"]
+    assert capsys.readouterr().out.startswith(f"{found.fun:.2f} kg")
+    assert max(limits(found.parameters)) <= 0
+    grid = {"radius": np.linspace(0.01, 0.1, 2001), "wall": np.geomspace(0.0005, 0.01, 2001)[:, None]}
+    is_feasible = np.maximum(*limits(grid)) <= 0
+    assert found.fun < 1.001 * np.where(is_feasible, weight(grid), np.inf).min()
+
+
+def test_the_policies_of_the_page_on_tasks(undrawn, monkeypatch):
+    """Their rewards sum to the fitness, and a method learns from them."""
+    monkeypatch.setattr(jedax, "run", lambda *given, **settings: None)
+    exec(block("class PointMass"), names := {"jax": jax, "jedax": jedax})
+    monkeypatch.undo()
+    task = names["PointMass"]()
+    genotypes = jax.vmap(task.init)(jax.random.split(jax.random.key(0), 8))
+    whole, alone = task.evaluate_with_transitions(None, genotypes), task.evaluate_batch(jax.random.key(0), genotypes)
+    np.testing.assert_allclose(whole.transitions.rewards.sum(axis=1), alone.fitness, rtol=1e-5)
+    np.testing.assert_allclose(whole.descriptor, alone.descriptor, rtol=1e-5)
+    run = jedax.run("pga-me", task, evaluations=320, offspring=16, cells=16, critic_steps=4, gradient_steps=2)
+    assert run.best().fitness > float(alone.fitness.min())
 
 
 @pytest.mark.slow

@@ -43,6 +43,13 @@ def test_every_name_is_known():
         assert make_strategy(name, population=8).population == 8
 
 
+def test_without_evosax(monkeypatch):
+    monkeypatch.setitem(sys.modules, "evosax.algorithms", None)
+    assert set(strategy_names()) == {"sep-cma-es", "cma-es", "lm-ma-es"}
+    with pytest.raises(JedaxError, match=r"expected the package evosax.algorithms, .* pip install 'jedax\[evosax\]'"):
+        check_strategy("evosax:SNES")
+
+
 @pytest.mark.parametrize(
     ("name", "offered"),
     [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
 
-from jedax.errors import check_choice, fail
+from jedax.errors import NotImportableError, check_choice, fail
 from jedax.es.base import Strategy
 from jedax.imports import entry_points, is_custom, lazy_names, subclasses_in
 from jedax.settings import resolve
@@ -47,14 +48,17 @@ def _own() -> dict[str, type]:
 
 
 def strategy_names() -> tuple[str, ...]:
-    """Return every registered name: jedax's own, those of installed packages, and `evosax:NAME`; imports evosax.
+    """Return every name that works here: jedax's own, those of installed packages, and, with evosax, `evosax:NAME`."""
+    names = [*_own(), *entry_points(_GROUP)]
+    with contextlib.suppress(NotImportableError):
+        names += _evosax_names()
+    return tuple(names)
 
-    Raises:
-        JedaxError: evosax is not installed.
-    """
+
+def _evosax_names() -> list[str]:
     from jedax.es.evosax_adapter import evosax_names
 
-    return (*_own(), *entry_points(_GROUP), *(_EVOSAX + name for name in evosax_names()))
+    return [_EVOSAX + name for name in evosax_names()]
 
 
 def check_strategy(es: Any) -> Any:
@@ -64,7 +68,7 @@ def check_strategy(es: Any) -> Any:
         JedaxError: It is an unknown name, cannot be imported, or is not a class derived from `Strategy`.
     """
     if isinstance(es, str) and es.startswith(_EVOSAX):
-        return check_choice("es", es, strategy_names())
+        return check_choice("es", es, _evosax_names())
     if is_custom(es):
         return es  # refused when it is needed, so that the settings of an earlier run can be read
     _class_of(es)

@@ -46,9 +46,7 @@ class RunConfig(Config):
         "preset's, else the task's.",
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Random seed; replica r uses seed + r.")
-    replicas: int = Field(
-        default=1, ge=1, le=MOST, description="Number of independent searches, run side by side in one program."
-    )
+    replicas: int = Field(default=1, ge=1, le=MOST, description="Number of independent searches in one program.")
     devices: Literal["all"] | Annotated[int, Field(ge=1, le=MOST)] = Field(
         default=1, description="Number of JAX devices that share the replicas and their populations, or all."
     )

@@ -61,7 +61,7 @@ class JEDiX(Method):
     name = "jedi-x"
     summary = "JEDi-X, the default: ES that maximise fitness and, while they stagnate, scouts and varied elites."
     presets = {
-        "default": Preset("one setting for all tasks but those with large policies"),
+        "default": Preset("one setting for most tasks; others for Brax's robots and where evaluations are few"),
         "cpu": cpu_preset(starts=1),
     }
     large_policies = {
