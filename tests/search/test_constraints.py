@@ -52,6 +52,17 @@ class TestPenalty:
         at, beside = penalty.scores(np.zeros(2), np.array([[-0.5], [-0.5 + 1e-9]]))
         assert at == pytest.approx(beside, abs=1e-8)
 
+    @pytest.mark.parametrize(
+        ("fitness", "scale"), [([-3.0] * 4, 3), ([0.0] * 4, 1), ([2.0, 0, 0, 0, 0], 2), ([0.0, 0, 3, 4], 3.25)]
+    )
+    def test_where_fitness_tells_no_scale(self, fitness, scale):
+        """The first factor has the interquartile range of fitness, else its range, else its size, at least 1."""
+        penalty = Penalty(np.zeros(1), np.zeros(1), np.full(2, np.nan))
+        values = np.arange(1.0, len(fitness) + 1)[:, None]
+        found = penalty.adapted(np.array(fitness), values, 5)
+        spread = np.ptp(np.percentile(values, [25, 75]))
+        assert found.factors == pytest.approx(0.4 * scale / 5 / spread**2)
+
     def test_what_is_violated_without_measure_is_ranked_last(self):
         penalty = Penalty(np.array([2.0]), np.array([4.0]), np.full(2, np.nan))
         found = penalty.scores(np.array([1.0, -1e9]), np.array([[np.inf], [100.0]]))

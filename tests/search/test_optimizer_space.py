@@ -46,6 +46,13 @@ def corner(values):
 
 
 class TestNamed:
+    def test_tables_beside_ids(self):
+        optimizer = named()
+        ids = optimizer.ask_ids()
+        table = pandas.DataFrame([optimizer.asked[one] for one in ids])
+        optimizer.tell(table[table.columns[::-1]], *gear(table.to_dict("records")), ids=ids)
+        assert optimizer.evaluations == len(ids)
+
     def test_solutions_are_dicts_in_the_units_of_the_user(self):
         optimizer = named()
         for _ in range(3):
@@ -386,6 +393,31 @@ class TestDescriptors:
         optimizer.add(known, *simulate(known))
         assert optimizer.ask().shape == (8, 6)
         assert len(optimizer.cells.bounds[0]) == 2
+
+    @pytest.mark.parametrize("has_descriptors", [False, True])
+    def test_after_a_first_generation_that_failed(self, has_descriptors):
+        """All of it, three times each; failures may come without descriptors."""
+        optimizer = make(MAPS, descriptor_bounds="measure")
+        for _ in range(5):
+            genotypes = optimizer.ask()
+            lost = np.full((len(genotypes), 2), np.nan) if has_descriptors else None
+            optimizer.tell(genotypes, np.full(len(genotypes), np.nan), lost)
+        assert optimizer.evaluations > 8
+        genotypes = optimizer.ask()
+        fitness, descriptors = simulate(genotypes)
+        optimizer.tell(genotypes, fitness, 100 + descriptors)
+        step(optimizer)
+        low = 100 + descriptors.min(axis=0)
+        np.testing.assert_allclose(optimizer.cells.bounds[0], low - 0.1 * np.ptp(descriptors, axis=0), rtol=1e-6)
+
+    def test_failures_spend_the_budget(self):
+        optimizer = make(MAPS, descriptor_bounds="measure", evaluations=16)
+        for _ in range(40):
+            if optimizer.done:
+                break
+            genotypes = optimizer.ask()
+            optimizer.tell(genotypes, np.full(len(genotypes), np.nan))
+        assert optimizer.done
 
     def test_nothing_to_measure(self):
         optimizer = make(MAPS, descriptor_bounds="measure")

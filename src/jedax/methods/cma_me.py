@@ -33,7 +33,8 @@ class CMAMEConfig(WithPool):
     ranker: Annotated[Reference, AfterValidator(check_ranker)] = Field(
         default="2imp",
         description="How an emitter ranks its solutions, by pyribs' names: 2imp (new cells first, then improvement), "
-        "imp (improvement alone), obj (fitness), rd (a random direction in behaviour space), or module:function.",
+        "imp (improvement alone; where threshold_min is -inf, that of an empty cell is the fitness), obj (fitness), rd "
+        "(a random direction in behaviour space), or module:function.",
     )
     learning_rate: Share = Field(
         default=1.0, description="Share by which the threshold of a cell moves towards accepted fitness."

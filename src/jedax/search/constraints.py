@@ -134,7 +134,9 @@ class Penalty:
         extent, values = high - low, rows[:, 1:]
         extents = np.where(extent[1:] > 0, extent[1:], np.abs(values).max(axis=0))
         is_violated = (values > 0).any(axis=0)
-        first = _FIRST * extent[0] / num_params / np.where(is_violated, extents, 1) ** 2
+        losses = rows[:, 0]  # equal ones tell no scale but their size
+        scale = extent[0] or np.ptp(losses) or max(1.0, np.abs(losses).max())
+        first = _FIRST * scale / num_params / np.where(is_violated, extents, 1) ** 2
         first = np.where(is_violated, np.clip(first, *_RANGE), 0.0)
         is_lost = low[1:] > extent[1:]
         factors = np.where(is_lost | (self.factors == 0), np.maximum(first, self.factors), self.factors)

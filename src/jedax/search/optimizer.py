@@ -385,7 +385,7 @@ class Optimizer:
         ids = None if ids is None else list(ids)
         if genotypes is None:
             genotypes = [None] * (0 if ids is None else len(ids))
-        genotypes = [genotypes] if isinstance(genotypes, Mapping) else genotypes
+        genotypes = self._units.dicts(genotypes)
         if _are_none(genotypes, fitness):
             return
         steps, ledger = self._steps, self._ledger
@@ -539,10 +539,12 @@ class Optimizer:
         return generation
 
     def _close_generation(self) -> None:
-        """Give the results of the open generation to the method."""
+        """Give the results of the open generation to the method; one that measures and has no result stays open."""
         if self._measures:
-            assert self._steps.generation is not None
-            self._build(measured_box(self._steps.generation.descriptors), self._batch)
+            if not self._steps.has_results:
+                self._steps.reopen()
+                return
+            self._build(measured_box(self._steps.descriptors()), self._batch)
         self._steps.close()
         self._measures = False
 

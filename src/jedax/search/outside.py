@@ -162,10 +162,12 @@ def box_of(bounds: Any) -> Bounds | None:
 
 
 def measured_box(descriptors: np.ndarray) -> Bounds:
-    """Return bounds of the descriptors of the first generation, `(n, samples, d)`; a warning where all are equal."""
+    """Return bounds of the descriptors of the first generation, `(n, samples, d)`; a warning where all are equal.
+
+    At least one of them is finite.
+    """
     known = descriptors.reshape(-1, descriptors.shape[-1])
     known = known[np.isfinite(known).all(axis=1)]
-    known = known if len(known) else np.zeros((1, known.shape[1]))
     lows, highs = known.min(axis=0), known.max(axis=0)
     are_equal = lows == highs
     margin = np.where(are_equal, np.maximum(np.abs(lows), 1) / 2, MARGIN * (highs - lows))

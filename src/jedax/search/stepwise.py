@@ -15,7 +15,7 @@ from jedax.search.generation import Generation
 from jedax.search.outside import OutsideTask
 from jedax.search.programs import step_programs_for
 from jedax.search.told import Result, few_sizes, padded
-from jedax.types import Evaluation
+from jedax.types import Evaluation, Float
 
 
 class Stepwise:
@@ -92,6 +92,16 @@ class Stepwise:
         same = np.tile(genotype, (1, generation.size, 1))
         fits = np.asarray(self.programs.could_ask(self.state, same))[0] & ~generation.filled
         return int(np.argmax(fits)) if fits.any() else None
+
+    def reopen(self) -> None:
+        """Let the places of the open generation, all of which failed, take a result once more."""
+        assert self.generation is not None
+        self.generation.filled[:] = False
+
+    def descriptors(self) -> Float[np.ndarray, "n samples d"]:
+        """Return the descriptors of the open generation and of the other results that are known."""
+        assert self.generation is not None
+        return np.concatenate([self.generation.descriptors, *(one.descriptor[None] for one in self.known)])
 
     def close(self) -> None:
         """Give the results of the open generation, which is complete, to the method."""

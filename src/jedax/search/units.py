@@ -46,13 +46,16 @@ class Units:
 
     def rows(self, argument: str, given: Any) -> np.ndarray:
         """Return solutions as the user gives them as rows of values."""
-        dicts: Any = self._dicts(given)
+        dicts: Any = self.dicts(given)
         if self.space is not None and isinstance(dicts, list | tuple) and any(isinstance(d, Mapping) for d in dicts):
             return self.space.rows(dicts)  # not by genotypes, whose rounding could hide which solution it is
         return as_floats(argument, given, (None, self.num_values), "give one solution per row, as ask() does")
 
-    def _dicts(self, given: Any) -> Any:
-        """Return a dict, or a row or a table of pandas, whose columns may have another order, as a list of dicts."""
+    def dicts(self, given: Any) -> Any:
+        """Return a dict, or a row or a table of pandas, whose columns may have another order, as a list of dicts.
+
+        Other solutions are returned as they are.
+        """
         if hasattr(given, "to_dict") and self.space is not None and self.space.is_named:
             return [given.to_dict()] if given.ndim == 1 else given.to_dict("records")
         return [given] if isinstance(given, Mapping) else given
@@ -71,7 +74,7 @@ class Units:
         """Return the genotypes of one or several solutions to begin with, an error where there are more than `most`."""
         if self.space is None:
             return checked_genotypes(argument, given, most, self.num_params)
-        given = self._dicts(given) if np.iterable(given) else [given]
+        given = self.dicts(given) if np.iterable(given) else [given]
         if not len(given):
             return np.zeros((0, self.num_params))
         with contextlib.suppress(ValueError):  # rows of different lengths, which `rows` refuses
