@@ -547,7 +547,7 @@ def test_reevaluate(here, capsys):
     for arguments, message in (
         (["r", "--samples", "many"], "Error parsing --samples"),
         (["nowhere"], "jedax: run directory: expected a directory with a config.yaml, got nowhere; check the path.\n"),
-        ([], "jedax: jedax reevaluate: expected one directory, got none; try: jedax reevaluate runs/"),
+        ([], "jedax: jedax reevaluate: expected one directory, got none; name it, as in: jedax reevaluate DIR"),
     ):
         code, out, err = call(capsys, "reevaluate", *arguments)
         assert (code, out, message in err) == (2, "", True), err

@@ -226,3 +226,12 @@ def test_a_comparison_makes_no_task_that_the_directory_describes(done, monkeypat
 
     monkeypatch.setattr("jedax.bench.reading.task_of", fail)
     assert [entry.label for entry in compare(done[0]).tables[0].entries]
+
+
+def test_methods_of_one_task_have_one_budget(tmp_path):
+    """That of a small preset is not that of the others, and `compare` would refuse the results."""
+    entries = Entry("map-elites,cpu", "map-elites", "cpu"), Entry("es", "es")
+    message = r"evaluations on halfcheetah: expected the same .*, got 4,096 of map-elites,cpu and 5,000,000 of es; .*"
+    with pytest.raises(jedax.JedaxError, match=message):
+        trials_of(Grid("", ("halfcheetah",), entries, seeds=1), tmp_path, LocalEngine())
+    assert len(trials_of(Grid("", ("halfcheetah",), entries, seeds=1, evaluations=64), tmp_path, LocalEngine())) == 2

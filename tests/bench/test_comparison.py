@@ -197,6 +197,15 @@ def test_a_file_is_read_at_the_budget_of_the_runs(tmp_path):
     )
 
 
+def test_runs_that_leave_much_of_their_budget(tmp_path):
+    write_run(tmp_path / "a", [-1.0], reports=[600, 9900], budget=10_000)
+    write_run(tmp_path / "b", [-1.0], reports=[100, 600], budget=10_000, label="wide")
+    assert compare(tmp_path).notes[-1] == (
+        "maze-a: seeds of wide that end before the budget of 10,000 evaluations: 1, the first at 600; their last value "
+        "stands for what they would have reached."
+    )
+
+
 def test_files_alone_and_reports_only_after_the_budget(tmp_path):
     head = "method,task,seed,evaluations,max_fitness,coverage\n"
     (tmp_path / "x.csv").write_text(head + "jedi,maze-a,0,9000,-100,\npga,maze-a,0,10000,-100,\n")

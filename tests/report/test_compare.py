@@ -160,3 +160,33 @@ def test_a_link_in_the_place_of_the_figures(bench, tmp_path):
     (tmp_path / "mine").symlink_to(tmp_path / "elsewhere")  # the user's own
     compare(bench, out=tmp_path / "mine", formats=["png"])
     assert files(tmp_path / "elsewhere") == sorted([*TABLES, "figures"])
+
+
+def test_what_others_wrote_is_spared(bench, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("thesis")
+    (folder / "figures").mkdir()
+    drawn = folder / "figures" / "coverage-by-hand.pdf"
+    drawn.write_text("mine")
+    with pytest.raises(JedaxError, match=r"out: expected a new directory, .* with figures/coverage-by-hand.pdf"):
+        compare(bench, out=folder, formats=())
+    drawn.rename(folder / "table.tex")
+    with pytest.raises(JedaxError, match=r"out: expected a new directory, .* with table.tex"):
+        compare(bench, out=folder, formats=())
+    assert (folder / "table.tex").read_text() == "mine"
+    with pytest.raises(JedaxError, match=r"out: expected a new directory, or that of an earlier comparison, .*, a run"):
+        compare(bench, out=bench / "0maze", formats=())
+
+
+def test_a_comparison_that_was_stopped_is_made_again(bench):
+    compare(bench, formats=())
+    for name in ("table.md", "table.tex", "seeds.csv"):
+        (bench / "compare" / name).unlink()
+    compare(bench, formats=())
+    assert (bench / "compare" / "table.md").exists()
+
+
+def test_fitness_levels_that_are_alike(bench):
+    found = compare(bench, fitness=[-1234567.5, -1234567.25], formats=())
+    assert [name for name in tables.details(found.tables[0].entries[0], 1) if name.startswith("evaluations")] == [
+        "evaluations to -250", "evaluations to -1234567.5", "evaluations to -1234567.25",
+    ]  # fmt: skip

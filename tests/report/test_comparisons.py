@@ -298,3 +298,19 @@ def test_values_of_a_setting_that_share_no_task_make_no_figure(tmp_path):
     found = compare(tmp_path)
     assert comparisons.ablations(found.labels)
     assert not [name for name, _ in comparisons._figures(found, "quartiles", None) if name.startswith("ablation")]
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-310, 1e300])
+def test_violins_of_tiny_and_huge_fitness(tmp_path, ax, size):
+    write_run(tmp_path / "a", size * -np.linspace(0.5, 1, 12)[:, None], reports=[10])
+    found = compare(tmp_path)
+    comparisons.final_fitness(ax, found.tables[0], styles(["jedi"]))
+    (violin,) = [c for c in ax.collections if len(c.get_paths()[0].vertices) > 200]
+    heights = violin.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((-0.4, 0.4))
+
+
+def test_many_labels_of_one_method_differ():
+    found = styles([f"jedi alpha={number}" for number in range(9)])
+    assert len({(line["color"], line["linestyle"]) for line in found.values()}) == 9
+    assert found["jedi alpha=0"]["color"] == METHODS["jedi"][0]

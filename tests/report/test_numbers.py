@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jedax.report.numbers import (
+    agrees,
     colour_limits,
     cut_axis,
     decimals_for,
@@ -75,6 +76,14 @@ def test_decimals_tell_values_apart():
     assert decimals_for([100000.20, 100000.42]) == 1
     assert decimals_for([100000.42, 100000.42]) == 0
     assert decimals_for([100000.42, 100000.42 + 1e-9]) == 2  # eight digits at most
+
+
+def test_where_two_values_of_fitness_agree():
+    """Within a thousandth of the fitness, or of the range of all."""
+    assert agrees(-1000.9, -1000, [-1000, -1000])
+    assert not agrees(-1002, -1000, [-1000, -1000])
+    assert agrees(0.0009, 0, [-1, 0, -np.inf])
+    assert not agrees(-0.009, -0.008, [-0.01, -0.008])
 
 
 def test_p_values_and_shares():

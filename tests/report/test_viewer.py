@@ -267,7 +267,7 @@ def test_the_commands(copy):
     assert done.stdout == f"the report is in {copy / 'report.html'}\n"
     wrong = subprocess.run([*command, "report"], capture_output=True, text=True, timeout=100)
     assert (wrong.returncode, wrong.stderr) == (
-        2, "jedax: jedax report: expected one directory, got none; try: jedax report runs/maze-a-jedi-x-seed0.\n"
+        2, "jedax: jedax report: expected one directory, got none; name it, as in: jedax report DIR.\n"
     )  # fmt: skip
     wrong = subprocess.run(
         [*command, "view", str(copy), "--port", "99999"], capture_output=True, text=True, timeout=100

@@ -227,8 +227,9 @@ class TestFiles:
         assert "coverage" not in json.loads((folder / "reevaluated.json").read_text())["replicas"][0]
 
     def test_a_new_run_replaces_them(self, tmp_path):
-        for name in ("config.yaml", *REEVALUATED):
+        for name in REEVALUATED:
             (tmp_path / name).touch()
+        (tmp_path / "config.yaml").write_text("{task: arm, method: jedi, run: {}}")
         RunDirectory.create(tmp_path, overwrite=True).release()
         assert not list(tmp_path.iterdir())
 

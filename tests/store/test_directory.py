@@ -214,3 +214,30 @@ def test_something_else_in_the_place_of_the_settings_is_named(tmp_path, what):
     with pytest.raises(jedax.JedaxError, match=said):
         read([tmp_path])
     assert runs_below(tmp_path) == [place.parent]
+
+
+def test_what_others_call_temporary_is_theirs(tmp_path):
+    (tmp_path / ".work.tmp").mkdir()
+    (tmp_path / ".work.tmp" / "precious").touch()
+    (tmp_path / ".config.yaml.123.tmp").touch()  # what a run leaves that is killed as it begins
+    with pytest.raises(jedax.JedaxError, match=r"expected an empty or new directory, .*; choose another --out\.$"):
+        RunDirectory.create(tmp_path)
+    assert (tmp_path / ".work.tmp" / "precious").exists()
+    assert not (tmp_path / ".config.yaml.123.tmp").exists()
+
+
+@pytest.mark.parametrize("text", ["lr: 0.1", "- a", "task: {", ""])
+def test_overwrite_spares_other_programs_of_the_same_names(tmp_path, text):
+    (tmp_path / "config.yaml").write_text(text)
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "mine.pdf").touch()
+    with pytest.raises(jedax.JedaxError, match=r"expected a directory that only a run wrote to, got .*config"):
+        RunDirectory.create(tmp_path, overwrite=True)
+    assert (tmp_path / "figures" / "mine.pdf").exists()
+
+
+def test_overwrite_replaces_a_run_that_lost_its_settings(whole, tmp_path):
+    path = shutil.copytree(whole, tmp_path / "run", ignore=shutil.ignore_patterns("note.txt"))
+    (path / "config.yaml").write_text("damaged: [")
+    RunDirectory.create(path, overwrite=True).release()
+    assert not list(path.iterdir())

@@ -292,7 +292,7 @@ def _notes(table: TaskTable, records: Records) -> Iterator[str]:
     if stopped:
         yield (f"{table.task}: seeds of {_labels(stopped)} that stopped at their stop_fitness or by a callback, before "
                f"the budget was spent: {len(stopped)}; what they would have reached is unknown.")  # fmt: skip
-    short = [r for r in mine if r.budget is None and r.curve.index[-1] < _SHORT_OF_BUDGET * table.budget]
+    short = [r for r in mine if not r.stopped and r.curve.index[-1] < _SHORT_OF_BUDGET * table.budget]
     if short:
         yield (f"{table.task}: seeds of {_labels(short)} that end before the budget of {table.budget:,} evaluations: "
                f"{len(short)}, the first at {min(r.curve.index[-1] for r in short):,.0f}; their last value stands for "

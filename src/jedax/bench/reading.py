@@ -7,7 +7,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,9 @@ class Records:
 def read(paths: Iterable[str | Path]) -> Records:
     """Return the results below some directories and in some CSV files, ordered by task, label and seed.
 
-    A run is a directory with a `config.yaml`. A CSV file in a directory, but outside runs, counts if its header has the
-    columns method, task and seed.
+    A run is a directory with a `config.yaml`. Where runs of one method on a task have different settings, their labels
+    show these, as in "map-elites offspring=16". A CSV file in a directory, but outside runs, counts if its header has
+    the columns method, task and seed.
 
     Raises:
         JedaxError: A missing path, no run that has ended, a damaged file, a seed twice, or results that do not belong
@@ -102,6 +103,7 @@ def read(paths: Iterable[str | Path]) -> Records:
         for folder, reason in left_out.items():
             received, remedy = f"others, such as {folder} ({reason})", "finish them with jedax run --resume DIR"
         raise fail("directories", expected="runs that have ended", received=received, remedy=remedy)
+    records = _told_apart(records)
     _check_together(records)
     return Records(tuple(sorted(records, key=lambda r: (r.task, r.label, r.seed))), left_out)
 
@@ -114,7 +116,9 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
         if path.is_file():
             tables.setdefault(path.resolve(), path)
         elif not path.is_dir():
-            expected, received = "directories or CSV files", f"{path}, which does not exist"
+            is_there = os.path.lexists(path)
+            received = f"{path}, {'a pipe, a device or a broken link' if is_there else 'which does not exist'}"
+            expected = "directories or CSV files"
             raise fail("directories", expected=expected, received=received, remedy="check the path")
         for folder, names, files in os.walk(path):
             names[:] = sorted(name for name in names if not name.startswith("."))
@@ -232,7 +236,7 @@ def read_csv(path: Path) -> list[Record]:
     numbers = {name: texts[name].map(_number) for name in _COLUMNS if name not in ("method", "task")}
     table = texts.assign(**numbers)
     for column, (expected, fits) in _COLUMNS.items():
-        wrong = ~fits(table[column]) & ~((texts[column] == "") & (column == "coverage"))
+        wrong = ~fits(table[column]) & ~(texts[column].str.lower().isin(["", "nan"]) & (column == "coverage"))
         if wrong.any():
             line = wrong.idxmax()
             received = repr(texts[column][line])
@@ -301,8 +305,36 @@ def _curve(where: str, reports: pandas.DataFrame) -> pandas.DataFrame:
     return curve if "coverage" in curve else curve.assign(coverage=np.nan)
 
 
+def _told_apart(records: Iterable[Record]) -> list[Record]:
+    """Return records whose labels have the settings that differ, where runs of one label on a task have several."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.task, record.label), []).append(record)
+    return [record for group in groups.values() for record in _told_apart_by_settings(group)]
+
+
+def _told_apart_by_settings(group: list[Record]) -> list[Record]:
+    known = [record.settings for record in group if record.settings is not None]
+    if len(known) < len(group) or all(settings == known[0] for settings in known):
+        return group
+    names = list(dict.fromkeys(name for settings in known for name in differing(known[0], settings)))
+    labels = {
+        record: " ".join([record.label, *(f"{name}={_short(record.settings, name)}" for name in names)])
+        for record in group
+    }
+    return [replace(record, label=label) for record, label in labels.items()]
+
+
+def _short(settings: Mapping[str, Any] | None, name: str) -> str:
+    text = printable(str((settings or {}).get(name, "none")))
+    return text if len(text) <= 30 else text[:27] + "..."
+
+
 def _check_together(records: Iterable[Record]) -> None:
-    """Raise an error for a seed twice, or for different methods, tasks or budgets under one name."""
+    """Raise an error for a seed twice, or for different methods, tasks or budgets under one name.
+
+    Methods are different if one of two has unknown settings, or if the labels show no difference between long ones.
+    """
     first: dict[tuple, Record] = {}
     for record in records:
         trial = f"{record.label} on {record.task}"
@@ -312,7 +344,7 @@ def _check_together(records: Iterable[Record]) -> None:
         other = first.setdefault((record.label, record.task), record)
         if other.settings != record.settings:
             received = _first_difference(other.settings, record.settings)
-            remedy = "give one of them a label of its own"
+            remedy = "compare them separately"
             raise _conflict(trial, "one method with the same settings", received, record, other, remedy)
         if record.task_settings is None:
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -99,8 +99,24 @@ def trials_of(grid: Grid, folder: Path, engine: Engine, only: Sequence[str] = ()
             if trials.setdefault(trial.trial, trial) is not trial:
                 expected, received = "a name of its own for every trial", f"{entry.label!r} on {name} twice"
                 raise fail("methods", expected=expected, received=received, remedy="leave one out")
+    _check_budgets(trials.values())
     chosen = {check_choice("trials", place, trials) for place in only} or trials
     return {place: trial for place, trial in trials.items() if place in chosen}
+
+
+def _check_budgets(trials: Iterable[TrialRun]) -> None:
+    """Raise an error if methods have different budgets on a task, because their results are not compared."""
+    first: dict[str, FullConfig] = {}
+    for config in (trial.config for trial in trials):
+        other = first.setdefault(config.task, config)
+        if config.run.evaluations != other.run.evaluations:
+            received = " and ".join(f"{one.run.evaluations:,} of {one.label}" for one in (other, config))
+            raise fail(
+                f"evaluations on {title_of(config.task)}",
+                expected="the same for all methods",
+                received=received,
+                remedy="choose one budget with --evaluations",
+            )
 
 
 def _settled(task: str | Task, engine: Engine, folder: Path) -> tuple[str, Any, int, dict[str, Any]]:

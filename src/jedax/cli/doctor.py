@@ -52,12 +52,18 @@ def check_directories(directories: Sequence[str]) -> None:
         from jedax.store.checkup import check_directory
         from jedax.store.directory import runs_below
 
-        found = [check_directory(run) for path in directories for run in runs_below(Path(path)) or [Path(path)]]
+        found, missing = [], []
+        for path in directories:
+            runs = runs_below(Path(path))
+            found += [check_directory(run) for run in runs]
+            missing += [] if runs else [path]
     for checkup in found:
         lines = [f"{checkup.path}:"]
         lines += [f"  {f.state:<9}{f.name}{f.reason and f': {f.reason}'}" for f in checkup.findings]
         for line in [*lines, *(f"  {sentence}" for sentence in checkup.advice)]:
             print(printable(line))
+    for path in missing:
+        check_directory(Path(path))  # an error that says what is there instead
     if damaged := [str(checkup.path) for checkup in found if not checkup.is_sound]:
         raise JedaxError(f"doctor: files are damaged or missing in {', '.join(damaged)}.")
 

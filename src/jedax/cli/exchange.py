@@ -236,6 +236,10 @@ def _read_problem(text: str, path: Path) -> dict[str, Any]:
     for key in given:
         if key not in _PROBLEM_KEYS:
             raise unknown(str(path), str(key), _PROBLEM_KEYS)
+    for key in ("evaluations", "seed", "num_params", "initial_std"):
+        if isinstance(given.get(key), str):
+            with contextlib.suppress(ValueError):  # YAML takes 1e3 for a text
+                given[key] = float(given[key])
     given["settings"] = given.get("settings") or {}
     if not (isinstance(given["settings"], dict) and all(isinstance(name, str) for name in given["settings"])):
         remedy = "write settings: {population: 16}"

@@ -83,7 +83,7 @@ def say(text: object, *, flush: bool = False) -> None:
 def only_directory(command: str, words: Sequence[str]) -> str:
     """Return the directory that a command reads: the only word beside its options."""
     if len(words) != 1:
-        received, remedy = " ".join(words) or "none", f"try: jedax {command} runs/maze-a-jedi-x-seed0"
+        received, remedy = " ".join(words) or "none", f"name it, as in: jedax {command} DIR"
         raise fail(f"jedax {command}", expected="one directory", received=received, remedy=remedy)
     return words[0]
 

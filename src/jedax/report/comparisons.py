@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from jedax.report import cell_maps, tables
 from jedax.report.numbers import REMARK, cut_axis, evaluations_axis
 from jedax.report.pictures import write_figure, writing
 from jedax.report.styles import Styles, sequential_styles, styles
+from jedax.store.directory import is_run
 from jedax.store.files import write_atomic
 from jedax.store.guard import check_plain
 from jedax.tasks.drawing import plain
@@ -92,13 +94,32 @@ def write_comparison(
     figures = folder / "figures"
     with writing("a directory", folder):
         check_plain(folder, (), (figures.name,))
+        _check_is_free(folder)
         figures.mkdir(parents=True, exist_ok=True)
-        write_atomic(folder / "table.tex", tables.latex(comparison))
-        for name, text in tables.csv_files(comparison).items():
+        for name, text in tables.csv_files(comparison).items():  # by the first of which a comparison is known
             write_atomic(folder / f"{name}.csv", text)
+        write_atomic(folder / "table.tex", tables.latex(comparison))
         drawn = write_comparison_figures(comparison, figures, band=band, formats=formats, cells=cells)
         pictures = [path.relative_to(folder).as_posix() for path in drawn if path.suffix == ".png"]
         write_atomic(folder / "table.md", tables.markdown(comparison, pictures))
+
+
+def _check_is_free(folder: Path) -> None:
+    """Raise an error if files would be replaced or removed that no comparison wrote."""
+    if tables.is_comparison(folder):
+        return
+    known = (folder / name for name in ("table.md", "table.tex", "table.csv", "seeds.csv", "reached.csv"))
+    taken = [*(path for path in known if path.exists()), *_drawn(folder / "figures")]
+    if taken or is_run(folder):
+        received = f"{folder} with {taken[0].relative_to(folder)}" if taken else f"{folder}, a run"
+        expected, remedy = "a new directory, or that of an earlier comparison", "choose another"
+        raise fail("out", expected=expected, received=received, remedy=remedy)
+
+
+def _drawn(folder: Path) -> list[Path]:
+    """Return the figures in a folder that have names of a comparison's."""
+    every = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in every if path.name.startswith(_NAMES) and path.suffix.removeprefix(".") in FORMATS]
 
 
 def folder_for(first: Path, out: str | Path | None = None) -> Path:
@@ -208,10 +229,14 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
         if not len(values):
             continue
         parts = _without_gaps(values) if len(values) >= _FEWEST_FOR_VIOLIN else []
-        shapes = []
-        for part in (part for part in parts if np.ptp(part) > 0 and len(part) > 2):
-            where = np.linspace(part.min(), part.max(), 200)
-            shapes.append((where, gaussian_kde(part)(where) * len(part)))
+        shapes, whole = [], values.max() / 2 - values.min() / 2
+        for part in (part for part in parts if len(part) > 2 and part.max() > part.min()):
+            # In units of the part's range, since squares of tiny and huge numbers are 0 and infinite.
+            middle, reach = part.min() / 2 + part.max() / 2, part.max() / 2 - part.min() / 2
+            where = np.linspace(-1, 1, 200)
+            with contextlib.suppress(np.linalg.LinAlgError):  # equal but for rounding
+                density = gaussian_kde((part - middle) / reach)(where) * len(part)
+                shapes.append((middle + reach * where, density * (whole / reach)))
         for where, density in shapes:
             width = 0.4 * density / max(other.max() for _, other in shapes)
             ax.fill_between(where, place - width, place + width, color=line["color"], alpha=0.28, linewidth=0)
@@ -255,7 +280,7 @@ def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float, *, log: b
     if not count:
         ax.text(0.5, 0.5, "reached by no seed", transform=ax.transAxes, ha="center", color="#666666")
     goal = " (goal)" if fitness == table.goal else ""
-    ax.set(ylim=(0, 1), title=f"{plain(table.task)}: fitness {fitness:g}{goal}")
+    ax.set(ylim=(0, 1), title=f"{plain(table.task)}: fitness {fitness:.12g}{goal}")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
 
@@ -275,9 +300,8 @@ def write_comparison_figures(
     comparison: Comparison, folder: Path, *, band: str, formats: Sequence[str], cells: Sequence[str] | None
 ) -> list[Path]:
     """Draw all figures of a comparison into a folder and return their files; those of an earlier one are removed."""
-    for old in folder.iterdir():
-        if old.name.startswith(_NAMES) and old.suffix.removeprefix(".") in FORMATS:
-            old.unlink()
+    for old in _drawn(folder):
+        old.unlink()
     paths: list[Path] = []
     for name, figure in _figures(comparison, band, cells):
         for kind in formats:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jedax.errors import JedaxError, fail
+from jedax.report.numbers import agrees
 from jedax.store.packing import pack
 from jedax.store.run import Run
 from jedax.tasks.drawing import FEET, WAY, Episodes, TaskDrawing, Trace, drawing_of
@@ -136,7 +137,7 @@ def packed(acting: Episodes, acted: Sequence[Rollout], fitness: Float[np.ndarray
         "cells": [one.cell for one in acted],
         "lengths": [len(one.rewards) for one in acted],
         "returns": pack(_joined([sums[kept(len(sums))] for sums in returns])),
-        "departs": [cell for cell, final in finals if not np.isclose(final, fitness[cell], rtol=1e-3, atol=1e-2)],
+        "departs": [cell for cell, final in finals if not agrees(final, fitness[cell], fitness)],
     }
     if acting.kind == FEET:
         bits = np.packbits(_joined([one.seen.ravel() for one in acted]).astype(bool), bitorder="little")

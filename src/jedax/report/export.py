@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
+from jedax.report.pictures import writing
 from jedax.search.failures import ALL_FAILED
 from jedax.store.files import write_atomic
 from jedax.store.run import Run
@@ -70,7 +71,8 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
     written = []
     if onnx is not None:
         written.append(Path(onnx))
-        write_atomic(written[-1], _as_onnx(layers, activation, f"{run.task.name}, {run.config.method}"))
+        with writing("a file", written[-1], "onnx"):
+            write_atomic(written[-1], _as_onnx(layers, activation, f"{run.task.name}, {run.config.method}"))
     if numpy is not None:
         script = Path(numpy)
         if script.suffix == ".npz" or not script.name:
@@ -86,8 +88,9 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
             weights=weights.name, actions=sizes[-1], observations=sizes[0], layers=len(layers),
             last=len(layers) - 1, activation=activation,
         )  # fmt: skip
-        write_atomic(weights, buffer.getvalue())
-        write_atomic(script, text)
+        with writing("a file", script, "numpy"):
+            write_atomic(weights, buffer.getvalue())
+            write_atomic(script, text)
         written += [script, weights]
     return written
 

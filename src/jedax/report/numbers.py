@@ -63,6 +63,13 @@ def fitness_text(value: float, decimals: int) -> str:
     return f"{value:.2g}" if value else text.removeprefix("-")
 
 
+def agrees(fitness: float, recorded: float, all_recorded: ArrayLike) -> bool:
+    """Return whether a fitness is a recorded one but for rounding: a thousandth of it, or of the range of all."""
+    known = np.asarray(all_recorded, float)
+    known = known[np.isfinite(known)]
+    return bool(np.isclose(fitness, recorded, rtol=1e-3, atol=1e-3 * np.ptp(known) if known.size else 0.0))
+
+
 def p_text(p: float) -> str:
     """Return a p-value with three decimals."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -170,6 +170,7 @@ def _comparison_page(folder: Path, page: Path, plotly_path: str | None) -> str:
         notes=found.notes,
         left_out=found.records.left_out,
         ranks=ranks,
+        p_text=p_text,
         lead=_lead(found),
     )
 
@@ -193,8 +194,9 @@ def _band(found: Comparison, table: TaskTable, label: str, column: str) -> dict[
     if curves.empty:
         return None
     low, median, high = median_band(curves.to_numpy())
-    named = {"x": curves.index, "low": low, "median": median, "high": high}
-    return {name: _finite([float(f"{value:.6g}") for value in numbers]) for name, numbers in named.items()}
+    named = {"low": low, "median": median, "high": high}
+    rounded = {name: _finite([float(f"{value:.6g}") for value in numbers]) for name, numbers in named.items()}
+    return {"x": curves.index.tolist(), **rounded}
 
 
 def _finite(values: Any) -> list[float | None]:
@@ -224,14 +226,12 @@ def _cell(entry: Entry, decimals: int) -> dict[str, Any]:
 def _lead(found: Comparison) -> str:
     seeds = {len(entry.seeds) for table in found.tables for entry in table.entries}
     many = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    best = [
-        f"{' and '.join(entry.label for entry in table.entries if entry.place == 1)} on {table.task}"
-        for table in found.tables
-    ]
+    firsts = {table.task: [entry.label for entry in table.entries if entry.place == 1] for table in found.tables}
+    best = [f"{' and '.join(labels)} on {task}" for task, labels in firsts.items() if labels]
     return (
         f"{len(found.labels)} method{'s' * (len(found.labels) > 1)} on {len(found.tables)} "
-        f"task{'s' * (len(found.tables) > 1)}, {many} seeds each. "
-        f"The highest median of the final best fitness: {', '.join(best)}."
+        f"task{'s' * (len(found.tables) > 1)}, {many} seed{'s' * (seeds != {1})} each. "
+        f"The highest median of the final best fitness: {', '.join(best) or 'none, since no seed has a solution'}."
     )
 
 

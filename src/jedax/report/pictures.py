@@ -21,13 +21,13 @@ _DPI = 150
 
 
 @contextlib.contextmanager
-def writing(kind: str, path: Path) -> Iterator[None]:
-    """Turn an error of the disk into one sentence about `path`, which is a file or a directory."""
+def writing(kind: str, path: Path, argument: str = "out") -> Iterator[None]:
+    """Turn an error of the disk into one sentence about `path`, a file or a directory that `argument` has named."""
     try:
         yield
     except OSError as error:
         expected, received = f"{kind} that can be written", f"{path} ({error.strerror or error})"
-        raise fail("out", expected=expected, received=received, remedy="choose another with --out") from None
+        raise fail(argument, expected=expected, received=received, remedy=f"choose another with --{argument}") from None
 
 
 def write_figure(path: Path, figure: Figure, dpi: int = _DPI) -> Path:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jedax.errors import fail
+from jedax.report.numbers import agrees, decimals_for, fitness_text
 from jedax.report.pictures import write_arrays, write_film, write_picture, writing
 from jedax.search.failures import ALL_FAILED
 from jedax.store.run import Run, Solution, load_with
@@ -63,8 +64,9 @@ def replay(
     if recording.arrays:
         files.append(write_arrays(numbers, recording.arrays))
     remarks = recording.remarks
-    if not np.isclose(recording.fitness, solution.fitness, rtol=1e-3, atol=1e-2):
-        remarks += (f"the run recorded fitness {solution.fitness:.1f}: {drawing.why_different}",)
+    if not agrees(recording.fitness, solution.fitness, run.repertoire.fitness):
+        recorded = fitness_text(solution.fitness, decimals_for([solution.fitness, recording.fitness]))
+        remarks += (f"the run recorded fitness {recorded}: {drawing.why_different}",)
     return Replay(solution, recording.fitness, tuple(files), remarks)
 
 

@@ -66,7 +66,7 @@ def run_data(found: Run, trace_seconds: float = 0.0, say: Callable[[str], None] 
     }
     if found.cells is None or found.repertoire is None:
         return data
-    data["best_replica"] = int(np.argmax(found.repertoire.best_fitness))
+    data["best_replica"] = found.best_replica
     data["space"] = _space(found.cells, found.task)
     data["episodes"], shown = episodes(found, trace_seconds, say)
     data["replicas"] = [_replica(found, replica) | (shown[replica] or {}) for replica in range(found.replicas)]
@@ -124,7 +124,8 @@ def _replica(found: Run, replica: int) -> dict[str, Any]:
         mean, std = found.gp_mean[replica], found.gp_std[replica]
         layers |= {"gp_mean": pack(mean), "gp_std": pack(std)}
         if len(mean) <= _MOST_RANKED:
-            layers["rank"] = np.asarray(pareto_rank(jnp.asarray(mean), jnp.asarray(std) ** 2, len(mean))).tolist()
+            ranks = 1 + np.asarray(pareto_rank(jnp.asarray(mean), jnp.asarray(std) ** 2, len(mean)))
+            layers["rank"] = ranks.tolist()
     seed = found.config.run.seed + replica
     genotypes, room = np.asarray(repertoire.genotypes[replica]), _MOST_POINTS // found.replicas
     drawing = drawing_of(found.task)

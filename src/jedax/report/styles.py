@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.colors import to_hex, to_rgb
 
 from jedax.report.plots import COLOURS
 
@@ -38,7 +39,8 @@ def styles(labels: Sequence[str]) -> Styles:
     """Return colour, marker and line style of each label, for matplotlib; curves have the marker at their end.
 
     A label that begins with the name of a method, such as `jedi tuned`, has the colour of this method; further labels
-    of the same method are dashed, then dotted. Other labels have 7 colours in turn, solid, then dashed, then dotted.
+    of the same method are dashed, then dotted, then lighter and darker. Other labels have 7 colours in turn, solid,
+    then dashed, then dotted.
     """
     found: dict[str, dict[str, Any]] = {}
     seen: dict[str, int] = {}
@@ -48,8 +50,15 @@ def styles(labels: Sequence[str]) -> Styles:
         colour, marker = METHODS.get(name, (COLOURS[place], _MARKERS[place]))
         times = seen.get(colour, 0)
         seen[colour] = times + 1
-        found[label] = _style(colour, LINES[times % len(LINES)], marker)
+        found[label] = _style(_shade(colour, times // len(LINES)), LINES[times % len(LINES)], marker)
     return found
+
+
+def _shade(colour: str, step: int) -> str:
+    """Return a colour: itself, lighter, darker, and so on in turn."""
+    towards, share = ((0.0, 0.0), (1.0, 0.5), (0.0, 0.45))[step % 3]
+    red, green, blue = ((1 - share) * part + share * towards for part in to_rgb(colour))
+    return to_hex((red, green, blue))
 
 
 def sequential_styles(labels: Sequence[str]) -> Styles:

@@ -7,6 +7,7 @@ p > 0.05.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +33,7 @@ _SPECIAL = {
     ">": r"\textgreater{}", "|": r"\textbar{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }  # fmt: skip
+_TABLE = "task,label,budget,goal,seeds,median,"  # the beginning of table.csv
 _FORMULA = ("=", "+", "-", "@")  # what formulas of spreadsheets begin with
 _LATEX_COLUMNS = {
     "method": "Method", "seeds": "Seeds", "median": "Median", "interval": r"95\,\% interval", "reached goal": "Goal",
@@ -159,7 +161,7 @@ def details(entry: Entry, decimals: int) -> dict[str, str]:
     }
     for reached in entry.reached:
         count = "-" if np.isinf(reached.median) else evaluations_text(reached.median)
-        texts[f"evaluations to {reached.fitness:g}"] = f"{count} ({reached.count} of {seeds})"
+        texts[f"evaluations to {reached.fitness:.12g}"] = f"{count} ({reached.count} of {seeds})"
     return texts
 
 
@@ -200,6 +202,13 @@ def csv_files(comparison: Comparison) -> dict[str, str]:
                 rows["reached"].append({**named, "seed": seed, "fitness": level.fitness, "evaluations": count})
     frames = {name: pandas.DataFrame(found, dtype=object).map(_cell) for name, found in rows.items()}
     return {n: "" if f.empty else f.to_csv(index=False, lineterminator="\n") for n, f in frames.items()}
+
+
+def is_comparison(folder: Path) -> bool:
+    """Return whether a folder has the `table.csv` of a comparison."""
+    with contextlib.suppress(OSError, UnicodeDecodeError), open(folder / "table.csv", encoding="utf-8") as file:
+        return file.readline(len(_TABLE)) == _TABLE
+    return False
 
 
 def _cell(value: Any) -> Any:

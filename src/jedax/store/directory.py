@@ -26,6 +26,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import shutil
 import sys
 import time
@@ -41,6 +42,7 @@ from jedax.store import files, guard, history, metrics, trust
 from jedax.store.config import FullConfig
 from jedax.store.lock import FILE as LOCK
 from jedax.store.lock import Lock, unwritable_in_words
+from jedax.yaml_text import read_yaml
 
 REEVALUATED = ("reevaluated.json", "reevaluated.csv", "reevaluated.png")
 FOLDERS = ("checkpoint", "figures", "replay", "tensorboard", "wandb")
@@ -51,6 +53,8 @@ _KEPT_CHECKPOINTS = 2
 _DEPTH, _MOST_NAMED = 3, 3
 _OUTCOME = ("repertoire.safetensors", "summary.json")
 _FILES = (*guard.KEPT, *guard.REBUILT, guard.MANIFEST, "log.txt", "report.html", "plotly.min.js", *REEVALUATED)
+# What a process that was killed leaves of a file or a checkpoint; other files of users may end in .tmp, too.
+_TEMPORARY = re.compile(rf"\.({'|'.join(map(re.escape, _FILES))})\.\d+\.tmp|\.\d{{12}}\.tmp")
 # An entry of summary.json by which a run that lost its manifest differs from one of an earlier version.
 _MARK = "checksums"
 # W&B puts links into its folder; nothing else reads or writes there.
@@ -114,12 +118,14 @@ class RunDirectory:
         """Remove the files of an earlier run."""
         present = sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK)
         if present and not overwrite:
-            received = f"{self.path} with {', '.join(present[:3])}"
-            remedy = f"go on with {self.resume_command}, replace it with --overwrite, or choose another --out"
+            received, remedy = f"{self.path} with {', '.join(present[:3])}", "choose another --out"
+            if self._is_run_of_jedax():
+                remedy = f"go on with {self.resume_command}, replace it with --overwrite, or choose another --out"
             raise fail("out", expected="an empty or new directory", received=received, remedy=remedy)
-        strange = [name for name in present if name not in _FILES + FOLDERS and not name.startswith(".")]
-        if strange:
-            received, remedy = f"{self.path} with {', '.join(strange[:3])}", "choose another with --out"
+        visible = [name for name in present if not name.startswith(".")]
+        strange = [name for name in visible if name not in _FILES + FOLDERS]
+        if strange or (visible and not self._is_run_of_jedax()):
+            received, remedy = f"{self.path} with {', '.join((strange or visible)[:3])}", "choose another with --out"
             raise fail("overwrite", expected="a directory that only a run wrote to", received=received, remedy=remedy)
         with self.writing():
             for name in FOLDERS:
@@ -127,6 +133,16 @@ class RunDirectory:
                     shutil.rmtree(self.path / name)
             for name in reversed(_FILES):  # the settings last: without them the rest is no run
                 (self.path / name).unlink(missing_ok=True)
+
+    def _is_run_of_jedax(self) -> bool:
+        """Return whether jedax wrote the settings, or what it records of versions; others have files of these names."""
+        with contextlib.suppress(OSError, ValueError):
+            settings = read_yaml((self.path / "config.yaml").read_text(encoding="utf-8"), "config.yaml")
+            if isinstance(settings, dict) and {"task", "method", "run"} <= settings.keys():
+                return True
+        with contextlib.suppress(OSError, ValueError):
+            return "jedax" in files.read_json(self.path / "environment.json")
+        return False
 
     @property
     def resume_command(self) -> str:
@@ -141,8 +157,8 @@ class RunDirectory:
                 raise OSError(errno.EACCES, "read-only")
             self._lock = Lock(self.path)
         with self.writing():
-            for folder in (self.path, self.path / "checkpoint"):
-                for left in folder.glob(".*.tmp"):
+            for left in (*self.path.glob(".*.tmp"), *self.path.glob("checkpoint/.*.tmp")):
+                if _TEMPORARY.fullmatch(left.name):
                     shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
     def release(self) -> None:

@@ -61,7 +61,7 @@ jedax.Explorer = class {
     if (seed >= 0) this.replica = seed;
     if (wanted.get("layer") in this.now.layers) this.layer = wanted.get("layer");
     const cell = Number(wanted.get("cell"));
-    if (wanted.has("cell") && cell >= 0 && cell < this.centroids[0].length) this.cell = cell;
+    if (wanted.has("cell") && Number.isInteger(cell) && cell >= 0 && cell < this.centroids[0].length) this.cell = cell;
   }
 
   split({ sizes, x, y }) {
@@ -380,14 +380,14 @@ jedax.Explorer = class {
   axis({ pen, to, height, width, left, bottom }, lows, highs, names = null) {
     const { space } = this.data;
     const [across, up] = names || (this.dimensions === 1 ? [space.names[0], ""] : this.axes.map((axis) => space.names[axis]));
-    const text = (value) => jedax.number(Number(value.toPrecision(3))), wide = (value) => pen.measureText(text(value)).width + 8;
-    jedax.write(pen, text(lows[0]), left, height - bottom + 5, "left", "top");
-    jedax.write(pen, text(highs[0]), width - 6, height - bottom + 5, "right", "top");
+    const text = (value, axis) => this.told(value, lows[axis], highs[axis]), wide = (value) => pen.measureText(text(value, 0)).width + 8;
+    jedax.write(pen, text(lows[0], 0), left, height - bottom + 5, "left", "top");
+    jedax.write(pen, text(highs[0], 0), width - 6, height - bottom + 5, "right", "top");
     const from = left + wide(lows[0]), until = width - 6 - wide(highs[0]); // between the numbers
     jedax.write(pen, jedax.shortened(pen, across, until - from), (from + until) / 2, height - bottom + 8, "center", "top");
     if (!up) return;
     for (const [value, y, baseline] of [[lows[1], height - bottom, "bottom"], [highs[1], 6, "top"]]) // long ones reach into the map
-      jedax.write(pen, text(value), Math.max(left - 5, pen.measureText(text(value)).width + 1), y, "right", baseline);
+      jedax.write(pen, text(value, 1), Math.max(left - 5, pen.measureText(text(value, 1)).width + 1), y, "right", baseline);
     pen.save();
     pen.translate(11, (height - bottom) / 2);
     pen.rotate(-Math.PI / 2);
@@ -414,11 +414,12 @@ jedax.Explorer = class {
   // What is known of one cell, name by name.
   facts(cell) {
     const filled = Number.isFinite(this.values("fitness")[cell]);
-    const place = (name, axis) => (filled ? [name, jedax.number(this.descriptor(axis)[cell], 3)] : [`centre, ${name}`, jedax.number(this.centroids[axis][cell], 3)]);
+    const { lows, highs } = this.data.space, told = (values, axis) => this.told(values[cell], lows[axis], highs[axis]);
+    const place = (name, axis) => (filled ? [name, told(this.descriptor(axis), axis)] : [`centre, ${name}`, told(this.centroids[axis], axis)]);
     const facts = [["cell", String(cell)], ["fitness", filled ? jedax.number(this.values("fitness")[cell]) : "empty"], ...this.data.space.names.map(place)];
     facts.push(["evaluations here", jedax.number(this.values("counts")[cell] || 0)]);
     if (this.now.layers.gp_mean) facts.push(["GP mean", jedax.number(this.values("gp_mean")[cell])], ["GP standard deviation", jedax.number(this.values("gp_std")[cell])]);
-    if (this.now.layers.rank) facts.push(["Pareto rank", jedax.number(this.values("rank")[cell] + 1)]);
+    if (this.now.layers.rank) facts.push(["Pareto rank", jedax.number(this.values("rank")[cell])]);
     if (filled) facts.push(["last improved at", `${jedax.number(this.values("improved")[cell])} evaluations`]);
     return [...facts, ...this.parameters(cell)];
   }
@@ -509,6 +510,12 @@ jedax.Explorer = class {
       jedax.drawEpisode(canvas, episode, about);
       canvas.setAttribute("aria-label", `Line of the return over the steps of the episode${about.feet.length ? ", and bars that show when each foot is on the floor" : ""}. ${text}`);
     }
+  }
+
+  // A number between two ends, with three digits, or more where these begin with the same ones.
+  told(value, low, high) {
+    const digits = 3 + Math.max(0, Math.ceil(Math.log10(Math.max(Math.abs(low), Math.abs(high)) / (high - low))));
+    return jedax.number(Number(value.toPrecision(Math.min(digits, 15))), digits);
   }
 
   // A descriptor in a hundred thousandth of its range.
@@ -739,7 +746,7 @@ jedax.Explorer = class {
     const columns = { cell: [...this.centroids[0].keys()] };
     const own = (name, kind) => (name in columns || name in this.now.layers ? `${kind} ${name}` : name);
     this.data.space.names.forEach((name, axis) => { columns[`centroid ${name}`] = this.centroids[axis]; columns[own(name, "descriptor")] = this.descriptor(axis); });
-    for (const layer of Object.keys(this.now.layers)) columns[layer] = layer === "rank" ? this.values(layer).map((rank) => rank + 1) : this.values(layer);
+    for (const layer of Object.keys(this.now.layers)) columns[layer] = this.values(layer);
     const known = this.now.parameters, rows = new Map(known?.cells.map((cell, place) => [cell, known.rows[place]]));
     known?.names.forEach((name, place) => {
       columns[own(name, "parameter")] = columns.cell.map((cell) => rows.get(cell)?.[place] ?? null);
