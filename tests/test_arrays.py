@@ -10,6 +10,14 @@ import pytest
 from jedax.arrays import as_floats
 from jedax.errors import JedaxError
 
+
+class Tensor:
+    """As of PyTorch, with gradients."""
+
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
 DAYS = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
 
 
@@ -55,6 +63,7 @@ def test_none_and_what_is_not_finite_count_as_failed():
         ([10**400] * 3, "a number beyond all floats"),
         ([[1.0], [2.0, 3.0], [4.0]], "list"),
         ({1.0, 2.0, 3.0}, "set"),
+        (Tensor(), "Tensor"),
     ],
 )
 def test_others_are_refused(values, received):

@@ -15,6 +15,17 @@ def test_modules_in_the_current_directory_are_found(tmp_path, monkeypatch):
     assert load_object("found_here:A.b", "task") == 4
 
 
+def test_installed_modules_bring_no_modules_of_the_current_directory(tmp_path, monkeypatch):
+    """Those could take the place of packages that are imported later."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    assert load_object("json:dumps", "task") is not None
+    assert str(tmp_path) not in sys.path
+    (tmp_path / "mine_alone.py").write_text("f = 1\n")
+    assert load_object("mine_alone:f", "task") == 1
+    assert str(tmp_path) in sys.path
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -45,6 +56,7 @@ def test_modules_are_not_proposed(tmp_path, monkeypatch):
         ("import missing_elsewhere", r"No module named 'missing_elsewhere'; correct the module"),
         ("1 / 0", r"ZeroDivisionError: division by zero; correct the module"),
         ("def f(:", r"SyntaxError: .*; correct the module"),
+        ("import sys; sys.exit(0)", r"SystemExit: 0; put what it runs as a script below: if __name__ == '__main__'"),
     ],
 )
 def test_modules_that_are_broken(tmp_path, monkeypatch, code, message):

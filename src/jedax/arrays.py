@@ -23,7 +23,7 @@ def as_floats(name: str, values: Any, shape: tuple[int | None, ...], remedy: str
         received = _strange(values)
         if received is None:
             array = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # such as of tensors with gradients
         received = type(values).__name__
     except OverflowError:
         received = "a number beyond all floats"

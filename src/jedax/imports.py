@@ -12,6 +12,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Mapping
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -26,9 +27,13 @@ def import_path() -> list[str]:
     return sys.path if "" in sys.path or os.getcwd() in sys.path else [os.getcwd(), *sys.path]
 
 
-def look_here() -> None:
-    """Let modules in the current directory be imported, too."""
-    sys.path[:] = import_path()
+def look_here_for(module: str) -> None:
+    """Let modules in the current directory be imported, too, if it has this one.
+
+    Otherwise files there could take the place of packages that an installed module imports.
+    """
+    if PathFinder.find_spec(module.partition(".")[0], [os.getcwd()]) is not None:
+        sys.path[:] = import_path()
 
 
 def load_object(name: str, argument: str) -> Any:
@@ -40,19 +45,23 @@ def load_object(name: str, argument: str) -> Any:
     module_name, _, attribute = name.partition(":")
     if re.search(r"\s", module_name):  # `jedax.settings.object_names` passes over such names
         raise fail(argument, expected="a module's name without spaces", received=repr(name), remedy="rename the module")
-    if module_name.partition(".")[0] != __package__:  # else files there could take the place of installed packages
-        look_here()
+    if module_name.partition(".")[0] != __package__:
+        look_here_for(module_name)
     try:
         found: Any = importlib.import_module(module_name)
     except JedaxError:
         raise
-    except Exception as error:
-        is_missing = isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}.")
+    except (Exception, SystemExit) as error:
+        remedy = "correct the module"
+        if isinstance(error, SystemExit):
+            remedy = "put what it runs as a script below: if __name__ == '__main__':"
+        elif isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            remedy = "check its name, and run from its directory or install it"
         raise fail(
             argument,
             expected=f"a module {module_name} that can be imported",
             received=f"{type(error).__name__}: {error}",
-            remedy="check its name, and run from its directory or install it" if is_missing else "correct the module",
+            remedy=remedy,
             kind=NotImportableError,
         ) from None
     for part in attribute.split("."):

@@ -1,6 +1,7 @@
 """The loop: budgets, seeds, chunks, replicas, stopping."""
 
 import dataclasses
+import math
 import time
 from types import SimpleNamespace
 
@@ -241,6 +242,8 @@ def test_the_first_at_the_goal_in_a_batch():
     fitness = jnp.asarray([[1.0, 3.0, 2.0, 5.0], [1.0, jnp.nan, -jnp.inf, 1.5], [2.0, 0.0, 0.0, jnp.inf]])
     np.testing.assert_array_equal(first_at(2.0, fitness), [2, 0, 1])
     np.testing.assert_array_equal(first_at(None, fitness), [0, 0, 0])
+    rounded = np.array([0.0, np.float32(0.7)])  # in float64, as functions of the user's return it
+    assert first_at(0.7, rounded) == 2
 
 
 def test_best_ever_is_the_best_of_the_repertoire(once):
@@ -711,6 +714,13 @@ def test_a_task_needs_no_more_than_that(plain, tmp_path, without_figures):
         ({"num_params": "3"}, "Bad.num_params: expected a whole number, got '3'; change it"),
         ({"qd_offset": None}, "Bad.qd_offset: expected a number, got None; change it"),
         ({"goal_fitness": "high"}, "Bad.goal_fitness: expected a number or None, got 'high'; change it"),
+        ({"goal_fitness": math.nan}, "Bad.goal_fitness: expected a number, got nan; change it"),
+        ({"qd_offset": -math.inf}, "Bad.qd_offset: expected a number, got -inf; change it"),
+        ({"name": None}, "Bad.name: expected a text, got None; change it"),
+        (
+            {"evaluate_batch": lambda self, key, g: Evaluation(float(g[0, 0]), g[:, :2])},
+            "Bad.evaluate_batch: expected code that JAX can trace",
+        ),
         ({"space": "x"}, "Bad.space: expected a jedax.Space or None, got 'x'; change it"),
         ({"space": jedax.Space(a=(0, 1))}, "Bad.num_params: expected 1, the length of the genotypes of its space, got"),
         (

@@ -80,6 +80,14 @@ def test_a_robot_that_runs_off_the_floor_is_filmed_on_squares_of_the_same_size()
     assert np.abs(start - beyond).mean() < 10
 
 
+def test_files_of_the_current_directory_do_not_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mujoco.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w')\n")
+    model = gymnasium.make("Hopper-v5").unwrapped.model
+    mujoco.render(model, np.zeros((1, model.nq)))
+    assert not (tmp_path / "mark").exists()
+
+
 def test_an_opengl_that_is_not_there(run, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "osmesa")
     monkeypatch.setenv("PYOPENGL_PLATFORM", "nothing")
@@ -153,5 +161,5 @@ def test_environments_that_draw_themselves_or_not(kind, steps, frames, tmp_path,
 def test_another_fitness_than_the_run_recorded_is_said(run, no_opengl):
     best = dataclasses.replace(run.repertoire, best_fitness=np.float32([77]))
     shown = replay(dataclasses.replace(run, repertoire=best))
-    assert shown.remarks[1].startswith("the run recorded fitness 77.0: a mean over several episodes, or ")
+    assert shown.remarks[1].startswith("the run recorded fitness 77.00: a mean over several episodes, or ")
     assert shown.fitness == pytest.approx(run.best().fitness, abs=0.01)

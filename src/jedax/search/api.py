@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import inspect
 import os
 from collections.abc import Callable, Sequence
@@ -386,9 +387,9 @@ def _finish(search: Search, draw: Draw | None) -> Run:
             with search.phase("figures"), directory.writing():
                 try:
                     draw(found, directory.path / "figures")
-                except (JedaxError, OSError):  # also a full disk, which is said in words
-                    raise
                 except Exception as error:  # such as of a user's drawing: the results are there without figures
+                    if isinstance(error, JedaxError) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
+                        raise  # a full disk is said in words
                     search.note(f"The figures failed: {type(error).__name__}: {error}")
     summary = _summarise(search)
     if np.min(summary["qd_score"]) < 0:

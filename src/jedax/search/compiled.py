@@ -32,7 +32,7 @@ from jedax.search.engines.base import Engine
 from jedax.search.failures import Noted
 from jedax.store.config import RunConfig
 from jedax.store.environment import processor
-from jedax.tasks.base import check_evaluation
+from jedax.tasks.base import check_evaluation, in_words
 from jedax.types import Array, Bool, Evaluation, Float, Int, PRNGKeyArray
 
 Genotypes = Float[Array | np.ndarray, "*replicas batch params"]
@@ -253,7 +253,7 @@ class Programs:
             evaluate = functools.partial(devices.evaluate_in_shares, evaluate, num_shares)
 
         def checked(key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
-            found = evaluate(key, genotypes)
+            found = in_words(self.task, name, lambda: evaluate(key, genotypes))
             check_evaluation(self.task, name, genotypes.shape[:1], found)
             return found.in_floats()
 
@@ -461,7 +461,10 @@ def keep_compiled_programs() -> None:
     """
     if getattr(jax.config, "jax_compilation_cache_dir", None) is not None:
         return
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user without a home directory
+        return
     kind = hashlib.sha256(f"{platform.machine()} {processor(flags=True)}".encode()).hexdigest()[:12]
     jax.config.update("jax_compilation_cache_dir", str(home / "jedax" / "xla" / kind))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.search.workers.pool import FAILURES
+from jedax.tasks.base import reaches
 from jedax.types import Array, Evaluation, Float, Int
 
 KINDS = ("nan", "infinite")
@@ -43,7 +44,8 @@ def first_at(goal: float | None, fitness: Float[Array | np.ndarray, "*replicas b
     batch = fitness.shape[-1]
     if goal is None:
         return jnp.zeros(fitness.shape[:-1], jnp.int32)
-    first = jnp.where(fitness >= goal, jnp.arange(1, batch + 1), batch + 1).min(axis=-1)
+    reached = reaches(fitness, goal) if isinstance(fitness, np.ndarray) else fitness >= goal
+    first = jnp.where(reached, jnp.arange(1, batch + 1), batch + 1).min(axis=-1)
     return jnp.where(first > batch, 0, first).astype(jnp.int32)
 
 

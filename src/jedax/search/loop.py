@@ -33,7 +33,7 @@ from jedax.search.workers.pool import Stopped
 from jedax.store import history
 from jedax.store.config import FullConfig
 from jedax.store.directory import RunDirectory, has_ended
-from jedax.tasks.base import Task
+from jedax.tasks.base import Task, reaches
 
 _STATUSES = ("running", "callback", "finished", "goal", "time", "interrupted")
 _REPORTS = 50  # default number of reports of a run
@@ -349,7 +349,7 @@ class Search:
             return "finished"
         if stopped:
             return "callback"
-        if goal is not None and reports and best >= goal:
+        if goal is not None and reports and reaches(best, goal):
             return "goal"
         if limit is not None and time.perf_counter() - self._began >= limit:
             return "time"

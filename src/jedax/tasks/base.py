@@ -185,6 +185,7 @@ def check_task(task: Task) -> Task:
         remedy = "write ((-1.0,), (1.0,)) for one descriptor"
         raise wrong(".descriptor_bounds", "(lows, highs), a tuple each", repr(bounds), remedy)
     kinds = (
+        ("name", str, "a text"),
         ("num_params", numbers.Integral, "a whole number"),
         ("qd_offset", numbers.Real, "a number"),
         ("goal_fitness", numbers.Real | None, "a number or None"),
@@ -193,15 +194,19 @@ def check_task(task: Task) -> Task:
     for attribute, kind_of, expected in kinds:
         if not isinstance(value := getattr(task, attribute), kind_of):
             raise wrong(f".{attribute}", expected, repr(value), "change it")
+    for attribute, fits in (("qd_offset", np.isfinite), ("goal_fitness", lambda goal: goal is None or goal == goal)):
+        if not fits(value := getattr(task, attribute)):
+            raise wrong(f".{attribute}", "a number", repr(value), "change it")
     if task.space is not None and task.space.num_params != task.num_params:
         expected = f"{task.space.num_params}, the length of the genotypes of its space"
         raise wrong(".num_params", expected, task.num_params, "write num_params = space.num_params")
     key = jax.eval_shape(lambda: jax.random.key(0))
-    genotype = _traced(task, "init", key)
+    genotype = in_words(task, "init", lambda: jax.eval_shape(task.init, key))
     if getattr(genotype, "shape", None) != (task.num_params,):
         received = getattr(genotype, "shape", type(genotype).__name__)
         raise wrong(".init", f"a genotype of shape ({task.num_params},)", received, "see num_params")
-    check_evaluation(task, "evaluate", (), _traced(task, "evaluate", key, genotype))
+    found = in_words(task, "evaluate", lambda: jax.eval_shape(task.evaluate, key, genotype))
+    check_evaluation(task, "evaluate", (), found)
     return task
 
 
@@ -220,14 +225,21 @@ def check_evaluation(task: Any, method: str, batch: tuple[int, ...], found: Any)
     if shapes != wanted:
         expected = f"fitness of shape {wanted[0]} and a descriptor of {wanted[1]}"
         raise wrong(expected, " and ".join(map(str, shapes)), "see descriptor_bounds")
+    if (steps := found.transitions) is not None:
+        number = jax.numpy.shape(steps.rewards)[-1:]
+        scalars = dict.fromkeys(("rewards", "terminal", "valid"), (*batch, *number))
+        seen = dict.fromkeys(("observations", "next_observations"), (*batch, *number, task.observation_size))
+        for part, shape in (scalars | seen | {"actions": (*batch, *number, task.action_size)}).items():
+            if (received := jax.numpy.shape(getattr(steps, part))) != shape:
+                raise wrong(f"transitions.{part} of shape {shape}", received, "see jedax.types.Transitions")
     if any(jax.numpy.iscomplexobj(part) for part in (found.fitness, found.descriptor)):
         raise wrong("real numbers", "complex numbers", "return their real part or their modulus")
 
 
-def _traced(task: Task, method: str, *arguments: Any) -> Any:
-    """Return the shapes of a method's result, or raise a `JedaxError` with its error and the line of code."""
+def in_words(task: Any, method: str, call: Callable[[], Any]) -> Any:
+    """Return what a call of a task's method returns, or raise a `JedaxError` with its error and the line of code."""
     try:
-        return jax.eval_shape(getattr(task, method), *arguments)
+        return call()
     except JedaxError:
         raise
     except Exception as error:

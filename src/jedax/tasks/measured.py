@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
@@ -75,7 +74,7 @@ class MeasuredTask(ConfiguredTask):
         # Where bounds are given, few genotypes are tried; all of these may happen to fail.
         for number in (self.config.measured_on,) if measures else (_TRIALS, self.config.measured_on):
             genotypes = jax.vmap(self.init)(jax.random.split(jax.random.key(0), number))
-            fitness, descriptors = evaluate(np.asarray(genotypes))
+            fitness, descriptors = evaluate(np.asarray(genotypes, np.float64))
             valid = np.isfinite(fitness) & np.isfinite(descriptors).all(axis=1)
             if valid.any():
                 break
@@ -128,14 +127,15 @@ class HostTask(MeasuredTask):
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate ONE genotype."""
         self._check(genotype)
-        return jax.tree.map(lambda value: value[0], self.evaluate_batch(key, jnp.asarray(genotype)[None]))
+        return jax.tree.map(lambda value: value[0], self.evaluate_batch(key, np.asarray(genotype)[None]))
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch."""
         self._check_batch(genotypes)
         evaluator: Any = load_object(self.work.factory, "worker")(**self.work.settings)
         try:
-            fitness, descriptors = evaluator(np.asarray(genotypes))
+            fitness, descriptors = evaluator(np.asarray(genotypes, np.float64))
         finally:
             getattr(evaluator, "close", lambda: None)()
-        return Evaluation(jnp.asarray(fitness), jnp.asarray(descriptors))
+        results: Any = np.asarray(fitness), np.asarray(descriptors)  # not of JAX, which rounds to float32
+        return Evaluation(*results)

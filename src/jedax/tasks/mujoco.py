@@ -77,7 +77,7 @@ def render(model: Any, q: np.ndarray) -> tuple[list[np.ndarray], str]:
         np.save(files[1], q)
         for backend in (chosen,) if chosen else _BACKENDS:
             environment = os.environ | {"MUJOCO_GL": backend, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            command = [sys.executable, "-m", __name__, *files]
+            command = [sys.executable, "-P", "-m", __name__, *files]  # without files of the current directory
             try:
                 subprocess.run(command, env=environment, capture_output=True, timeout=_SECONDS, check=True)
             except subprocess.TimeoutExpired:

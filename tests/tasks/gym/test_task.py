@@ -30,6 +30,24 @@ def test_the_cheetah():
 
 
 @pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"descriptor_lows": (0,), "descriptor_highs": (1,)},
+            "descriptor_lows: expected 2 numbers, for share of bfoot, ",
+        ),
+        (
+            {"normalise": True, "observation_mean": (0,), "observation_std": (2,)},
+            "observation_mean: expected 17 numbers",
+        ),
+    ],
+)
+def test_numbers_that_do_not_fit(settings, message):
+    with pytest.raises(JedaxError, match=message):
+        make("gym:HalfCheetah-v5", **settings)
+
+
+@pytest.mark.parametrize(
     ("name", "settings", "bounds", "names"),
     [
         ("Hopper-v5", {}, ((0,), (1,)), ("share of foot_geom",)),

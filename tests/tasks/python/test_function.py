@@ -32,7 +32,7 @@ def test_settings_come_from_the_functions_attributes():
     genotypes = jax.vmap(task.init)(jax.random.split(jax.random.key(1), 2000))
     assert abs(float(genotypes.std()) - 1) < 0.05
     found = task.evaluate_batch(jax.random.key(0), genotypes[:9])
-    expected = sphere(np.asarray(genotypes[:9]))
+    expected = sphere(np.asarray(genotypes[:9], np.float64))
     np.testing.assert_array_equal(found.fitness, expected[0])
     np.testing.assert_array_equal(found.descriptor, expected[1])
     np.testing.assert_array_equal(task.evaluate(jax.random.key(0), genotypes[4]).fitness, expected[0][4])

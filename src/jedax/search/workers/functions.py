@@ -95,7 +95,7 @@ class Functions:
             raise fail("fun", expected="numbers", received=repr(value), remedy=remedy)
         number = len(x) if self.vectorised else 1
         remedy = f"return {'one number for each solution' if self.vectorised else 'a number'}"
-        with contextlib.suppress(ValueError):  # what is no number, which `as_floats` refuses
+        with contextlib.suppress(ValueError, RuntimeError):  # what is no number, which `as_floats` refuses
             value = value if self.vectorised else np.reshape(value, 1)
         fitness = as_floats("fun", value, (number,), remedy)
         return Evaluated(
@@ -106,7 +106,7 @@ class Functions:
 
     def _rows(self, name: str, values: Any, number: int) -> np.ndarray:
         """Return what a function returned with one row per solution."""
-        with contextlib.suppress(ValueError):  # lists of different lengths, which `as_floats` refuses
+        with contextlib.suppress(ValueError, RuntimeError):  # lists of different lengths, which `as_floats` refuses
             rows = np.asarray(values) if self.vectorised else np.asarray(values)[None]
             values = rows[:, None] if rows.ndim == 1 else rows
         return as_floats(name, values, (number, None), "return as many numbers for every solution")

@@ -205,7 +205,7 @@ class WorkerPool:
                 return  # what arrived is no reply to the last request
         chunks, worker.chunks = worker.chunks, []
         if replies is None:
-            kind, reason = ("died", reason) if reason else ("timed_out", f"a worker took more than {self.seconds:g} s")
+            kind, reason = ("died", reason) if reason else ("timed_out", self._too_long(worker))
             self._remove(worker)
             if chunks:
                 self._retry(chunks, kind, reason)
@@ -238,6 +238,11 @@ class WorkerPool:
                 if len(self._mistakes) == _ATTEMPTS:
                     raise JedaxError(self._mistakes[0])
             self._retry([chunk], "misshapen", value.rstrip("."))
+
+    def _too_long(self, worker: Worker) -> str:
+        if worker.is_ready:
+            return f"a worker took more than {self.seconds:g} s"
+        return "a worker took too long to start: to import the task and to make what it needs"
 
     def _remove(self, worker: Worker) -> None:
         self._workers.remove(worker)

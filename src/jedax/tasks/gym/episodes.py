@@ -11,7 +11,7 @@ import numpy as np
 
 from jedax.arrays import as_floats
 from jedax.errors import fail
-from jedax.imports import load_object, look_here
+from jedax.imports import load_object, look_here_for
 from jedax.networks import Policies
 from jedax.tasks.mujoco import feet_of, quiet_mujoco, unsuitable
 
@@ -130,7 +130,7 @@ def make_environment(name: str, arguments: Mapping[str, Any], steps: int | None)
 
     limit = {} if steps is None else {"max_episode_steps": steps}
     if ":" in name:
-        look_here()
+        look_here_for(name.partition(":")[0])
     with quiet_mujoco():
         environment = gymnasium.make(name, disable_env_checker=True, **limit, **arguments)
     space = environment.observation_space
@@ -233,7 +233,7 @@ class Evaluator:
         descriptors = np.full((len(genotypes), number), np.nan)
         for row, value in found.items():
             descriptors[row] = value.reshape(number)  # an error, not a repeated number, where lengths differ
-        return fitness.astype(np.float32), descriptors.astype(np.float32)
+        return fitness, descriptors
 
     def close(self) -> None:
         """Close the environments."""

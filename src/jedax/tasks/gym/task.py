@@ -51,11 +51,20 @@ class Gym(NormalisingTask, EnvironmentTask, HostTask):
     config: GymConfig
     Config = GymConfig
     descriptor_names = computed(lambda self: _facts(self.config).descriptor_names)
-    runs_own_code = computed(lambda self: ":" in self.config.descriptor)
+    runs_own_code = computed(lambda self: ":" in self.config.descriptor or ":" in self.config.name.removeprefix(PREFIX))
 
     def __init__(self, config: AnyConfig | None = None, /, **settings: Any):
         super().__init__(config, **settings)
-        _facts(self.config)
+        names = self.descriptor_names
+        if ":" not in self.config.descriptor and self.num_given not in (None, len(names)):
+            raise fail(
+                "descriptor_lows",
+                expected=f"{len(names)} numbers, for {', '.join(names)}",
+                received=self.num_given,
+                remedy="change descriptor_lows and descriptor_highs, or leave both out",
+            )
+        if self.config.observation_mean:
+            _ = self.observation_statistics  # an error where they do not fit
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
