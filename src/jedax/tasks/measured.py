@@ -127,7 +127,8 @@ class HostTask(MeasuredTask):
     def evaluate(self, key: PRNGKeyArray, genotype: Float[Array, " params"]) -> Evaluation:
         """Evaluate ONE genotype."""
         self._check(genotype)
-        return jax.tree.map(lambda value: value[0], self.evaluate_batch(key, np.asarray(genotype)[None]))
+        row: Any = np.asarray(genotype)[None]  # not of JAX, which rounds to float32
+        return jax.tree.map(lambda value: value[0], self.evaluate_batch(key, row))
 
     def evaluate_batch(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"]) -> Evaluation:
         """Evaluate a batch."""
@@ -137,5 +138,5 @@ class HostTask(MeasuredTask):
             fitness, descriptors = evaluator(np.asarray(genotypes, np.float64))
         finally:
             getattr(evaluator, "close", lambda: None)()
-        results: Any = np.asarray(fitness), np.asarray(descriptors)  # not of JAX, which rounds to float32
+        results: Any = np.asarray(fitness), np.asarray(descriptors)
         return Evaluation(*results)
