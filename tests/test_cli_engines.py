@@ -24,7 +24,7 @@ def test_a_bench_as_commands_that_are_gathered(here, capsys):
     code, out, _ = call(capsys, *GRID, "--out", "all of it", "--collect", "job")
     assert code == 1
     assert out == (
-        "1 run gathered, 0 were there; compare them with: jedax compare all of it\n"
+        "1 run gathered, 0 were there; compare them with: jedax compare 'all of it'\n"
         f"missing: all of it/{SECOND}/seeds-0-1\n"
     )
     (here / "job" / SECOND).mkdir(exist_ok=True)
