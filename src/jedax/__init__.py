@@ -6,8 +6,7 @@ first used, so that `import jedax` is fast.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jedax._version import __version__
 from jedax.errors import JedaxError
@@ -54,11 +53,7 @@ _HOMES = {
     "jedax.store.run": ("Run", "Solution", "load"),
     "jedax.types": ("Evaluation",),
 }
-_lazy, __dir__ = lazy_names(__name__, {name: module for module, names in _HOMES.items() for name in names})
-
-
 _MODULES = ("es", "gp", "methods", "rankers", "repertoire", "report", "rl", "targets", "tasks", "types", "variation")
-
-
-def __getattr__(name: str) -> Any:
-    return importlib.import_module(f"jedax.{name}") if name in _MODULES else _lazy(name)
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: module for module, names in _HOMES.items() for name in names}, _MODULES
+)

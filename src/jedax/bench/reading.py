@@ -318,16 +318,13 @@ def _told_apart_by_settings(group: list[Record]) -> list[Record]:
     if len(known) < len(group) or all(settings == known[0] for settings in known):
         return group
     names = list(dict.fromkeys(name for settings in known for name in differing(known[0], settings)))
-    labels = {
-        record: " ".join([record.label, *(f"{name}={_short(record.settings, name)}" for name in names)])
-        for record in group
-    }
-    return [replace(record, label=label) for record, label in labels.items()]
+    return [replace(one, label=" ".join([one.label, *(_shown(one, name) for name in names)])) for one in group]
 
 
-def _short(settings: Mapping[str, Any] | None, name: str) -> str:
-    text = printable(str((settings or {}).get(name, "none")))
-    return text if len(text) <= 30 else text[:27] + "..."
+def _shown(record: Record, name: str) -> str:
+    """Return a setting as a label shows it."""
+    text = printable(str((record.settings or {}).get(name, "none")))
+    return f"{name}={text if len(text) <= 30 else text[:27] + '...'}"
 
 
 def _check_together(records: Iterable[Record]) -> None:
@@ -336,6 +333,7 @@ def _check_together(records: Iterable[Record]) -> None:
     Methods are different if one of two has unknown settings, or if the labels show no difference between long ones.
     """
     first: dict[tuple, Record] = {}
+    remedy = "compare them separately"
     for record in records:
         trial = f"{record.label} on {record.task}"
         other = first.setdefault((record.label, record.task, record.seed), record)
@@ -344,12 +342,10 @@ def _check_together(records: Iterable[Record]) -> None:
         other = first.setdefault((record.label, record.task), record)
         if other.settings != record.settings:
             received = _first_difference(other.settings, record.settings)
-            remedy = "compare them separately"
             raise _conflict(trial, "one method with the same settings", received, record, other, remedy)
         if record.task_settings is None:
             continue
         other = first.setdefault((record.task,), record)
-        remedy = "compare them separately"
         if other.task_settings != record.task_settings:
             received = _first_difference(other.task_settings, record.task_settings)
             raise _conflict(record.task, "one task with the same settings", received, record, other, remedy)

@@ -132,12 +132,13 @@ def packed(acting: Episodes, acted: Sequence[Rollout], fitness: Float[np.ndarray
     recorded fitness. For `FEET`, `contacts` holds a bit for each foot of each step, the lowest bit of a byte first.
     """
     returns = [np.cumsum(one.rewards, dtype=np.float64) for one in acted]
-    finals = [(one.cell, sums[-1]) for one, sums in zip(acted, returns, strict=True)]
+    cells = np.array([one.cell for one in acted], int)
+    departs = ~agrees([sums[-1] for sums in returns], fitness[cells], fitness)
     shown: dict[str, Any] = {
-        "cells": [one.cell for one in acted],
+        "cells": cells.tolist(),
         "lengths": [len(one.rewards) for one in acted],
         "returns": pack(_joined([sums[kept(len(sums))] for sums in returns])),
-        "departs": [cell for cell, final in finals if not agrees(final, fitness[cell], fitness)],
+        "departs": cells[departs].tolist(),
     }
     if acting.kind == FEET:
         bits = np.packbits(_joined([one.seen.ravel() for one in acted]).astype(bool), bitorder="little")

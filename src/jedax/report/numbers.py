@@ -63,11 +63,11 @@ def fitness_text(value: float, decimals: int) -> str:
     return f"{value:.2g}" if value else text.removeprefix("-")
 
 
-def agrees(fitness: float, recorded: float, all_recorded: ArrayLike) -> bool:
-    """Return whether a fitness is a recorded one but for rounding: a thousandth of it, or of the range of all."""
+def agrees(fitness: ArrayLike, recorded: ArrayLike, all_recorded: ArrayLike) -> np.ndarray:
+    """Return which fitness is the recorded one but for rounding: a thousandth of it, or of the range of all."""
     known = np.asarray(all_recorded, float)
     known = known[np.isfinite(known)]
-    return bool(np.isclose(fitness, recorded, rtol=1e-3, atol=1e-3 * np.ptp(known) if known.size else 0.0))
+    return np.isclose(fitness, recorded, rtol=1e-3, atol=1e-3 * np.ptp(known) if known.size else 0.0)
 
 
 def p_text(p: float) -> str:

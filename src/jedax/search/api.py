@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import inspect
 import os
 from collections.abc import Callable, Sequence
@@ -33,7 +32,7 @@ from jedax.settings import reference_name, references, resolve
 from jedax.store import environment, files
 from jedax.store import run as results
 from jedax.store.config import FullConfig, RunConfig, defaults_for, method_of
-from jedax.store.directory import RunDirectory
+from jedax.store.directory import RunDirectory, is_disk_full
 from jedax.store.run import Run
 from jedax.store.trust import Code, sign
 from jedax.tasks.base import Task, reaches
@@ -388,7 +387,7 @@ def _finish(search: Search, draw: Draw | None) -> Run:
                 try:
                     draw(found, directory.path / "figures")
                 except Exception as error:  # such as of a user's drawing: the results are there without figures
-                    if isinstance(error, JedaxError) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
+                    if isinstance(error, JedaxError) or is_disk_full(error):
                         raise  # a full disk is said in words
                     search.note(f"The figures failed: {type(error).__name__}: {error}")
     summary = _summarise(search)

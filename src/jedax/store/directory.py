@@ -87,6 +87,11 @@ def runs_below(folder: Path, depth: int = sys.maxsize) -> list[Path]:
     return sorted(runs)
 
 
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether an error says that the disk, or the user's share of it, is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 class RunDirectory:
     """The directory of a run.
 
@@ -197,7 +202,7 @@ class RunDirectory:
             yield
         except OSError as error:
             self._check_in_place()
-            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            is_full = is_disk_full(error)
             expected = "room to write results" if is_full else "a directory that can be written"
             received = f"{self.path} ({error.strerror or error})"
             remedy = f"{'free some' if is_full else 'mend that'}, then {self.resume_command}"
