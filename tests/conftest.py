@@ -22,8 +22,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 _QUICK = "--xla_backend_optimization_level=0"
 if version("jaxlib").startswith("0.10."):
     _QUICK += " --xla_cpu_use_fusion_emitters=false"
-os.environ.setdefault("XLA_FLAGS", _QUICK)
-USUAL_EMITTERS = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in os.environ["XLA_FLAGS"] else None
+os.environ["XLA_FLAGS"] = _QUICK
+for _name in ("JEDAX_ISA", "JEDAX_NATIVE_OFF", "RAY_ADDRESS"):  # of the user who runs the tests
+    os.environ.pop(_name, None)
+USUAL_EMITTERS = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in _QUICK else None
 """Options of `jax.jit` where a test compares to the last bits: the emitters that XLA takes by itself."""
 
 # A command that a script starts with `&` ignores SIGINT, and so would these tests and the commands that they stop.
@@ -141,6 +143,12 @@ def assert_same_bits(one, other):
 def without_seconds(rows):
     """Metrics without the one column that may differ."""
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def assert_same_run(run, other):
+    """Two runs found the same, to the last bit, and report the same."""
+    assert_same_bits(run.repertoire, other.repertoire)
+    assert without_seconds(run.rows) == without_seconds(other.rows)
 
 
 def seal(path):

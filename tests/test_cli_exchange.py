@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -22,12 +21,6 @@ PROBLEM = {
     "settings": {"population": 4, "pool": 2, "scouts": 2, "cells": 16},
 }
 BOX = {"bounds": [[-1, -1], [1, 1]], "evaluations": 64, "minimise": True}
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def make(here, capsys, problem=PROBLEM, *options):
@@ -73,7 +66,7 @@ def test_a_search_from_beginning_to_end(here, capsys):
     assert found["generations"] == 15
     assert found["stop"] == "The budget of 120 evaluations is spent."
     assert found["best"]["fitness"] == pytest.approx(value(found["best"]["x"]))
-    assert found["best"]["fitness"] < 30
+    assert found["best"]["fitness"] < 3
     assert yaml.safe_load((here / "d" / "problem.yaml").read_text()) == PROBLEM
 
 
@@ -310,17 +303,6 @@ def test_two_programs_at_once_both_arrive(here, capsys):
     assert [one.wait(120) for one in began] == [0, 0]
     found = best(capsys)
     assert (found["evaluations"], found["open"]) == (4, [])
-
-
-@pytest.mark.slow
-def test_one_ask_of_a_cold_process_takes_seconds(here, capsys):
-    make(here, capsys, BOX)
-    seconds = []
-    for _ in range(3):
-        began = time.monotonic()
-        subprocess.run([sys.executable, "-m", "jedax", "ask", "d", "-n", "8"], check=True, capture_output=True)
-        seconds.append(time.monotonic() - began)
-    assert np.min(seconds) < 10  # 1 to 2 on an idle machine
 
 
 def test_help(capsys):

@@ -28,13 +28,6 @@ def block(text):
     return found
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    return tmp_path
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 def test_examples(path, here, capsys, undrawn, without_comparison_figures, programs_kept):
     """Each stands on its own, is short, and says what came of it."""

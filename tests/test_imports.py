@@ -94,12 +94,43 @@ def test_objects_of_the_main_module_cannot_be_imported_again():
     assert done.stdout == "custom:Mine\n"
 
 
-def test_importing_the_package_is_light():
+HEAVY = ["jax", "jaxlib", "matplotlib", "pandas", "scipy", "optax", "evosax", "brax", "mujoco", "flax", "gymnasium",
+         "ray", "plotly", "optuna"]  # fmt: skip
+WORKERS = ["jedax.search.workers.evaluator", "jedax.search.workers.functions", "jedax.networks", "jedax.tasks.work",
+           "jedax.tasks.gym.episodes", "jedax.tasks.python.calls"]  # fmt: skip
+STRATEGY = "from jedax.es import make_strategy; make_strategy('lm-ma-es', population=4)"
+CONTROL = """
+import jax, jedax
+task = jedax.tasks.make("ant-maze")
+task.init(jax.random.key(0))
+repr(task), task.descriptor_bounds, task.qd_offset
+"""
+
+
+def loaded(program, names):
+    """Return those of the modules that a program imports in a new process."""
+    program += f"\nimport sys; print(*sorted(set({names}) & set(sys.modules)))"
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.parametrize("module", ["jedax", "jedax.tasks", "jedax.cli", "jedax.cli.exchange", *WORKERS])
+def test_importing_the_package_is_light(module):
     """No JAX, no figures, no extra, for the package and for what worker processes load."""
-    heavy = ["jax", "jaxlib", "matplotlib", "pandas", "scipy", "optax", "evosax", "brax", "gymnasium", "ray", "plotly",
-             "optuna"]  # fmt: skip
-    workers = ("jedax.search.workers.evaluator", "jedax.search.workers.functions")
-    for module in ("jedax", "jedax.tasks", *workers, "jedax.cli", "jedax.cli.exchange"):
-        program = f"import sys, {module}; print(*sorted(set({heavy}) & set(sys.modules)))"
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-        assert done.stdout == "\n", module
+    assert loaded(f"import {module}", HEAVY) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "names"),
+    [
+        ("import jedax; jedax.Evaluation; jedax.tasks", ["optax"]),
+        (STRATEGY, ["evosax"]),
+        (CONTROL, ["brax", "mujoco", "flax"]),
+    ],
+)
+def test_extras_and_learning_are_imported_when_they_are_needed(program, names):
+    assert loaded(program, names) == []
+
+
+def test_evosax_is_imported_for_its_strategies():
+    pytest.importorskip("evosax", reason="needs the extra [evosax]")
+    assert loaded(STRATEGY.replace("lm-ma-es", "evosax:SNES"), ["evosax"]) == ["evosax"]

@@ -24,6 +24,13 @@ def test_python_examples(block, tmp_path, monkeypatch, capsys, undrawn):
         assert names["action"].shape == (2,)
 
 
+def test_the_spring_is_as_light_as_it_says(capsys):
+    (block,) = [block for block in PYTHON if "def weight" in block]
+    said = re.search(r"print\(.*  # ([\d.]+) after a few seconds", block)
+    exec(block, {})
+    assert float(capsys.readouterr().out.split()[0]) == pytest.approx(float(said[1]), abs=1e-6)
+
+
 def test_the_maze_file_is_the_maze_in_python(tmp_path):
     (tmp_path / "mine.yaml").write_text(YAML[0])
     expected = jedax.tasks.Maze(walls=[(0, 0.5, 0.7, 0.5)], start=(0.2, 0.2, 0), target=(0.2, 0.8), hidden=(16,))

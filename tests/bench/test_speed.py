@@ -33,7 +33,7 @@ def test_time_in_loop_counts_one_turn():
         return state + 1
 
     took = speed.time_in_loop(body, jnp.zeros(()), 0.0, turns=7)
-    assert 0 < took < 1
+    assert took > 0
     assert len(turns) == 1
 
 

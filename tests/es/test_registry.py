@@ -1,6 +1,5 @@
 """Names, and what importing the package costs."""
 
-import subprocess
 import sys
 
 import pytest
@@ -111,16 +110,3 @@ def test_a_class_from_outside():
 def test_what_is_no_strategy(es, message):
     with pytest.raises(JedaxError, match=message):
         check_strategy(es)
-
-
-def test_evosax_is_imported_only_for_its_own_strategies():
-    program = """
-import sys
-from jedax.es import check_strategy, make_strategy
-check_strategy("sep-cma-es")
-make_strategy("lm-ma-es", population=4)
-assert "evosax" not in sys.modules
-make_strategy("evosax:SNES", population=4)
-assert "evosax" in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -34,6 +34,7 @@ def test_one_generation_by_hand(arm, ranker):
     strategy = method.pool.strategy
     tell_keys = jax.random.split(jax.random.split(key, 4)[0], 3)
     cell = np.asarray(method.cells.assign(evaluation.descriptor))
+    num_added = 0
     for emitter in range(3):
         mine = slice(6 * emitter, 6 * emitter + 6)
         fitness, home = np.asarray(evaluation.fitness)[mine], cell[mine]
@@ -54,8 +55,10 @@ def test_one_generation_by_hand(arm, ranker):
         own = strategy.tell(tell_keys[emitter], own, genotypes[mine], jnp.asarray(scores))
         added = (~was_filled | (fitness > held)).any()
         assert bool((insertion.status[mine] > 0).any()) == added
-        if added:
+        if added:  # the others start afresh, see the next test
+            num_added += 1
             np.testing.assert_allclose(strategy.mean(own), after.pool.mean[emitter], rtol=1e-5, atol=1e-6)
+    assert num_added > 0
     assert int(after.generation) == 1
     assert int(after.repertoire.counts.sum()) == 2 * BATCH
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.commands import call
-from tests.conftest import assert_same_bits, without_seconds
+from tests.conftest import assert_same_bits, assert_same_run
 from tests.methods import own
 
 import jedax
@@ -47,11 +47,6 @@ def combination(request):
 @pytest.fixture(scope="module")
 def whole(combination, tmp_path_factory, without_figures):
     return jedax.run(**combination[0], out=tmp_path_factory.mktemp("whole") / "run")
-
-
-def assert_same_run(run, other):
-    assert_same_bits(run.repertoire, other.repertoire)
-    assert without_seconds(run.rows) == without_seconds(other.rows)
 
 
 @dataclass(frozen=True)

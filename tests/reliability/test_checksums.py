@@ -14,7 +14,7 @@ from jedax.bench.reading import read
 from jedax.bench.trials import is_finished
 from jedax.cli.doctor import check_directories
 from jedax.repertoire.cells import make_cells
-from jedax.store import files, guard
+from jedax.store import files
 from jedax.store.checkup import check_directory
 from jedax.store.directory import RunDirectory
 from jedax.store.packing import unpack
@@ -376,7 +376,6 @@ def test_a_comparison_is_not_written_through_a_link(path, tmp_path):
 
 def test_checksums_of_facts_do_not_depend_on_the_order_or_layout():
     assert files.digest({"a": 1, "b": [1.5, None]}) == files.digest(json.loads('{ "b": [1.50, null], "a": 1}'))
-    assert guard.read_manifest.__doc__
 
 
 def test_changed_settings_of_a_saved_optimizer_are_noticed(tmp_path):

@@ -75,9 +75,8 @@ def number(text):
     return float(text.split(" ")[0].replace(",", "").replace("−", "-"))
 
 
-def test_it_is_one_file_that_opens_quickly(report, page):
+def test_it_is_one_file_of_a_few_megabytes(report, page):
     assert report.stat().st_size < 8e6
-    assert page.evaluate("performance.timing.domInteractive - performance.timing.navigationStart") < 5000
     assert page.title() == "maze-a, jedi, seed 4"
 
 

@@ -45,6 +45,17 @@ def serving():
         server.server_close()
 
 
+@pytest.mark.parametrize("browser", [False, True])
+def test_a_browser_is_opened_if_wanted(copy, monkeypatch, browser):
+    opened, said = [], []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(viewer._Server, "serve_forever", lambda self: None)
+    viewer.serve(copy, browser=browser, say=said.append)
+    (sentence,) = said
+    address = re.search(r"http://127\.0\.0\.1:\d+/", sentence)[0]
+    assert opened == ([address] if browser else [])
+
+
 def cut(path, generations):
     """Bring a directory to what it was after some generations, killed on the way."""
     at = 8 * (1 + generations)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conftest import assert_same_bits, seal, without_seconds
+from tests.conftest import assert_same_bits, assert_same_run, seal
 from tests.search.workers.work import WAYS_TO_FAIL
 
 import jedax
@@ -62,11 +62,6 @@ def whole(method):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JEDAX_TEST_NAP", "/nowhere/at/all")
         return jedax.run(method, TASK, workers=2, **SETTINGS)
-
-
-def assert_same_run(run, other):
-    assert_same_bits(run.repertoire, other.repertoire)
-    assert without_seconds(run.rows) == without_seconds(other.rows)
 
 
 def test_the_same_search_as_within_jax(nap, monkeypatch):

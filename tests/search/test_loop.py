@@ -27,6 +27,7 @@ from jedax.search.failures import first_at
 from jedax.search.loop import _is_true
 from jedax.search.programs import forget_programs, programs_for
 from jedax.store.config import FullConfig, RunConfig
+from jedax.store.directory import RunDirectory
 from jedax.tasks import make
 from jedax.tasks.base import Task, reaches
 from jedax.types import Evaluation
@@ -112,6 +113,32 @@ def test_summary_lists_values_per_replica(small, arm):
         assert len(run.summary[name]) == 2
     assert run.summary["max_fitness"] == [float(f) for f in run.repertoire.best_fitness]
     assert [(row["evaluations"], row["replica"]) for row in run.rows] == [(8, 0), (8, 1), (16, 0), (16, 1)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "writing", "pause"),
+    [(1.0, 0.0, 1.0), (1.0, 0.01, 1.0), (1.0, 0.2, 4.0), (1.0, 3.0, 10.0), (0.0, 3.0, 0.0)],
+)
+def test_the_pause_between_checkpoints(plain, arm, tmp_path, monkeypatch, undrawn, wanted, writing, pause):
+    """20 times as long as writing one takes, at least what the settings say and at most ten times that."""
+    clock, saved, save = [0.0], [], RunDirectory.save_checkpoint
+
+    def slow(self, *given):
+        save(self, *given)
+        clock[0] += writing
+        saved.append(clock[0])
+
+    def tick(report):
+        clock[0] += 0.25
+
+    monkeypatch.setattr(search_module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(RunDirectory, "save_checkpoint", slow)
+    jedax.run(plain, arm, evaluations=8 * 200, out=tmp_path / "run", report_every=1, callbacks=[tick],
+              checkpoint_seconds=wanted)  # fmt: skip
+    pauses = np.diff(saved)[:-1] - writing  # the last one is written at the end
+    assert len(pauses) > 2
+    assert pause - 1e-6 < pauses.min()
+    assert pauses.max() < pause + 0.25 + 1e-6  # a checkpoint is written after a report
 
 
 class FirstParameter(Task):

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -170,6 +171,17 @@ def test_processes_do_not_import_jax_and_find_the_optimum():
     assert found.nfev <= 800
 
 
+def test_a_process_for_each_core(monkeypatch):
+    monkeypatch.setattr("jedax.search.minimize.num_cores", lambda: 3)
+    sizes = set()
+
+    def count(found):
+        sizes.add(len(multiprocessing.active_children()))
+
+    jedax.minimize(light, bounds=BOX, evaluations=100, workers=-1, callback=count)
+    assert sizes == {3}
+
+
 @pytest.mark.slow
 def test_a_slow_evaluation_holds_nobody_up(tmp_path, monkeypatch):
     monkeypatch.setenv("JEDAX_TEST_NOTES", str(tmp_path / "notes"))
@@ -242,6 +254,13 @@ def test_failures_are_counted_and_the_first_is_reported():
     assert "a result that is not finite" in half.message
 
 
+def test_a_search_that_has_had_a_value_does_not_give_up():
+    values = iter([1.0])
+    found = jedax.minimize(lambda x: next(values, np.nan), bounds=BOX, callback=lambda found: found.nfev > 200)
+    assert found.fun == 1
+    assert f"{found.nfev - 1} of {found.nfev} evaluations failed" in found.message
+
+
 def test_constraints_that_are_not_numbers_are_failures():
     found = jedax.minimize(sphere, bounds=BOX, constraints=lambda x: np.nan if x[0] > 1 else -1.0, evaluations=200)
     assert found.x[0] <= 1
@@ -255,12 +274,13 @@ def test_failures_alone_are_an_error_and_the_first_is_told_at_once():
         calls.append(x)
         raise KeyError("weight")
 
-    message = r"fun: expected an evaluation that succeeds, got \d+ .*KeyError: 'wei"
+    message = "fun: expected an evaluation that succeeds, got 100 that failed, first with KeyError: 'wei"
     with (
         pytest.warns(UserWarning, match="the first evaluation failed with KeyError: 'weight'; the search goes on"),
         pytest.raises(jedax.JedaxError, match=message),
     ):
         jedax.minimize(fun, bounds=BOX)
+    assert 100 <= len(calls) < 120  # whole generations
     calls.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -292,9 +312,7 @@ def test_seconds_end_the_search():
 
 def test_seconds_end_worker_processes_that_hang(monkeypatch, tmp_path):
     monkeypatch.setenv("JEDAX_TEST_NOTES", str(tmp_path / "notes"))
-    began = time.monotonic()
     found = jedax.minimize(hanging, bounds=BOX, workers=2, max_seconds=10)
-    assert time.monotonic() - began < 60
     assert found.message == "The seconds have passed."
     assert found.fun < 40
 
@@ -313,16 +331,25 @@ def test_an_evaluation_that_takes_too_long_is_a_failure(workers, monkeypatch, tm
     assert found.success
     programs = list(map(int, (tmp_path / "notes").read_text().splitlines()))
     assert f" {len(programs)} of {found.nfev} evaluations failed, first with: no result after 0.5 s." in found.message
-    wait_until(lambda: not any(map(is_running, programs)), 10)
+    wait_until(lambda: not any(map(is_running, programs)), 60)
 
 
 def test_programs_of_an_evaluation_end_with_the_search(monkeypatch, tmp_path):
-    monkeypatch.setenv("JEDAX_TEST_NOTES", str(tmp_path / "notes"))
-    found = jedax.minimize(solving, [1.5, 0, 0], sigma0=1.0, bounds=BOX, workers=2, max_seconds=6)
-    assert found.message == "The seconds have passed."
-    programs = list(map(int, (tmp_path / "notes").read_text().splitlines()))
+    notes = tmp_path / "notes"
+    monkeypatch.setenv("JEDAX_TEST_NOTES", str(notes))
+
+    def interrupt():
+        wait_until(lambda: notes.exists() and notes.read_text().count("\n") == 2, 120)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    found = jedax.minimize(solving, [1.5, 0, 0], sigma0=1.0, bounds=BOX, workers=2)
+    thread.join()
+    assert found.status == 2
+    programs = list(map(int, notes.read_text().splitlines()))
     assert len(programs) == 2
-    wait_until(lambda: not any(map(is_running, programs)), 10)
+    wait_until(lambda: not any(map(is_running, programs)), 60)
 
 
 @pytest.mark.parametrize(
@@ -339,6 +366,7 @@ def test_unusable_timeouts(given, message):
         jedax.minimize(sphere, bounds=BOX, **{"evaluation_timeout": 1.0, **given})
 
 
+@pytest.mark.filterwarnings("ignore:the first evaluation failed")  # with two processes another one may end first
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_evaluation_that_leaves_the_program_is_a_failure(workers):
     found = jedax.minimize(leaving, bounds=BOX, evaluations=200, workers=workers)
@@ -473,7 +501,7 @@ def test_interrupt_ends_worker_processes(request):
     # A shell may start its background jobs, such as checks, with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
-    began, sent = time.monotonic(), []
+    sent = []
 
     def interrupt(found):
         if not sent:
@@ -482,7 +510,8 @@ def test_interrupt_ends_worker_processes(request):
     settings = {"sigma0": 1e-3, "bounds": BOX, "workers": 2, "evaluations": 2000, "callback": interrupt}
     found = jedax.minimize(sometimes_slow, [2.9, 0, 0], **settings)
     assert found.status == 2
-    assert time.monotonic() - began < 30
+    assert found.nfev < 1000
+    wait_until(lambda: not multiprocessing.active_children(), 60)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
@@ -605,7 +634,7 @@ def test_other_processes_end_where_one_does_not_start(monkeypatch, tmp_path):
     fun = importlib.import_module("one_dies").sphere
     with pytest.raises(jedax.JedaxError, match=r"^workers: expected processes that start"):
         jedax.minimize(fun, bounds=BOX, workers=3)
-    wait_until(lambda: not multiprocessing.active_children(), 10)
+    wait_until(lambda: not multiprocessing.active_children(), 60)
 
 
 def test_a_function_like_map_that_loses_results():

@@ -93,7 +93,7 @@ def test_killed_at_random_moments(tmp_path, expected, seed, kills):
     chance = random.Random(seed)
     process = start(*ARGUMENTS, "--out", path)
     wait_for(lambda: (path / "config.yaml").exists(), process)  # before that there is nothing to resume
-    logged = 0
+    logged, killed = 0, 0
     for kill in range(kills):
         if kill % 2:
             time.sleep(chance.uniform(0, 5))
@@ -104,7 +104,9 @@ def test_killed_at_random_moments(tmp_path, expected, seed, kills):
         process.send_signal(signal.SIGKILL)
         _, err = process.communicate()
         assert process.returncode in (0, -signal.SIGKILL), err
+        killed += process.returncode != 0
         process = start("run", "--resume", path)
+    assert killed > kills // 2  # the others came when all was done
     process.send_signal(signal.SIGKILL)
     process.communicate()
     code, _, err = finish("run", "--resume", path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.conftest import assert_same_bits, without_seconds
+from tests.conftest import assert_same_run
 from tests.noisy import Noisy
 from tests.notes import Notes
 
@@ -63,11 +63,6 @@ class Hangs(Kept):
 @pytest.fixture(scope="module")
 def alone():
     return jedax.run("map-elites", Noisy(), **SETTINGS)
-
-
-def assert_same_run(run, other):
-    assert_same_bits(run.repertoire, other.repertoire)
-    assert without_seconds(run.rows) == without_seconds(other.rows)
 
 
 def test_a_tracker_gets_all_in_order(alone):

@@ -1,9 +1,9 @@
 """Benches and evaluations on Ray: the same results as on this machine, in the same directories."""
 
 import json
-import os
 import platform
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from jedax.bench.bench import bench
 from jedax.bench.grids import Entry, Grid
 from jedax.search import engines
 from jedax.search.engines import Job
-from jedax.search.engines.ray import RayEngine, _environment
+from jedax.search.engines.ray import RayEngine, _connect, _environment
 from jedax.search.workers.pool import Stopped
 from jedax.tasks.work import Work
 
@@ -45,7 +45,10 @@ def test_a_bench_on_ray_is_that_of_one_machine(engine, tmp_path):
     assert_same_bench(tmp_path / "ray", tmp_path / "local")
     facts = json.loads((tmp_path / "ray/arm/map-elites/seeds-0-1/environment.json").read_text())
     assert (facts["engine"], facts["node"]) == ("ray", platform.node())
-    assert facts["node_id"] == engine.describe()["node_id"]
+    assert {name: facts[name] for name in ("node_id", "node_address")} == {
+        name: engine.describe()[name] for name in ("node_id", "node_address")
+    }
+    assert facts["node_address"] == engine.ray.nodes()[0]["NodeManagerAddress"]
     assert "default_worker" not in facts["command"]
     again = bench(grid, tmp_path / "ray", engine=engine)
     assert (again.done, again.before) == (0, 2)
@@ -213,6 +216,23 @@ def test_what_no_node_has_is_refused(engine, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_usage_reports_are_off(engine):
-    assert engine.ray is not None
-    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+@pytest.mark.parametrize("address", [None, "there:6379"])
+def test_usage_reports_are_off_and_a_cluster_of_our_own_has_a_token(monkeypatch, tmp_path, address):
+    """What Ray finds in the environment when it starts."""
+    (tmp_path / "ray.py").write_text(
+        "import os\nseen = {}\ndef is_initialized(): return False\n"
+        "def init(**settings): seen.update(os.environ, settings=settings)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    names = ("RAY_USAGE_STATS_ENABLED", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
+    for name in names:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    ray, is_ours = _connect(address, {})
+    assert is_ours
+    usage, mode, token = (ray.seen.get(name) for name in names)
+    assert usage == "0"
+    assert (mode, token is None) == (("token", False) if address is None else (None, True))
+    assert address or len(bytes.fromhex(token)) == 32
+    assert ray.seen["settings"]["address"] == (address or "local")

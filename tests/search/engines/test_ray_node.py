@@ -1,7 +1,8 @@
 """Directories as mappings and back: the same files, and no file anywhere else."""
 
 import os
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
 
@@ -40,20 +41,27 @@ def test_an_old_directory_is_replaced_as_a_whole(tmp_path):
     assert os.listdir(tmp_path) == ["seeds-0-9"]
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from jedax.search.engines.ray_node import write_files
+
+rename, left = Path.rename, [int(sys.argv[2])]
+
+def killed(self, target):
+    left[0] -= 1
+    if not left[0]:
+        os._exit(9)
+    return rename(self, target)
+
+Path.rename = killed
+write_files({"config.yaml": b"new"}, Path(sys.argv[1]))
+"""
+
+
 @pytest.mark.parametrize("step", [1, 2])
-def test_a_kill_between_two_renames_loses_nothing(run, monkeypatch, step):
-    rename, left = Path.rename, [step]
-
-    def killed(self, target):
-        left[0] -= 1
-        if not left[0]:
-            os._exit(9)
-        return rename(self, target)
-
-    if not (child := os.fork()):
-        Path.rename = killed
-        write_files({"config.yaml": b"new"}, run)
-    os.waitpid(child, 0)
+def test_a_kill_between_two_renames_loses_nothing(run, step):
+    assert subprocess.run([sys.executable, "-c", KILLED, run, str(step)]).returncode == 9
     put_back(run.parent)
     assert read_files(run) == FILES
     write_files({"config.yaml": b"new"}, run)

@@ -98,6 +98,11 @@ def replies_twice():
     return evaluate
 
 
+def starts_slowly():
+    time.sleep(2)
+    return sphere
+
+
 def dies_at_start():
     os._exit(3)
 
