@@ -1,6 +1,7 @@
 """A browser for the tests of pages, and a tiny run to look at."""
 
 import shutil
+import time
 from contextlib import contextmanager
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -32,6 +33,14 @@ def opened(browser, address, **options):
     base = str(address).rsplit("/", 1)[0]
     assert [url for url in asked if not url.startswith((base, "blob:", "data:"))] == []
     page.close()
+
+
+def wait_until(page, condition, seconds=60):
+    """Wait until a condition of a page holds, which forbids what Playwright does for that."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(50)
 
 
 def saved(page, button):

@@ -86,6 +86,50 @@ def test_a_point_links_to_the_page_of_its_run(page, found):
     opening.value.close()
 
 
+def test_pages_of_runs_are_links_too(page):
+    """For whoever has no pointer."""
+    assert page.locator(".runs").count() == 1
+    page.click(".runs summary")
+    link = page.locator(".runs a")
+    assert (link.inner_text(), link.get_attribute("href")) == ("seed 0", "odd%20%23%25/own/report.html#seed=0")
+    assert page.inner_text(".runs p").startswith("own:")
+
+
+def test_a_method_whose_seeds_all_failed_stays(page):
+    """Plotly leaves out a violin without points."""
+    script = """() => {
+        const { comparison } = jedax, [table] = comparison.data.tables, [entry] = table.entries, { final } = entry;
+        entry.final = final.map(() => null);
+        comparison.draw();
+        const chart = document.querySelector('.task[data-task="0"] [data-chart=final]'), { yaxis } = chart._fullLayout;
+        const found = [yaxis._categories, yaxis.range, chart.textContent];
+        entry.final = final;
+        comparison.draw();
+        return found;
+    }"""
+    categories, limits, text = page.evaluate(script)
+    assert len(categories) == 4
+    assert limits == [3.5, -0.5]
+    assert "5 of 5 seeds: no solution" in text
+
+
+def test_bands_have_the_colour_of_their_line(browser, bench):
+    """Also where black becomes white."""
+    with opened(browser, write_report(bench).as_uri(), color_scheme="dark") as page:
+        script = """() => {
+            const { comparison } = jedax, [label] = comparison.data.labels, { color } = comparison.data.styles[label];
+            comparison.data.styles[label].color = "#222222";
+            const [low, high, line] = comparison.bands(comparison.data.tables[0].entries, "fitness");
+            comparison.data.styles[label].color = color;
+            return [high.fillcolor, line.line.color];
+        }"""
+        assert page.evaluate(script) == ["rgba(232,234,237,.15)", "#e8eaed"]
+
+
+def test_names_are_no_templates(page):
+    assert page.evaluate("jedax.plain('%{x} & <b>')") == "&#37;{x} &amp; &lt;b&gt;"
+
+
 def test_curves_and_success_rates(page, found):
     table = found.tables[0]
     medians = [values for values, name in traces(page, 0, "fitness", "[[...t.y], t.name]") if name]

@@ -8,7 +8,7 @@ import urllib.request
 import numpy as np
 import pytest
 from tests.conftest import draw_nothing
-from tests.report.pages import opened, saved
+from tests.report.pages import opened, saved, wait_until
 
 import jedax
 from jedax import cli
@@ -156,6 +156,37 @@ def test_a_page_that_follows_a_run_lets_solutions_act_when_asked(browser, hopper
     for query, status in [("replica=0&cell=x", "404"), ("replica=0&cell=999", "503"), ("", "503")]:
         with pytest.raises(urllib.error.HTTPError, match=status):
             urllib.request.urlopen(f"{address}episode.json?{query}", timeout=60)
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_keeps_a_solution_from_acting_is_said_of_that_solution(browser, hopper, monkeypatch):
+    going = threading.Event()
+
+    def act(self, replica, cell):
+        going.wait(60)
+        raise JedaxError(f"trouble with {cell}")
+
+    monkeypatch.setattr(viewer.View, "episode", act)
+    server = viewer.server(hopper.path)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    one, other = filled(hopper)[1:3]
+    page = browser.new_page()
+    page.goto(f"http://{viewer.HOST}:{server.server_address[1]}/")
+    page.evaluate(f"jedax.explorer.cell = {one}; jedax.explorer.draw()")
+    page.click("#act")
+    page.evaluate("jedax.explorer.update(jedax.data)")
+    assert page.inner_text("#episode-note").startswith("It acts")
+    assert page.is_hidden("#act")
+    page.evaluate(f"jedax.explorer.cell = {other}; jedax.explorer.draw()")
+    assert page.is_visible("#act")
+    going.set()
+    wait_until(page, "jedax.explorer.troubles.size === 1")
+    assert page.inner_text("#episode-note").endswith("solutions act when they are asked to.")
+    page.evaluate(f"jedax.explorer.cell = {one}; jedax.explorer.draw()")
+    assert page.inner_text("#episode-note") == f"trouble with {one}"
+    assert page.is_visible("#act")  # to try again
+    page.close()
     server.shutdown()
     server.server_close()
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.conftest import forget_checksums
 from tests.failing import Failing
-from tests.report.pages import opened, saved
+from tests.report.pages import opened, saved, wait_until
 from tests.report.test_numbers import CASES
 
 import jedax
@@ -183,6 +183,79 @@ def test_the_slider_plays_the_search_back(page, maze_run, run):
     assert page.is_hidden("#loop-table")
 
 
+def test_a_cell_while_the_search_is_played_back(page, run):
+    """What it held then, and what it holds at the end; the panel beside the map is of the end."""
+    page.select_option("#replica", "0")
+    page.evaluate("jedax.explorer.go(2)")
+    assert page.inner_text("#detail-title").endswith(", at the end of the search")
+    kept = [snapshot for snapshot in run.history.snapshots if snapshot.evaluations <= run.history.loops[2].until][-1]
+    assert f"as they were after {kept.evaluations} evaluations" in page.inner_text("#map-note")
+    then = kept.fitness[0]
+    fitness = run.repertoire.fitness[0]
+    filled = np.flatnonzero(np.isfinite(fitness) & np.isfinite(then))[0]
+    for cell in (filled, np.flatnonzero(np.isfinite(fitness) & ~np.isfinite(then))[0]):
+        hover(page, cell)
+        first, second, *others = page.inner_text("#tip").splitlines()
+        before = first.removeprefix("fitness then: ")
+        assert (before == "empty") if cell != filled else number(before) == pytest.approx(then[cell], abs=0.06)
+        assert second == "At the end of the search:"
+        assert number(dict(line.split(": ") for line in others)["fitness"]) == pytest.approx(fitness[cell], abs=0.06)
+    page.mouse.move(2, 2)
+    page.click("#play")
+    assert page.evaluate("Boolean(jedax.explorer.timer)")
+    page.select_option("#replica", "1")
+    page.select_option("#replica", "0")
+    assert page.evaluate("[jedax.explorer.timer, jedax.explorer.loop]") == [None, None]
+    page.click("#play")
+    page.evaluate("jedax.explorer.go(99)")
+    assert page.evaluate("[jedax.explorer.timer, jedax.explorer.loop]") == [None, None]
+    assert not page.inner_text("#detail-title").endswith("of the search")
+
+
+def test_pointing_paints_only_the_outlines(page):
+    page.evaluate("() => { window.drawn = jedax.explorer.drawSpace; jedax.explorer.drawSpace = null; }")
+    before = page.evaluate("jedax.explorer.map.toDataURL()")
+    hover(page, 9)
+    assert page.evaluate("jedax.explorer.map.toDataURL()") != before
+    page.mouse.move(2, 2)
+    assert page.evaluate("jedax.explorer.map.toDataURL()") == before
+    page.evaluate("() => { jedax.explorer.drawSpace = window.drawn; }")
+
+
+def test_an_update_leaves_the_keyboard_where_it_is(page):
+    page.focus("input[value=counts]")
+    page.evaluate("jedax.explorer.update(jedax.data)")
+    assert page.evaluate("document.activeElement.value") == "counts"
+
+
+@pytest.mark.parametrize(("low", "high"), [(-123_456, 123_456), (-0.001, 0.001), (0, 1)])
+def test_numbers_of_the_upright_axis_have_room(page, low, high):
+    script = """([low, high]) => {
+        const { lows, highs } = jedax.data.space, before = [lows[1], highs[1]], { write } = jedax, found = [];
+        jedax.write = (pen, text, x, y, align) => {
+            if (align === "right") found.push([text, x - pen.measureText(text).width, x]);
+        };
+        [lows[1], highs[1]] = [low, high];
+        jedax.explorer.drawMap();
+        const { left } = jedax.explorer.view;
+        [lows[1], highs[1]] = before;
+        jedax.write = write;
+        jedax.explorer.drawMap();
+        return [left, ...found.slice(1)];
+    }"""
+    left, *numbers = page.evaluate(script, [low, high])
+    assert [number(text) for text, _, _ in numbers] == pytest.approx([low, high], rel=1e-2)
+    assert all(0 <= start < end < left for _, start, end in numbers)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("1.2e19", "1.20e+19"), ("-1e10", "-1.00e+10"), ("123456789", "123,456,789"), ("1e-7", "1.00e-7")],
+)
+def test_large_numbers_are_short(page, value, text):
+    assert page.evaluate(f"jedax.number({value})") == text
+
+
 def test_a_search_without_targets_plays_its_cells_back(browser, tmp_path, arm, undrawn):
     config = MapElitesConfig(offspring=8, cells=16)
     run = jedax.run(config, arm, evaluations=80, out=tmp_path / "run", report_every=3)
@@ -341,6 +414,10 @@ def test_an_address_names_a_seed(browser, report):
     with opened(browser, f"{report.as_uri()}#seed=5&layer=gp_std&cell=7") as page:
         explorer = page.evaluate("[jedax.explorer.replica, jedax.explorer.layer, jedax.explorer.cell]")
         assert explorer == [1, "gp_std", 7]
+        for hash, cell in (("#cell=9", 9), ("#cell=", 9), ("#cell=1e1", 9), ("#cell=999", 9), ("#cell=0", 0)):
+            page.evaluate(f"location.hash = '{hash}'")
+            wait_until(page, f"jedax.explorer.cell === {cell}")
+        assert page.evaluate("[jedax.explorer.replica, jedax.explorer.layer]") == [1, "gp_std"]
 
 
 NASTY = "<script>alert(1)</script>"
@@ -365,6 +442,39 @@ def test_names_show_as_they_are(browser, copy):
         assert page.inner_text(".command code") == "run '</script><img src=x onerror=alert(2)>'"
         assert page.locator("h1 script, h1 b, img").count() == 0
         assert NASTY in page.title()
+
+
+def test_control_characters_are_written_as_escapes(copy):
+    forget_checksums(copy)
+    config = yaml.safe_load((copy / "config.yaml").read_text())
+    (copy / "config.yaml").write_text(yaml.safe_dump(config | {"label": "\x1b[31m \u202eevil"}))
+    (copy / "summary.json").write_text(json.dumps({"phase_seconds": {"\u202esimulate": 1.0}}))
+    text = run_page(copy)
+    assert "\\x1b[31m \\u202eevil" in text
+    assert not {"\x1b", "\u202e", "\\u001b"} & set(text)
+    assert '"\\\\u202esimulate":1.0' in text
+
+
+def test_curves_that_are_missing_are_left_out(browser, copy):
+    forget_checksums(copy)
+    rows = [row.split(",") for row in (copy / "metrics.csv").read_text().splitlines()]
+    gone = [rows[0].index(name) for name in ("max_fitness", "seconds")]
+    kept = [[cell for place, cell in enumerate(row) if place not in gone] for row in rows]
+    (copy / "metrics.csv").write_text("\n".join(map(",".join, kept)) + "\n")
+    with opened(browser, write_report(copy).as_uri()) as page:
+        assert page.is_visible("#chart-coverage")
+        assert page.locator("#chart-best").count() == 0
+        assert page.is_hidden("#curve-axis")
+
+
+def test_numbers_that_are_not_finite_are_dashes(copy):
+    """No run stores them, but a file could."""
+    forget_checksums(copy)
+    path = copy / "repertoire.safetensors"
+    arrays = files.read_tensors(path, str(files.FORMAT))
+    arrays["best_descriptor"][:] = np.nan
+    files.write_tensors(path, arrays, {"format": str(files.FORMAT)})
+    assert '"descriptor":[null,null]' in run_page(copy)
 
 
 def test_a_half_written_run_shows_what_is_there(browser, copy):
@@ -474,6 +584,46 @@ def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path, undraw
         assert "Not all of this run" not in page.inner_text("body")
         hover(page, 3)
         assert "cell: 3" in page.inner_text("#tip")
+
+
+def test_cells_that_lie_over_each_other(browser, tmp_path, undrawn):
+    """The one that is seen is the one that is told and chosen; choosing again leads to those below it."""
+    import jax
+    import jax.numpy as jnp
+
+    class Cube(jedax.tasks.Task):
+        name = "cube"
+        num_params = 3
+        descriptor_bounds = ((0.0,) * 3, (1.0,) * 3)
+        qd_offset = -3.0
+
+        def init(self, key):
+            return jax.random.uniform(key, (3,))
+
+        def evaluate(self, key, genotype):
+            return jedax.Evaluation(-jnp.sum(genotype**2), jnp.clip(genotype, 0, 1))
+
+    config = MapElitesConfig(offspring=8, cell_layout="grid", dims=(3, 3, 3))
+    run = jedax.run(config, Cube(), evaluations=8 * 12, out=tmp_path / "run")
+    fitness, centroids = run.repertoire.fitness[0], np.round(run.cells.centroids, 3)
+    with opened(browser, write_report(run.path).as_uri()) as page:
+        assert "Cells lie over each other" in page.inner_text("#map-note")
+        for place in np.unique(centroids[:, :2], axis=0):
+            stack = np.flatnonzero((centroids[:, :2] == place).all(axis=1))
+            stack = stack[np.argsort(-fitness[stack], kind="stable")]
+            hover(page, stack[1])
+            told = int(dict(line.split(": ") for line in page.inner_text("#tip").splitlines())["cell"])
+            assert fitness[told] == fitness[stack].max()
+        page.evaluate("jedax.explorer.cell = null")
+        chosen = []
+        for _ in range(3):
+            choose(page, stack[0])
+            chosen.append(page.evaluate("jedax.explorer.cell"))
+        assert sorted(chosen) == sorted(stack.tolist())
+        assert fitness[chosen].tolist() == sorted(fitness[chosen].tolist(), reverse=True)
+        page.focus("#map")
+        page.keyboard.press("Enter")
+        assert page.evaluate("jedax.explorer.cell") == chosen[0]
 
 
 def test_charts_whose_library_was_left_behind(browser, copy):

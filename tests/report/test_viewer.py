@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+from tests.report.pages import wait_until
 
 import jedax
 from jedax.report import viewer
@@ -199,6 +200,42 @@ def test_a_run_that_has_saved_nothing_yet(browser, serving, copy, maze_run):
         status, found = ask(f"{address}/data.json?known={before['stamp']}")
         time.sleep(0.1)
     assert json.loads(found)["data"]["space"] is not None
+
+
+def test_a_page_that_was_opened_early_shows_what_its_address_names(browser, serving, copy, maze_run, monkeypatch):
+    monkeypatch.setattr(viewer, "_PAUSE", 0.2)
+    for path in copy.iterdir():
+        if path.name != "config.yaml":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    page = browser.new_page()
+    page.goto(f"{serving(copy)}/#seed=5&layer=counts&cell=7")
+    wait_until(page, "Boolean(jedax.explorer)")
+    assert page.is_hidden("#map")
+    for name in ("metrics.csv", "repertoire.safetensors"):
+        shutil.copy(maze_run / name, copy)
+    page.wait_for_selector("#map", timeout=60_000)
+    assert page.evaluate("[jedax.explorer.replica, jedax.explorer.layer, jedax.explorer.cell]") == [1, "counts", 7]
+    page.close()
+
+
+def test_a_directory_that_vanishes_and_one_that_takes_its_place(browser, serving, copy, tmp_path, plain, monkeypatch):
+    monkeypatch.setattr(viewer, "_PAUSE", 0.2)
+    page, trouble = browser.new_page(), []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.goto(serving(copy))
+    page.wait_for_selector("#chart-best .main-svg")
+    shutil.rmtree(copy)
+    wait_until(page, "document.getElementById('live').textContent.includes('expected a directory')")
+    assert "this page shows what it last knew" in page.inner_text("#live")
+    assert page.inner_text("h1") == "maze-a jedi"
+    assert page.is_visible("#map")
+    with page.expect_navigation(timeout=60_000):
+        jedax.run(plain, "arm", evaluations=8 * 4, out=copy, draw=None)
+    page.wait_for_selector("#chart-best .main-svg")
+    assert page.inner_text("h1") == "arm map-elites"
+    assert "task: arm" in page.text_content("pre")
+    page.close()
+    assert trouble == []
 
 
 def test_nothing_new_is_nothing(serving, copy):

@@ -77,7 +77,9 @@ def p_text(p: float) -> str:
 
 def share_text(share: float) -> str:
     """Return a share in percent; unknown (NaN) is a dash."""
-    return "-" if math.isnan(share) else f"{share:.0%}"
+    if math.isnan(share):
+        return "-"
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 # `lowestShown`, `colourLimits` and `cutAxis` in common.js are the same as `lowest_shown`, `colour_limits`, `cut_axis`.

@@ -17,7 +17,7 @@ from jedax.bench import comparison as experiments
 from jedax.bench.comparison import Comparison, Entry, TaskTable
 from jedax.bench.reading import Record
 from jedax.bench.statistics import median_band, ranking
-from jedax.errors import JedaxError, fail
+from jedax.errors import JedaxError, fail, printable
 from jedax.imports import require
 from jedax.report import tables
 from jedax.report.numbers import fitness_text, p_text, share_text
@@ -250,7 +250,7 @@ def _render(
         return Markup((Path(__file__).parent / "static" / name).read_text(encoding="utf-8"))
 
     # Neither the end of a script nor a comment can stand in JSON written so.
-    packed = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    packed = json.dumps(readable(data), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return templates().get_template(template).render(
         version=__version__,
         style=static("style.css"),
@@ -269,8 +269,19 @@ def templates() -> Any:
     jinja2: Any = require("jinja2", "report", "report")
     return jinja2.Environment(
         loader=jinja2.PackageLoader("jedax.report", "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+        undefined=jinja2.StrictUndefined, finalize=_readable_text,
     )  # fmt: skip
+
+
+def readable(values: Any) -> Any:
+    """Return JSON values whose texts, also names, hold no control characters and marks of direction, but escapes."""
+    if isinstance(values, Mapping):
+        return {_readable_text(name): readable(value) for name, value in values.items()}
+    return [readable(value) for value in values] if isinstance(values, list | tuple) else _readable_text(values)
+
+
+def _readable_text(value: Any) -> Any:
+    return printable(value, keep="\n") if type(value) is str else value  # not Markup, which is ours
 
 
 @functools.cache

@@ -134,10 +134,10 @@ def _replica(found: Run, replica: int) -> dict[str, Any]:
     return {
         "seed": seed,
         "layers": layers,
-        "descriptors": [pack(axis) for axis in descriptors.T],
+        "descriptors": [_exact(axis, found.replicas) for axis in descriptors.T],
         "best": {
             "fitness": _number(float(repertoire.best_fitness[replica])),
-            "descriptor": best.tolist(),
+            "descriptor": [_number(value) for value in best.tolist()],
             "cell": int(cells.assign_on_host(best)) if filled.any() else None,
         },
         "traces": shown if lines else None,
@@ -161,14 +161,14 @@ def _parameters(task: Task | None, genotypes: np.ndarray, fitness: np.ndarray, r
     rows = genotypes[cells].tolist()
     if space is not None:
         rows = [list(named.values()) for named in space.dicts(genotypes[cells])]
-    short = [[float(f"{value:.7g}") if isinstance(value, float) else value for value in row] for row in rows]
+    short = [[_number(float(f"{v:.7g}")) if isinstance(v, float) else v for v in row] for row in rows]
     return {"names": names, "cells": cells.tolist(), "rows": short}
 
 
 def _exact(values: Any, replicas: int) -> Any:
     """Return numbers as they are, to seven digits, where that does not take too much room; else packed.
 
-    Packed ones are exact to a share of their range, which is too little where one of them is far below the others.
+    Packed ones are exact to a share of their range.
     """
     array = np.asarray(values).ravel()
     if array.size * replicas > _MOST_EXACT:

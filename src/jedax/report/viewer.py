@@ -35,25 +35,26 @@ class View:
     def __init__(self, directory: str | Path, trust: bool = False):
         self.directory = RunDirectory.open(directory).path
         self._lock, self._acting = threading.Lock(), threading.Lock()
-        self._stamp, self._next, self._trust = "", 0.0, trust
+        self._stamp: str | None = None
+        self._next, self._trust = 0.0, trust
         self._update: dict[str, Any] = {}
 
     def stamp(self) -> str:
         """Return a text that changes whenever the run has written something."""
-        parts = []
-        for path in (*(self.directory / name for name in _WATCHED), *RunDirectory(self.directory).checkpoints()[:1]):
-            try:
-                found = path.stat()
-            except OSError:
-                continue
-            parts.append(f"{path.name}-{found.st_mtime_ns:x}-{found.st_size:x}")
-        return "-".join(parts)
+        watched = (*(self.directory / name for name in _WATCHED), *RunDirectory(self.directory).checkpoints()[:1])
+        return "-".join(filter(None, map(_mark, watched)))
+
+    def _run(self) -> str:
+        """Return a text that changes when another run takes the place of this one; its settings are written once."""
+        return _mark(self.directory / "config.yaml")
 
     def page(self) -> str:
         """Return the page as the run stands now."""
         with self._lock:
             return pages.run_page(
-                self.directory, trust=self._trust, live={"stamp": self.stamp(), "pause": round(1000 * _PAUSE)}
+                self.directory,
+                trust=self._trust,
+                live={"stamp": self.stamp(), "run": self._run(), "pause": round(1000 * _PAUSE)},
             )
 
     def update(self, known: str) -> dict[str, Any] | None:
@@ -66,7 +67,7 @@ class View:
                 began = time.monotonic()
                 self._update, self._stamp = self._read(), stamp
                 self._next = time.monotonic() + _IDLE * (time.monotonic() - began)
-            return {"stamp": self._stamp, **self._update}
+            return {"stamp": self._stamp, "run": self._run(), **self._update}
 
     def episode(self, replica: int, cell: int) -> dict[str, Any]:
         """Return the episode of a cell's solution, which acts now; one solution at a time acts."""
@@ -83,6 +84,15 @@ class View:
             time.sleep(0.2)
         head = pages.templates().get_template("head.html").render(head=head_of(found))
         return {"head": head, "data": run_data(found)}
+
+
+def _mark(path: Path) -> str:
+    """Return a text that changes when a file is written; empty: it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return f"{path.name}-{found.st_mtime_ns:x}-{found.st_size:x}"
 
 
 class _NotHereError(Exception):
@@ -147,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _json(values: dict[str, Any] | None) -> str:
-    return "" if values is None else json.dumps(values, allow_nan=False)
+    return "" if values is None else json.dumps(pages.readable(values), allow_nan=False)
 
 
 class _Server(ThreadingHTTPServer):

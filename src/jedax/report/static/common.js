@@ -13,13 +13,14 @@ jedax.unpack = (packed) => {
     const share = code / 65534;
     values[place] = code === 65535 || packed.low === null ? NaN : packed.low * (1 - share) + packed.high * share;
   }
+  packed.others?.places.forEach((place, number) => { values[place] = packed.others.values[number]; });
   return values;
 };
 
 jedax.number = (value, digits = 4) => {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  if (Number.isInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e10) return value.toLocaleString("en");
   if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(2);
   const decimals = size === 0 ? 0 : Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
   return value.toLocaleString("en", { maximumFractionDigits: decimals, minimumFractionDigits: 0 });
@@ -67,6 +68,23 @@ jedax.element = (tag, text, attributes = {}) => {
   return made;
 };
 
+jedax.FONT = "12px system-ui, sans-serif";
+
+// A picture of a canvas, and the canvas with that picture again.
+jedax.copy = (canvas) => {
+  const copy = jedax.element("canvas", null, { width: canvas.width, height: canvas.height });
+  copy.getContext("2d").drawImage(canvas, 0, 0);
+  return copy;
+};
+
+jedax.paste = (pen, copy) => {
+  pen.save();
+  pen.resetTransform();
+  pen.clearRect(0, 0, copy.width, copy.height);
+  pen.drawImage(copy, 0, 0);
+  pen.restore();
+};
+
 // Sizes a canvas to what holds it, and returns its cleared pen, whose unit is a pixel of the page.
 jedax.pen = (canvas, heightOf) => {
   const width = Math.max(160, canvas.parentElement.clientWidth), height = heightOf(width), scale = window.devicePixelRatio || 1;
@@ -76,7 +94,7 @@ jedax.pen = (canvas, heightOf) => {
   const pen = canvas.getContext("2d");
   pen.setTransform(scale, 0, 0, scale, 0, 0);
   pen.clearRect(0, 0, width, height);
-  pen.font = "12px system-ui, sans-serif";
+  pen.font = jedax.FONT;
   return { pen, width, height };
 };
 
@@ -136,8 +154,8 @@ jedax.layout = (title, extra = {}) => {
   };
 };
 
-// Plotly reads a little HTML in texts: names are shown as they are.
-jedax.plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+// Plotly reads a little HTML in texts, and fills in numbers: names are shown as they are.
+jedax.plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("%{", "&#37;{");
 
 jedax.chart = (place, traces, layout, label) => {
   place.setAttribute("role", "img");

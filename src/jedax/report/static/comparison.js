@@ -35,7 +35,7 @@ jedax.Comparison = class {
     const entries = table.entries.filter((entry) => !this.hidden.has(entry.label));
     const figures = [
       ["fitness", `${table.task}: best fitness`, () => this.bands(entries, "fitness"), this.overEvaluations(table, { goal: table.goal, ...jedax.cutAxis([table.goal, ...entries.flatMap(({ fitness }) => (fitness ? [...fitness.low, ...fitness.median, ...fitness.high] : []))]) })],
-      ["final", `${table.task}: final best fitness of each seed`, () => this.violins(entries), { goalAcross: table.goal, yaxis: { automargin: true, autorange: "reversed", type: "category" }, xaxis: { title: { text: "final best fitness", standoff: 6 } } }],
+      ["final", `${table.task}: final best fitness of each seed`, () => this.violins(entries), { goalAcross: table.goal, yaxis: { automargin: true, type: "category", categoryorder: "array", categoryarray: entries.map((entry) => this.nameOf(entry)), range: [entries.length - 0.5, -0.5] }, xaxis: { title: { text: "final best fitness", standoff: 6 } } }],
     ];
     for (const [number, { fitness }] of (table.entries[0]?.reached || []).entries())
       figures.push([`reached-${number}`, `${table.task}: share of seeds at ${jedax.number(fitness)}${fitness === table.goal ? " (goal)" : ""}`, () => this.reached(entries, number, table.budget), this.overEvaluations(table, { yaxis: { range: [-0.02, 1.04], tickformat: ".0%" } })]);
@@ -49,6 +49,7 @@ jedax.Comparison = class {
       }
       return chart;
     });
+    this.listRuns(section, table.entries);
     figures.forEach(([name, title, traces, { goal, goalAcross, ...layout }], number) => {
       const line = { type: "line", line: { color: jedax.colour("soft"), dash: "dot", width: 1.6 } };
       const shapes = [];
@@ -75,7 +76,7 @@ jedax.Comparison = class {
     return entries.filter((entry) => entry[column]).flatMap((entry) => {
       const { x, low, median, high } = entry[column], name = jedax.plain(entry.label);
       const edge = { x, mode: "lines", line: { width: 0, shape: "hv" }, hoverinfo: "skip", legendgroup: name };
-      const [red, green, blue] = [1, 3, 5].map((place) => parseInt(this.data.styles[entry.label].color.slice(place, place + 2), 16));
+      const ink = this.ink(entry.label), [red, green, blue] = [1, 3, 5].map((place) => parseInt(ink.slice(place, place + 2), 16));
       return [
         { ...edge, y: low },
         { ...edge, y: high, fill: "tonexty", fillcolor: `rgba(${red},${green},${blue},.15)` },
@@ -84,13 +85,33 @@ jedax.Comparison = class {
     });
   }
 
+  // A method, and how many of its seeds have no solution.
+  nameOf(entry) {
+    const failed = entry.final.filter((value) => value === null).length;
+    return jedax.plain(entry.label) + (failed ? `<br>${failed} of ${entry.final.length} seeds: no solution` : "");
+  }
+
+  // Links to the pages of single runs, which a chart opens by a click only.
+  listRuns(place, entries) {
+    const known = entries.filter((entry) => entry.links.some(Boolean));
+    if (!known.length || place.querySelector(".runs")) return;
+    const list = jedax.element("details", null, { class: "runs" });
+    list.append(jedax.element("summary", "Pages of the runs"));
+    for (const entry of known) {
+      const line = jedax.element("p", `${entry.label}:`);
+      entry.links.forEach((link, seed) => { if (link) line.append(" ", jedax.element("a", `seed ${entry.seeds[seed]}`, { href: link })); });
+      list.append(line);
+    }
+    place.append(list);
+  }
+
   violins(entries) {
     return entries.map((entry) => {
       const kept = entry.final.map((value, place) => place).filter((place) => entry.final[place] !== null);
       const failed = entry.final.length - kept.length;
       // As in final_fitness of comparisons.py: few points have no density.
       const ink = this.ink(entry.label), clear = "rgba(0,0,0,0)", outline = kept.length < 10 ? { line: { color: clear }, fillcolor: clear } : { line: { color: ink, width: 1.4 } };
-      const name = jedax.plain(entry.label) + (failed ? `<br>${failed} of ${entry.final.length} seeds: no solution` : "");
+      const name = this.nameOf(entry);
       return {
         type: "violin", orientation: "h", name, x: kept.map((place) => entry.final[place]), y: kept.map(() => name), points: "all", pointpos: 0, jitter: 0.5,
         spanmode: "hard", width: 0.9, ...outline, meanline: { visible: false }, marker: { size: 7, color: ink, opacity: 0.85 },
@@ -135,8 +156,8 @@ jedax.Comparison = class {
       hovertemplate: `${jedax.plain(first)} to ${jedax.plain(last)}: no significant difference<extra></extra>`,
     }));
     const top = 0.8 + 0.35 * groups.length;
-    const scale = { x: [1, 1 + difference], y: [top + 0.3, top + 0.3], mode: "lines+markers+text", text: ["", `critical difference ${difference.toFixed(2)}`], textposition: "middle right", marker: { symbol: "line-ns-open", size: 10, color: jedax.colour("soft") }, line: { color: jedax.colour("soft"), width: 1.5 }, hoverinfo: "skip" };
-    const layout = jedax.layout("", { xaxis: { range: [0.7, Math.max(labels.length, 1 + difference) + 1.1], title: { text: "mean rank", standoff: 6 }, dtick: 1 }, yaxis: { visible: false, range: [-1.6 - shown.length, top + 0.9] }, margin: { l: 10, r: 10, t: 10, b: 44 } });
+    const scale = { x: [1, 1 + difference], y: [top + 0.3, top + 0.3], mode: "lines+markers+text", text: [`critical difference ${difference.toFixed(2)}`, ""], textposition: "top right", marker: { symbol: "line-ns-open", size: 10, color: jedax.colour("soft") }, line: { color: jedax.colour("soft"), width: 1.5 }, hoverinfo: "skip" };
+    const layout = jedax.layout("", { xaxis: { range: [0.7, Math.max(labels.length, 1 + difference) + 1.1], title: { text: "mean rank", standoff: 6 }, dtick: 1 }, yaxis: { visible: false, range: [-1.6 - shown.length, top + 1.3] }, margin: { l: 10, r: 10, t: 10, b: 44 } });
     jedax.chart(document.getElementById("ranks"), [...points, ...bars, scale], layout, `Mean ranks: ${shown.map(({ label, rank }) => `${label} ${rank.toFixed(2)}`).join(", ")}; critical difference ${difference.toFixed(2)}.`);
   }
 

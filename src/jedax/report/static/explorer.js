@@ -20,7 +20,9 @@ jedax.Explorer = class {
     this.cell = null;
     this.hover = null;
     this.cache = new Map();
-    this.asked = new Map();
+    this.asked = new Map(); // what came of solutions that acted, why others could not, and those that act now
+    this.troubles = new Map();
+    this.acting = new Set();
     const get = (id) => document.getElementById(id);
     this.map = get("map");
     this.scene = get("scene");
@@ -30,7 +32,6 @@ jedax.Explorer = class {
 
   // Takes new data: at first, and whenever a run that is followed has gone on.
   update(data) {
-    const first = !this.data;
     this.data = data;
     this.cache.clear();
     document.getElementById("explorer").hidden = !data.space;
@@ -39,7 +40,11 @@ jedax.Explorer = class {
     this.dimensions = space.lows.length;
     this.centroids = space.centroids.map(jedax.unpack);
     this.outlines = space.outlines && this.split(space.outlines);
-    if (first || this.replica >= data.replicas.length) this.fromAddress();
+    if (!this.hasBegun) {
+      this.hasBegun = true;
+      this.replica = data.best_replica;
+      this.fromAddress();
+    }
     const best = this.now.best.cell;
     if (this.cell === null) this.cell = best;
     for (const id of ["best-legend", "cell-legend", "show-best"]) document.getElementById(id).hidden = best === null;
@@ -60,8 +65,8 @@ jedax.Explorer = class {
     const seed = this.data.replicas.findIndex((replica) => String(replica.seed) === wanted.get("seed"));
     if (seed >= 0) this.replica = seed;
     if (wanted.get("layer") in this.now.layers) this.layer = wanted.get("layer");
-    const cell = Number(wanted.get("cell"));
-    if (wanted.has("cell") && Number.isInteger(cell) && cell >= 0 && cell < this.centroids[0].length) this.cell = cell;
+    const cell = wanted.get("cell");
+    if (/^\d+$/.test(cell) && Number(cell) < this.centroids[0].length) this.cell = Number(cell);
   }
 
   split({ sizes, x, y }) {
@@ -169,14 +174,27 @@ jedax.Explorer = class {
     return this.nearest((there) => off(there, 0) ** 2 + (this.dimensions === 1 ? 0 : off(there, 1) ** 2));
   }
 
-  // The cell whose place has the smallest distance; null if all are infinite.
+  // The cell whose place has the smallest distance, of several at one place that on top; null if all are infinite.
   nearest(distance) {
     let best = null, least = Infinity;
-    for (let cell = 0; cell < this.centroids[0].length; cell++) {
+    for (const cell of this.order) {
       const here = distance(this.place(cell));
-      if (here < least) { least = here; best = cell; }
+      if (here <= least && here < Infinity) { least = here; best = cell; }
     }
     return best;
+  }
+
+  // The cell below another one that lies over it, and the topmost after the lowest.
+  below(cell) {
+    const [x, y] = this.place(cell);
+    const stack = [...this.order].filter((other) => this.place(other)[0] === x && this.place(other)[1] === y);
+    return stack.at(stack.indexOf(cell) - 1);
+  }
+
+  // Cells in the order in which they are drawn. Of more than two descriptors two are shown: the highest value is on top.
+  stacked(values) {
+    const cells = [...values.keys()], height = (cell) => (Number.isFinite(values[cell]) ? values[cell] : -Infinity);
+    return this.outlines ? cells : cells.sort((one, other) => height(one) - height(other) || 0);
   }
 
   draw() {
@@ -189,21 +207,22 @@ jedax.Explorer = class {
 
   drawMap() {
     const [lows, highs] = this.box();
-    const view = (this.view = this.frame(this.map, lows, highs));
-    const { pen, to } = view;
+    const view = (this.view = this.frame(this.map, lows, highs, { left: this.leftOf(this.map, lows, highs), bottom: 30, gap: 6 }));
     const { values, note } = this.shown();
     const limits = this.limits();
+    this.order = this.stacked(values);
     this.axis(view, lows, highs);
     this.drawSpace(view, values, limits, this.layer);
     if (this.loop === null) this.drawBest(view);
     else this.drawLoop(view, this.loop);
-    this.outlineCell(view, this.hover, 1.5);
-    this.outlineCell(view, this.cell, 3);
+    this.drawn = jedax.copy(this.map);
+    this.outlineCells();
     this.drawScale(limits);
     const title = jedax.LAYERS[this.layer].name;
     document.getElementById("map-title").textContent = `Behaviour space: ${title}`;
     const cut = limits[2] < limits[0] ? ` Colours are cut off below ${jedax.number(limits[0])}; the lowest value is ${jedax.number(limits[2])}.` : "";
-    document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says}${cut} ${note}`;
+    const over = this.outlines ? "" : " Cells lie over each other: choose one again (Enter) for the next below it.";
+    document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says}${cut}${over} ${note}`;
     document.getElementById("map-legend").hidden = this.loop !== null;
     for (const name of ["start", "target"]) document.getElementById(`${name}-legend`).hidden = !this.data.scene?.[name];
     const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0);
@@ -243,11 +262,9 @@ jedax.Explorer = class {
     }
   }
 
-  // Of more than two descriptors two are shown: cells lie over each other, the highest value on top.
   drawDots({ pen, to, width }, values, limits, layer) {
     const size = Math.max(2.5, Math.min(9, (width * 0.42) / Math.sqrt(values.length)));
-    const order = [...values.keys()].sort((one, other) => (Number.isFinite(values[one]) ? values[one] : -Infinity) - (Number.isFinite(values[other]) ? values[other] : -Infinity) || 0);
-    for (const cell of order) {
+    for (const cell of this.stacked(values)) {
       const known = Number.isFinite(values[cell]);
       const [x, y] = to(this.place(cell));
       pen.beginPath();
@@ -322,7 +339,7 @@ jedax.Explorer = class {
   }
 
   drawBest({ pen, to }) {
-    if (this.now.best.cell === null) return;
+    if (this.now.best.cell === null || this.now.best.descriptor.includes(null)) return;
     const { lows, highs } = this.data.space; // beyond them its cell is at the edge
     const place = this.now.best.descriptor.map((value, axis) => Math.min(highs[axis], Math.max(lows[axis], value)));
     this.star(pen, to(this.dimensions === 1 ? [place[0], 0.5] : [place[this.axes[0]], place[this.axes[1]]]), 10, jedax.colour("stop"));
@@ -368,16 +385,31 @@ jedax.Explorer = class {
     }
   }
 
-  outlineCell(view, cell, width) {
+  // Marks the chosen cell and the one under the pointer, on the map as it was drawn.
+  outlineCells() {
+    jedax.paste(this.view.pen, this.drawn);
+    this.outlineCell(this.hover, 1.5);
+    this.outlineCell(this.cell, 3);
+  }
+
+  outlineCell(cell, width) {
     if (cell === null) return;
-    const { pen, to } = view;
+    const { view } = this, { pen, to } = view;
     this.trail(view, this.outlines ? this.outlines[cell] : []);
     if (!this.outlines) pen.arc(...to(this.place(cell)), 9, 0, 2 * Math.PI);
     pen.closePath();
     this.stroke(pen, [width + 2, "#ffffff"], [width, "#111111"]);
   }
 
-  axis({ pen, to, height, width, left, bottom }, lows, highs, names = null) {
+  // The room for the numbers left of a box.
+  leftOf(canvas, lows, highs) {
+    if (this.dimensions === 1 && canvas !== this.scene) return 34;
+    const pen = canvas.getContext("2d");
+    pen.font = jedax.FONT;
+    return Math.max(34, ...[lows[1], highs[1]].map((value) => Math.ceil(pen.measureText(this.told(value, lows[1], highs[1])).width) + 6));
+  }
+
+  axis({ pen, height, width, left, bottom }, lows, highs, names = null) {
     const { space } = this.data;
     const [across, up] = names || (this.dimensions === 1 ? [space.names[0], ""] : this.axes.map((axis) => space.names[axis]));
     const text = (value, axis) => this.told(value, lows[axis], highs[axis]), wide = (value) => pen.measureText(text(value, 0)).width + 8;
@@ -386,8 +418,8 @@ jedax.Explorer = class {
     const from = left + wide(lows[0]), until = width - 6 - wide(highs[0]); // between the numbers
     jedax.write(pen, jedax.shortened(pen, across, until - from), (from + until) / 2, height - bottom + 8, "center", "top");
     if (!up) return;
-    for (const [value, y, baseline] of [[lows[1], height - bottom, "bottom"], [highs[1], 6, "top"]]) // long ones reach into the map
-      jedax.write(pen, text(value, 1), Math.max(left - 5, pen.measureText(text(value, 1)).width + 1), y, "right", baseline);
+    for (const [value, y, baseline] of [[lows[1], height - bottom, "bottom"], [highs[1], 6, "top"]])
+      jedax.write(pen, text(value, 1), left - 5, y, "right", baseline);
     pen.save();
     pen.translate(11, (height - bottom) / 2);
     pen.rotate(-Math.PI / 2);
@@ -411,7 +443,7 @@ jedax.Explorer = class {
     document.querySelector(".scale .empty").hidden = values.every(Number.isFinite);
   }
 
-  // What is known of one cell, name by name.
+  // What is known of one cell at the end of the search, name by name.
   facts(cell) {
     const filled = Number.isFinite(this.values("fitness")[cell]);
     const { lows, highs } = this.data.space, told = (values, axis) => this.told(values[cell], lows[axis], highs[axis]);
@@ -427,7 +459,7 @@ jedax.Explorer = class {
   // Name and value of each parameter of a cell's solution.
   parameters(cell) {
     const known = this.now.parameters, row = known && known.rows[known.cells.indexOf(cell)];
-    return row ? known.names.map((name, place) => [name, typeof row[place] === "number" ? jedax.number(row[place]) : String(row[place])]) : [];
+    return row ? known.names.map((name, place) => [name, typeof row[place] === "string" ? row[place] : typeof row[place] === "boolean" ? String(row[place]) : jedax.number(row[place])]) : [];
   }
 
   descriptor(axis) {
@@ -459,21 +491,21 @@ jedax.Explorer = class {
 
   // Lets the solution of the chosen cell act, where `jedax view` serves the page.
   async act() {
-    const { cell, replica } = this, solution = this.solution(cell), note = document.getElementById("episode-note");
-    document.getElementById("act").hidden = true;
-    note.textContent = "It acts; the first time takes longest …";
+    const { cell, replica } = this, solution = this.solution(cell);
+    this.acting.add(solution);
+    this.troubles.delete(solution);
+    this.drawDetail();
     const answer = await fetch(`episode.json?replica=${replica}&cell=${cell}`).catch(() => null);
     if (answer?.ok) this.asked.set(solution, await answer.json());
-    const trouble = answer?.ok ? "" : answer ? await answer.text() : "jedax view has stopped.";
-    if (this.cell === cell && this.replica === replica) this.drawDetail();
-    if (trouble) note.textContent = trouble;
+    else this.troubles.set(solution, answer ? await answer.text() : "jedax view has stopped.");
+    this.acting.delete(solution);
+    this.drawDetail();
   }
 
   drawDetail() {
     const cell = this.cell;
     const list = document.getElementById("values");
-    const title = cell === null ? "No solution" : cell === this.now.best.cell ? "The best solution's cell" : `Solution of cell ${cell}`;
-    document.getElementById("detail-title").textContent = title;
+    this.writeTitle();
     list.replaceChildren();
     if (cell === null) return;
     const trace = this.trace(cell);
@@ -492,6 +524,11 @@ jedax.Explorer = class {
     this.writeCommand(cell);
   }
 
+  writeTitle() {
+    const title = this.cell === null ? "No solution" : this.cell === this.now.best.cell ? "The best solution's cell" : `Solution of cell ${this.cell}`;
+    document.getElementById("detail-title").textContent = title + (this.loop === null ? "" : ", at the end of the search");
+  }
+
   drawEpisode(cell, episode) {
     const about = this.data.episodes;
     const frame = document.getElementById("episode-frame"), note = document.getElementById("episode-note");
@@ -499,9 +536,12 @@ jedax.Explorer = class {
     note.hidden = !about;
     if (!about) return;
     const live = Boolean(jedax.live), filled = Number.isFinite(this.values("fitness")[cell]);
-    document.getElementById("act").hidden = !live || !filled || Boolean(episode) || Boolean(about.missing);
+    const acts = this.acting.has(this.solution(cell)), trouble = this.troubles.get(this.solution(cell));
+    document.getElementById("act").hidden = !live || !filled || acts || Boolean(episode) || Boolean(about.missing);
     if (!filled) note.textContent = "This cell is empty: no solution behaved so.";
     else if (about.missing) note.textContent = `Its solution cannot act again here: ${about.missing}`;
+    else if (acts) note.textContent = "It acts; the first time takes longest …";
+    else if (trouble) note.textContent = trouble;
     else if (!episode && live) note.textContent = "While this page follows the run, solutions act when they are asked to.";
     else if (!episode) note.textContent = `Its solution has not acted again, to keep this page quick to make and small. ${this.data.replay ? "The command below shows it." : "A higher --trace-seconds of jedax report may bring it."}`;
     else {
@@ -546,7 +586,7 @@ jedax.Explorer = class {
   drawScene(cell, trace) {
     const { scene } = this.data, [lows, highs] = this.sceneBox(trace), names = this.data.episodes ? this.data.space.names : ["x", "y"];
     const fitness = this.values("fitness")[cell];
-    const view = (this.sceneView = this.frame(this.scene, lows, highs));
+    const view = (this.sceneView = this.frame(this.scene, lows, highs, { left: this.leftOf(this.scene, lows, highs), bottom: 30, gap: 6 }));
     const { pen, to } = view;
     this.axis(view, lows, highs, names);
     if (scene) this.drawWalls(view, 2.5, true);
@@ -633,7 +673,7 @@ jedax.Explorer = class {
       button.onclick = () => this.go(loop === null ? last + 1 : loop);
       const { values, at } = this.shown("fitness", loop);
       const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0) / values.length;
-      button.lastChild.textContent = `${loop === null ? "end: " : "after "}${jedax.number(at)}, ${Math.round(100 * filled)} % filled`;
+      button.lastChild.textContent = `${loop === null ? "end: " : "after "}${jedax.number(at)}, ${filled > 0 && filled < 0.005 ? "under 1" : Math.round(100 * filled)} % filled`;
       const view = this.frame(button.firstChild, lows, highs, { left: 1, bottom: 1, gap: 1 });
       this.drawSpace(view, values, limits, "fitness");
       if (loop === null) this.drawBest(view);
@@ -645,8 +685,10 @@ jedax.Explorer = class {
   fill() {
     const layers = document.getElementById("layers"), available = Object.keys(jedax.LAYERS).filter((name) => this.now.layers[name]);
     if (!available.includes(this.layer)) this.layer = "fitness";
-    layers.querySelectorAll("label").forEach((label) => label.remove());
-    for (const name of available) {
+    const shown = [...layers.querySelectorAll("input")], isNew = shown.map((input) => input.value).join() !== available.join();
+    for (const input of shown) input.checked = input.value === this.layer;
+    if (isNew) layers.querySelectorAll("label").forEach((label) => label.remove());
+    for (const name of isNew ? available : []) { // else the keyboard would lose its place
       const label = jedax.element("label", ` ${jedax.LAYERS[name].name}`);
       const input = jedax.element("input", null, { type: "radio", name: "layer", value: name });
       input.checked = name === this.layer;
@@ -668,19 +710,24 @@ jedax.Explorer = class {
 
   listen(get) {
     jedax.emptyColour = jedax.colour("empty");
-    const choose = (cell) => { if (cell !== null) { this.cell = cell; this.drawMap(); this.drawDetail(); } };
-    this.map.addEventListener("click", (event) => choose(this.cellAt(event)));
+    const choose = (cell) => { if (cell !== null) { this.cell = cell; this.outlineCells(); this.drawDetail(); } };
+    // Of cells that lie over each other the next one is chosen each time.
+    const isOver = (cell) => cell !== null && this.cell !== null && String(this.place(cell)) === String(this.place(this.cell));
+    const chooseAt = (cell) => choose(isOver(cell) ? this.below(this.cell) : cell);
+    this.map.addEventListener("click", (event) => chooseAt(this.cellAt(event)));
     this.map.addEventListener("pointermove", (event) => this.tip(this.cellAt(event), event));
     this.map.addEventListener("pointerleave", () => this.tip(null));
     this.map.addEventListener("keydown", (event) => {
       const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-      if (!way) return;
+      if (!way && event.key !== "Enter") return;
       event.preventDefault();
-      choose(this.neighbour(way));
+      if (way) choose(this.neighbour(way));
+      else chooseAt(this.cell);
     });
     get("layers").addEventListener("change", (event) => { this.layer = event.target.value; this.drawMap(); });
     get("replica").addEventListener("change", (event) => {
       this.replica = Number(event.target.value);
+      this.stop();
       this.loop = null;
       this.cell = this.now.best.cell;
       this.fill();
@@ -691,30 +738,46 @@ jedax.Explorer = class {
     get("show-best").addEventListener("click", () => choose(this.now.best.cell));
     get("loop").addEventListener("input", (event) => this.go(Number(event.target.value)));
     get("play").addEventListener("click", () => this.play());
-    let width = window.innerWidth;
-    window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; this.draw(); } });
+    window.addEventListener("hashchange", () => {
+      if (!this.data.space) return;
+      this.stop();
+      this.loop = null;
+      this.fromAddress();
+      this.fill();
+      this.draw();
+    });
+    let width = this.map.parentElement.clientWidth; // changes with the window, and with a scroll bar
+    new ResizeObserver(([{ target }]) => { if (target.clientWidth !== width) { width = target.clientWidth; if (width) this.draw(); } }).observe(this.map.parentElement);
     jedax.onColours(() => { jedax.emptyColour = jedax.colour("empty"); if (this.data) this.draw(); });
   }
 
   go(loop) {
     this.loop = loop >= this.loops.evaluations.length ? null : loop;
+    if (this.loop === null) this.stop();
     this.drawMap();
     this.drawReplay();
+    this.writeTitle();
   }
 
   play() {
-    const button = document.getElementById("play");
     if (this.timer) {
-      clearInterval(this.timer);
-      this.timer = null;
-    } else {
-      if (this.loop === null) this.go(0);
-      const pause = Math.max(60, Math.min(700, 20000 / this.loops.evaluations.length));
-      this.timer = setInterval(() => {
-        this.go(this.loop + 1);
-        if (this.loop === null) this.play();
-      }, pause);
+      this.stop();
+      return;
     }
+    if (this.loop === null) this.go(0);
+    const pause = Math.max(60, Math.min(700, 20000 / this.loops.evaluations.length));
+    this.timer = setInterval(() => this.go(this.loop + 1), pause);
+    this.labelPlay();
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = null;
+    this.labelPlay();
+  }
+
+  labelPlay() {
+    const button = document.getElementById("play");
     button.textContent = this.timer ? "⏸" : "▶";
     button.setAttribute("aria-label", this.timer ? "Pause" : "Play");
   }
@@ -731,11 +794,16 @@ jedax.Explorer = class {
   }
 
   tip(cell, event) {
-    if (cell !== this.hover) { this.hover = cell; this.drawMap(); }
+    if (cell !== this.hover) { this.hover = cell; this.outlineCells(); }
     const tip = document.getElementById("tip");
     tip.hidden = cell === null;
     if (cell === null) return;
-    tip.replaceChildren(...this.facts(cell).map(([name, value]) => jedax.element("div", `${name}: ${value}`)));
+    const facts = this.facts(cell).map(([name, value]) => jedax.element("div", `${name}: ${value}`));
+    if (this.loop !== null) {
+      const then = this.shown("fitness").values[cell];
+      facts.unshift(jedax.element("div", `fitness then: ${Number.isFinite(then) ? jedax.number(then) : "empty"}`), jedax.element("div", "At the end of the search:"));
+    }
+    tip.replaceChildren(...facts);
     const box = this.map.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     tip.style.left = `${Math.max(0, x + 14 + tip.offsetWidth > box.width ? x - 14 - tip.offsetWidth : x + 14)}px`;

@@ -15,8 +15,9 @@ jedax.Curves = class {
 
   draw() {
     const { rows, phases } = this.data;
-    const any = Boolean(rows.evaluations);
+    const any = Boolean(rows.evaluations && rows.replica);
     document.getElementById("curves").hidden = !any;
+    document.getElementById("curve-axis").hidden = !rows.seconds;
     document.getElementById("time").hidden = !Object.keys(phases).length;
     if (any) this.drawCurves();
     if (Object.keys(phases).length) this.drawPhases();
@@ -34,8 +35,8 @@ jedax.Curves = class {
     if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"], says: "At 1 evolution strategies only go for their targets, at 0 only for fitness." });
     if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true, says: "What its fit to the cells came to, loop by loop." });
     if (this.data.replicas.some((replica) => replica.loops?.pool)) found.push({ id: "distance", title: "mean distance to the targets", traces: () => this.distances(), says: "How far from their targets evolution strategies set out and end. With a low alpha they may leave them for better fitness." });
-    if (rows.num_varied) found.push({ id: "kinds", title: "who searched", percent: true, traces: () => this.kinds(), says: "Of the generations since the report before. The longer the pool waits in vain, the more go to variation and to scouts." });
-    return found;
+    if (rows.num_varied && rows.num_scouted) found.push({ id: "kinds", title: "who searched", percent: true, traces: () => this.kinds(), says: "Of the generations since the report before. The longer the pool waits in vain, the more go to variation and to scouts." });
+    return found.filter(({ columns = [] }) => columns.every((column) => rows[column])); // some may be missing
   }
 
   drawCurves() {
@@ -158,18 +159,20 @@ jedax.Curves = class {
 jedax.follow = async (stamp) => {
   const state = document.getElementById("live");
   try {
-    const answer = await fetch(`data.json?known=${encodeURIComponent(stamp)}`, { cache: "no-store" });
-    if (answer.status === 200) {
+    const answer = await fetch(`data.json?known=${encodeURIComponent(stamp)}`, { cache: "no-store" }).catch(() => null);
+    if (answer?.status === 200) {
       const found = await answer.json();
-      stamp = found.stamp;
+      if (found.run !== jedax.live.run) return location.reload(); // another run has taken its place
       document.getElementById("head").innerHTML = found.head;
       jedax.show(found.data);
+      stamp = found.stamp;
     }
-    state.textContent = `Following the run; looked at ${new Date().toLocaleTimeString("en-GB")}.`;
-  } catch {
-    state.textContent = "jedax view has stopped; this page shows what it last knew.";
+    const looked = `looked at ${new Date().toLocaleTimeString("en-GB")}`;
+    if (!answer) state.textContent = "jedax view has stopped; this page shows what it last knew.";
+    else state.textContent = answer.ok ? `Following the run; ${looked}.` : `${await answer.text()} (${looked}; this page shows what it last knew)`;
+  } finally {
+    setTimeout(() => jedax.follow(stamp), jedax.pause);
   }
-  setTimeout(() => jedax.follow(stamp), jedax.pause);
 };
 
 jedax.show = (data) => {
