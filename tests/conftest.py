@@ -22,10 +22,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 _QUICK = "--xla_backend_optimization_level=0"
 if version("jaxlib").startswith("0.10."):
     _QUICK += " --xla_cpu_use_fusion_emitters=false"
-os.environ["XLA_FLAGS"] = _QUICK
-for _name in ("JEDAX_ISA", "JEDAX_NATIVE_OFF", "RAY_ADDRESS"):  # of the user who runs the tests
-    os.environ.pop(_name, None)
-USUAL_EMITTERS = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in _QUICK else None
+if "JEDAX_TESTS" not in os.environ:  # else a test has started this process with settings of its own
+    for _name in ("XLA_FLAGS", "JEDAX_ISA", "JEDAX_NATIVE_OFF", "RAY_ADDRESS"):  # of the user who runs the tests
+        os.environ.pop(_name, None)
+    os.environ["JEDAX_TESTS"] = "yes"
+os.environ.setdefault("XLA_FLAGS", _QUICK)
+USUAL_EMITTERS = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in os.environ["XLA_FLAGS"] else None
 """Options of `jax.jit` where a test compares to the last bits: the emitters that XLA takes by itself."""
 
 # A command that a script starts with `&` ignores SIGINT, and so would these tests and the commands that they stop.

@@ -393,3 +393,9 @@ class TestEquality:
             "cells",
         ]
         assert all(one != other for other in others)
+
+
+def test_a_shape_that_does_not_fit_the_centroids():
+    """Solutions would be stored in cells that do not exist."""
+    with pytest.raises(JedaxError, match=r"^shape: expected a product of 4, the number of centroids, got \(100, 100\)"):
+        Cells(np.zeros((4, 2)), ((0.0, 0.0), (1.0, 1.0)), (100, 100))

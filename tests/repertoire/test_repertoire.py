@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jedax.errors import JedaxError
+from jedax.native import repertoire as native
 from jedax.repertoire import Cells, Repertoire
 from jedax.repertoire.cells import make_cells
 from jedax.types import Evaluation
@@ -381,3 +382,27 @@ def test_shapes_that_do_not_fit(shapes, cells, message):
     genotypes, fitness, descriptor = map(jnp.zeros, shapes)
     with pytest.raises(JedaxError, match=message):
         empty().add(cells, genotypes, Evaluation(fitness, descriptor), jnp.int32(1))
+
+
+@pytest.mark.parametrize(
+    "name", [field.name for field in dataclasses.fields(Repertoire) if field.name != "descriptors"]
+)
+def test_fields_that_do_not_fit(name):
+    repertoire = empty()
+    odd = dataclasses.replace(repertoire, **{name: jnp.zeros((5, 1), getattr(repertoire, name).dtype)})
+    batch = jnp.zeros((16, 3)), Evaluation(jnp.zeros(16), jnp.zeros((16, 2)))
+    with pytest.raises(JedaxError, match=r"expected shape \(.*\), got \("):
+        odd.add(CVT, *batch, jnp.int32(1))
+    fields = vars(repertoire) | {name: jnp.zeros(7, getattr(repertoire, name).dtype)}
+    if native.KERNEL.available:
+        with pytest.raises(jax.errors.JaxRuntimeError, match="shapes that do not fit each other"):
+            native.add(jnp.zeros(16, jnp.int32), batch[1].fitness, batch[1].descriptor, batch[0], jnp.int32(1), fields,
+                       CVT.bounds)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("best_genotype", "float16"), ("counts", "float32")])
+def test_fields_of_other_types_are_left_to_jax(name, dtype):
+    odd = dataclasses.replace(empty(), **{name: getattr(empty(), name).astype(dtype)})
+    found, _ = insert(odd, CVT, np.ones((2, 3)), [1.0, 2.0], np.zeros((2, 2)))
+    assert (float(found.best_fitness), float(found.counts.sum())) == (2, 2)
+    np.testing.assert_array_equal(found.best_genotype, 1)

@@ -1,12 +1,12 @@
 """Native code for the CPU: kernels in C++ that XLA calls, each several times as fast as the same in JAX.
 
-The kernels `random` and `repertoire` return the bits that JAX would. The others, `control`, `es` and `maze`, agree with
-JAX up to rounding. One shared library holds all of them. It is built when jedax is installed, for several instruction
-sets, of which the best one is used. Each kernel is available or not on its own (`status`); where it is not, and on
-accelerators, JAX does the work. Environment variables:
+The kernels `random` and `repertoire` return the bits that JAX would, but for denormal numbers. The others, `control`,
+`es` and `maze`, agree with JAX up to rounding. One shared library holds all of them. It is built when jedax is
+installed, for several instruction sets, of which the best one is used. Each kernel is available or not on its own
+(`status`); where it is not, and on accelerators, JAX does the work. Environment variables:
 
 - `JEDAX_ISA`: the instruction set, "avx512", "avx2" or "baseline"; by default the best one of the processor.
-- `JEDAX_NATIVE_OFF`: kernels to leave out, such as "maze,random", or "all".
+- `JEDAX_NATIVE_OFF`: kernels to leave out, such as "maze,random", or "all". Without `random`, `es` is left out, too.
 
 A kernel is a folder beside this file, named in `FOLDERS` of CMakeLists.txt:
 

@@ -57,11 +57,19 @@ class Cells:
         centroids: `(cells, d)`, in the units of the descriptors.
         bounds: `(lows, highs)` of the descriptor box.
         shape: Cells along each dimension of a grid; None for a CVT.
+
+    Raises:
+        JedaxError: The shape does not fit the number of centroids.
     """
 
     centroids: np.ndarray
     bounds: Bounds
     shape: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.shape is not None and math.prod(self.shape) != len(self.centroids):
+            expected, remedy = f"a product of {len(self.centroids)}, the number of centroids", "change it"
+            raise fail("shape", expected=expected, received=self.shape, remedy=remedy)
 
     def __eq__(self, other: object) -> bool:
         """Compare by contents."""

@@ -21,6 +21,8 @@ from jedax.native import repertoire as native
 from jedax.repertoire.cells import Cells
 from jedax.types import IMPROVED, NEW, NOT_ADDED, Array, Bool, Evaluation, Float, Insertion, Int, PRNGKeyArray
 
+_WHOLE = ("counts", "improved_at", "num_failed", "num_outside")  # fields with whole numbers
+
 INFEASIBLE = -1e30
 """Solutions that violate constraints have a stored fitness of at most this, lower the more they violate."""
 
@@ -211,9 +213,11 @@ class Repertoire:
             stored, insertion = native.add(cell, fitness, descriptor, genotypes, when, vars(self), cells.bounds)
             return Repertoire(**stored), Insertion(**insertion)
 
-        numbers = genotypes, self.genotypes, self.fitness, self.descriptors, evaluation.fitness, evaluation.descriptor
-        single = all(values.dtype == jnp.float32 for values in numbers)
-        has_kernel = acceptance.is_hard and single and native.KERNEL.available
+        given = [genotypes.dtype, evaluation.fitness.dtype, evaluation.descriptor.dtype]
+        has_types = given == [jnp.float32] * 3 and all(
+            values.dtype == (jnp.int32 if name in _WHOLE else jnp.float32) for name, values in vars(self).items()
+        )
+        has_kernel = acceptance.is_hard and has_types and native.KERNEL.available
         batch = genotypes, Evaluation(evaluation.fitness, evaluation.descriptor), jnp.asarray(when, jnp.int32)
         if has_kernel:
             added, insertion = choose(self, *batch, on_cpu=natively, elsewhere=in_jax)
@@ -227,12 +231,18 @@ class Repertoire:
 
     def _check_shapes(self, cells: Cells, genotypes: Array, evaluation: Evaluation) -> None:
         """Raise a `JedaxError` where the shapes of a batch and of the cells do not fit the repertoire."""
-        batch, (num_cells, num_descriptors) = genotypes.shape[:1], self.descriptors.shape
+        (num_cells, num_descriptors), params = self.descriptors.shape, self.genotypes.shape[1:]
+        batch = genotypes.shape[:1]
         for name, shape, expected in (
             ("centroids of the cells", cells.centroids.shape, (num_cells, num_descriptors)),
-            ("genotypes", genotypes.shape, (*batch, self.genotypes.shape[1])),
+            ("genotypes", genotypes.shape, batch + params),
             ("fitness", evaluation.fitness.shape, batch),
             ("descriptor", evaluation.descriptor.shape, (*batch, num_descriptors)),
+            ("stored genotypes", self.genotypes.shape, (num_cells, *params)),
+            *((n, getattr(self, n).shape, (num_cells,)) for n in ("fitness", "thresholds", "counts", "improved_at")),
+            ("best_genotype", self.best_genotype.shape, params),
+            ("best_descriptor", self.best_descriptor.shape, (num_descriptors,)),
+            *((name, getattr(self, name).shape, ()) for name in ("best_fitness", "num_failed", "num_outside")),
         ):
             if shape != expected:
                 remedy = "give one row per solution, and the cells that the repertoire was made with"

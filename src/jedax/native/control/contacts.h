@@ -126,65 +126,6 @@ JEDAX_INLINE Contact two_capsules(const Placed& a, const float* size_a, const Pl
   return two_spheres(select(first, new_a, on_a), size_a[0], select(first, on_b, new_b), size_b[0]);
 }
 
-// The axes of a box in the world
-JEDAX_INLINE Matrix3 box_axes(const Model& m, const Link* links, int shape) {
-  const int link = m.shape_links[shape];
-  Matrix3 axes;
-  for (int k = 0; k < 3; ++k) {
-    const float* axis = m.shape_axes + 9 * shape + 3 * k;
-    axes.row[k] = link < 0 ? splat3(axis) : times(links[link].matrix, axis);
-  }
-  return axes;
-}
-
-// The corners of a box that lie below a plane, of which those count that are within a millimetre of the lowest.
-inline void plane_and_box(const Model& m, Link* links, int pair, const Placed& plane, const Placed& box, int shape,
-                          Flag near) {
-  const Matrix3 axes = box_axes(m, links, shape);
-  const float* half = m.shape_sizes + 3 * shape;
-  Contact corners[8];
-  Real lowest(0);
-  for (int corner = 0; corner < 8; ++corner) {
-    Vec3 at = box.center;
-    for (int k = 0; k < 3; ++k) at = fma(axes.row[k], Real(corner >> k & 1 ? half[k] : -half[k]), at);
-    corners[corner] = plane_and_sphere(plane, at, 0);
-    lowest = min(corners[corner].distance, lowest);
-  }
-  for (Contact& c : corners) {
-    c.distance = select(c.distance < lowest + 1e-3f, c.distance, Real(1));
-    part_if_any(m, links, pair, c, near);
-  }
-}
-
-inline Contact sphere_and_box(const Model& m, const Link* links, Vec3 center, float radius, const Placed& box, int shape) {
-  const Matrix3 axes = box_axes(m, links, shape);
-  const float* half = m.shape_sizes + 3 * shape;
-  const Vec3 local = axes * (center - box.center);
-  const Real at[3] = {local.x, local.y, local.z};
-  Real nearest[3];  // point of the box
-  Real depth(__builtin_inff());  // to the nearest face, for a centre inside
-  Real outward[3] = {Real(0), Real(0), Real(0)};
-  Real outside(0);
-  for (int k = 0; k < 3; ++k) {
-    nearest[k] = clip(at[k], Real(-half[k]), Real(half[k]));
-    outside = fma(at[k] - nearest[k], at[k] - nearest[k], outside);
-    const Real own = half[k] - abs(at[k]);
-    const Flag nearer = own < depth;
-    depth = min(own, depth);
-    const Real sign = select(at[k] < Real(0), Real(-1), Real(1));
-    for (int l = 0; l < 3; ++l) outward[l] = select(nearer, l == k ? sign : Real(0), outward[l]);
-  }
-  const Vec3 surface = transposed_times(axes, Vec3{nearest[0], nearest[1], nearest[2]}) + box.center;
-  const Contact from_outside = two_spheres(center, radius, surface, 0);
-  const Vec3 face = transposed_times(axes, Vec3{outward[0], outward[1], outward[2]});
-  const Flag is_outside = Real(0) < outside;
-  Contact c;
-  c.normal = select(is_outside, from_outside.normal, zero3() - face);
-  c.distance = select(is_outside, from_outside.distance, 0.0f - depth - radius);
-  c.place = fma(c.normal, fma(c.distance, Real(0.5f), Real(radius)), center);
-  return c;
-}
-
 // Adds the impulses of all contacts between two shapes, in the lanes where they are near.
 inline void collide(const Model& m, Link* links, int pair, Flag near) {
   const int first = m.pair_shapes[2 * pair], second = m.pair_shapes[2 * pair + 1];
@@ -197,22 +138,13 @@ inline void collide(const Model& m, Link* links, int pair, Flag near) {
     for (int side = -1; side <= 1; side += 2) {
       part_if_any(m, links, pair, plane_and_sphere(a, fma(b.axis, Real(side * size_b[1]), b.center), size_b[0]), near);
     }
-  } else if (kind_a == kPlane) {
-    plane_and_box(m, links, pair, a, b, second, near);
   } else if (kind_a == kSphere && kind_b == kSphere) {
     part_if_any(m, links, pair, two_spheres(a.center, size_a[0], b.center, size_b[0]), near);
   } else if (kind_a == kSphere && kind_b == kCapsule) {
     const Vec3 nearest = nearest_on_segment(b.center, b.axis, size_b[1], a.center);
     part_if_any(m, links, pair, two_spheres(a.center, size_a[0], nearest, size_b[0]), near);
-  } else if (kind_a == kSphere) {
-    part_if_any(m, links, pair, sphere_and_box(m, links, a.center, size_a[0], b, second), near);
-  } else if (kind_a == kCapsule && kind_b == kCapsule) {
+  } else {
     part_if_any(m, links, pair, two_capsules(a, size_a, b, size_b), near);
-  } else {  // the ends of a capsule and a box
-    for (int side = -1; side <= 1; side += 2) {
-      const Vec3 end = fma(a.axis, Real(side * size_a[1]), a.center);
-      part_if_any(m, links, pair, sphere_and_box(m, links, end, size_a[0], b, second), near);
-    }
   }
 }
 

@@ -9,7 +9,7 @@
 namespace jedax {
 namespace control {
 
-enum Shape { kPlane, kSphere, kCapsule, kBox, kNumShapes };
+enum Shape { kPlane, kSphere, kCapsule, kNumShapes };
 
 // Links, joints, motors and shapes. Arrays have a row for each link, degree of freedom, motor, shape or pair of shapes;
 // lengths are in metres, angles in radians. "In the frame of" a link: relative to its centre of mass, in its axes.
@@ -60,7 +60,7 @@ struct Model {
   const int32_t* shape_links;
   const float* shape_places;       // (3,) centre in the frame of the link
   const float* shape_axes;         // (3, 3) one axis in a row; planes and capsules have the third
-  const float* shape_sizes;        // (3,) radius and half length, or half the edges of a box
+  const float* shape_sizes;        // (3,) radius and half length
   const int32_t* pair_shapes;      // (2,) two shapes that may touch, in the order of `Shape`
   const float* pair_friction;
   const float* pair_bounce;        // share of the speed with which they part
@@ -74,6 +74,7 @@ struct Episode {
   const int32_t* layers;  // neurons of each layer of the policy, observation and action included
   int num_layers, params, activation;
   int half_weights;       // whether weights are rounded to bfloat16
+  int observation;          // numbers that the policy sees
   const int32_t* observed;  // (observation,) number of a value
   const float* observed_least;  // clipped to this range
   const float* observed_most;

@@ -158,12 +158,9 @@ inline void find_near(Group& g) {
     Flag may_meet = Real(0) < Real(1);
     if (m.shape_links[still] < 0 && m.shape_links[moving] >= 0 && m.shape_kinds[still] != kPlane) {
       const float *a = m.shape_sizes + 3 * still, *b = m.shape_sizes + 3 * moving;
-      const auto reach = [](int kind, const float* s) {
-        return kind == kBox ? __builtin_sqrtf(s[0] * s[0] + s[1] * s[1] + s[2] * s[2]) : s[0];
-      };
       const float half = m.shape_kinds[still] == kCapsule ? a[1] : 0;
       const float moving_half = m.shape_kinds[moving] == kCapsule ? b[1] : 0;
-      const float reaches = reach(m.shape_kinds[still], a) + reach(m.shape_kinds[moving], b) + moving_half;
+      const float reaches = a[0] + b[0] + moving_half;
       const Placed wall = placed(m, g.links, still), body = placed(m, g.links, moving);
       const Vec3 gap = body.center - nearest_on_segment(wall.center, wall.axis, half, body.center);
       // A metre more than it goes at twice its speed

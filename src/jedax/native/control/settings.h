@@ -51,9 +51,9 @@ void read_episode(Reader& r, const Model& m, Episode& s) {
   NUMBER(steps), NUMBER(half_weights), NUMBER(sees_inertia), NUMBER(whole_body), NUMBER(has_target);
   NUMBER(charges_death), NUMBER(nan_ends);
   NUMBER(speed_reward), NUMBER(step_reward), NUMBER(input_cost), NUMBER(target_x), NUMBER(target_y), NUMBER(foot_margin);
-  const int observation = ROWS(observed, 1, -1);
-  ROWS(observed_least, 1, observation), ROWS(observed_most, 1, observation), ROWS(observed_from, 1, observation);
-  ROWS(observed_scale, 1, observation);
+  s.observation = ROWS(observed, 1, -1);
+  ROWS(observed_least, 1, s.observation), ROWS(observed_most, 1, s.observation), ROWS(observed_from, 1, s.observation);
+  ROWS(observed_scale, 1, s.observation);
   ROWS(action_scale, 1, m.motors), ROWS(action_shift, 1, m.motors);
   s.bounds = ROWS(bounded, 1, -1);
   ROWS(bounded_least, 1, s.bounds), ROWS(bounded_most, 1, s.bounds);
@@ -84,18 +84,17 @@ inline const char* check(const Model& m, const Episode& s) {
   for (int k = 0; k < m.pairs; ++k) {
     const int a = m.pair_shapes[2 * k], b = m.pair_shapes[2 * k + 1];
     pairs &= within(m.pair_shapes + 2 * k, 2, 0, m.shapes);
-    pairs = pairs && m.shape_kinds[a] <= m.shape_kinds[b] && m.shape_kinds[b] != kPlane && m.shape_kinds[a] != kBox;
+    pairs = pairs && m.shape_kinds[a] <= m.shape_kinds[b] && m.shape_kinds[b] != kPlane;
   }
   if (!pairs || !within(m.shape_kinds, m.shapes, 0, kNumShapes) || !within(m.shape_links, m.shapes, -1, m.links) ||
       !within(m.motor_dofs, m.motors, 0, m.dofs)) {
     return "a wrong pair of shapes or a wrong motor";
   }
-  const int observation = s.num_layers ? s.layers[0] : 0;
-  if (s.num_layers < 2 || !within(s.layers, s.num_layers, 1, INT32_MAX) || s.layers[s.num_layers - 1] != m.motors ||
-      s.activation == kNumActivations) {
-    return "layers: they do not fit the motors, or an unknown activation";
+  if (s.num_layers < 2 || !within(s.layers, s.num_layers, 1, INT32_MAX) || s.layers[0] != s.observation ||
+      s.layers[s.num_layers - 1] != m.motors || s.activation == kNumActivations) {
+    return "layers: they do not fit what is observed or the motors, or an unknown activation";
   }
-  if (s.steps < 1 || m.substeps < 1 || !within(s.observed, observation, 0, values) ||
+  if (s.steps < 1 || m.substeps < 1 || !within(s.observed, s.observation, 0, values) ||
       !within(s.bounded, s.bounds, 0, values) || !within(s.averaged, s.averages, 0, values) ||
       !within(s.foot_links, s.feet, 0, m.links)) {
     return "a wrong episode";

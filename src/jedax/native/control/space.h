@@ -86,7 +86,7 @@ JEDAX_INLINE Symmetric rotated(const Matrix3& r, const float* s) {
   return {dot(r.row[0], a), dot(r.row[0], b), dot(r.row[0], c), dot(r.row[1], b), dot(r.row[1], c), dot(r.row[2], c)};
 }
 
-// The angle of the point (x, y), from -pi to pi; 0 for (0, 0). Within 2e-7.
+// The angle of the point (x, y), from -pi to pi; 0 for (0, 0). Within 3e-7.
 JEDAX_INLINE Real atan2(Real y, Real x) {
   const Real ax = abs(x), ay = abs(y);
   const Real large = max(ax, ay), small = min(ax, ay);

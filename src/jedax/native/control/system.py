@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_SHAPES = ("plane", "sphere", "capsule", "box")  # `control::Shape`
+_SHAPES = ("plane", "sphere", "capsule")  # `control::Shape`
 _FREEDOM = {"f": 0, "1": 1, "2": 2, "3": 3}
 
 
@@ -127,11 +127,11 @@ def _shapes(system: Any, missing: list[str]) -> dict[str, Any]:
         named = tuple(sorted((one + 1, other + 1))) in excluded
         return bool(bits) and one != other and not (related and not keep_parents) and not named
 
-    # In the order of their kinds: planes, spheres, capsules, boxes
+    # In the order of their kinds: planes, spheres, capsules
     order = np.argsort(np.asarray(system.geom_type), kind="stable")
     pairs = [(a, b) for a, b in itertools.combinations(order.tolist(), 2) if may_touch(a, b)]
     for a, b in pairs:
-        if not {kinds[a], kinds[b]} <= set(_SHAPES) or kinds[a] == "box" or kinds[b] == "plane":
+        if not {kinds[a], kinds[b]} <= set(_SHAPES) or kinds[b] == "plane":
             missing.append(f"contacts of a {kinds[a]} and a {kinds[b]}")
     used = sorted({shape for pair in pairs for shape in pair})
     number = {shape: i for i, shape in enumerate(used)}

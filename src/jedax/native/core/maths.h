@@ -45,8 +45,8 @@ JEDAX_PACK Pack<K> sigmoid(Pack<K> x) {
   return select(x < Pack<K>(0.0f), e * r, r);
 }
 
+// Any activation but relu
 JEDAX_PACK Pack<K> activate(int activation, Pack<K> x) {
-  const Pack<K> zero(0.0f);
   switch (activation) {
     case kTanh:
       return tanh(x);
@@ -54,14 +54,12 @@ JEDAX_PACK Pack<K> activate(int activation, Pack<K> x) {
       return sigmoid(x);
     case kElu: {
       const Pack<K> t = tanh(x * 0.5f);  // e^x - 1 = 2 t / (1 - t), without cancellation
-      return select(zero < x, x, t * 2.0f / (1.0f - t));
+      return select(Pack<K>(0.0f) < x, x, t * 2.0f / (1.0f - t));
     }
     case kGelu:  // (1 + tanh(z)) / 2 is the sigmoid of 2 z
       return x * sigmoid(fma(x * x * x, Pack<K>(0.044715f), x) * 1.59576912f);
-    case kSilu:
+    default:  // kSilu
       return x * sigmoid(x);
-    default:
-      return max(zero, x);
   }
 }
 

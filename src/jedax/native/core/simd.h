@@ -1,8 +1,7 @@
 // Vectors of float32 of one instruction set, chosen by the macros the compiler defines for this translation unit.
 //
-// Pack<K> is K registers that go through the same steps: their dependency chains are independent, so that the
-// processor always has something to do. No function of the standard library is used here or in a kernel: an inline
-// function compiled for AVX-512 could replace its namesake in the whole program.
+// No function of the standard library is used here or in a kernel: an inline function compiled for AVX-512 could replace
+// its namesake in the whole program.
 #pragma once
 
 #include <stdint.h>

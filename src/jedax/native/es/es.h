@@ -30,7 +30,7 @@ struct Normals {
 
 // Sums of weighted differences from the means.
 struct Sums {
-  int64_t strategies, population, n;
+  int64_t population, n;
   const float* weights;    // (strategies, population); members of weight 0 are left out
   const float* genotypes;  // (strategies, population, n)
   const float* mean;       // (strategies, n)

@@ -40,8 +40,7 @@ ffi::Error recombine(ffi::ThreadPool pool, Floats weights, Floats genotypes, Flo
       int64_t(mean.element_count()) != strategies * n) {
     return ffi::Error::InvalidArgument("shapes that do not fit each other");
   }
-  Sums work{strategies, population, n, weights.typed_data(), genotypes.typed_data(), mean.typed_data(),
-            sums->typed_data()};
+  Sums work{population, n, weights.typed_data(), genotypes.typed_data(), mean.typed_data(), sums->typed_data()};
   return run_on_threads(pool, strategies * groups(n, kChunk), 1,
                         [&](Queue& queue) { JEDAX_CHOSEN(es::add_up)(work, queue); });
 }

@@ -1,8 +1,9 @@
-"""Adding a batch to a repertoire, and the nearest centroid: one native call each, with the bits of JAX."""
+"""Adding a batch to a repertoire, and the nearest centroid: one native call each, with the bits of JAX.
+
+JAX takes denormal numbers for 0, and native code does not.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ def nearest(
     return KERNEL.call(
         "nearest", jax.ShapeDtypeStruct(points.shape[:-1], jnp.int32),
         points, jnp.asarray(centroids), jnp.asarray(candidates),
-        vmap_method="expand_dims", shape=shape, lows=np.zeros(len(shape)), highs=np.ones(len(shape)),
+        vmap_method="expand_dims", shape=shape,
     )  # fmt: skip
 
 
@@ -52,10 +53,6 @@ def add(
     outputs = [jax.ShapeDtypeStruct(stored[name].shape, stored[name].dtype) for name in _STORED]
     outputs += [jax.ShapeDtypeStruct(fitness.shape, dtype) for dtype in _INSERTION.values()]
     aliases = {5 + i: i for i in range(len(_STORED))}
-    found = KERNEL.call("add", outputs, *inputs, aliases=aliases, **_box(bounds))
-    return dict(zip(_STORED, found, strict=False)), dict(zip(_INSERTION, found[len(_STORED) :], strict=True))
-
-
-def _box(bounds: Bounds) -> dict[str, Any]:
     lows, highs = (np.array(bound, np.float32) for bound in bounds)
-    return {"lows": lows, "highs": highs}
+    found = KERNEL.call("add", outputs, *inputs, aliases=aliases, lows=lows, highs=highs)
+    return dict(zip(_STORED, found, strict=False)), dict(zip(_INSERTION, found[len(_STORED) :], strict=True))

@@ -7,9 +7,9 @@
 
 namespace jedax {
 
-// Centroids, and the tiles of `jedax.repertoire.cells.Tiles`.
+// Centroids in the unit box, and the tiles of `jedax.repertoire.cells.Tiles`.
 struct Search {
-  const float *centroids, *lows, *highs;
+  const float* centroids;
   const int32_t *candidates, *shape;
   int64_t cells, dimensions, slots;
 };

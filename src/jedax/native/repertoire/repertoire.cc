@@ -14,12 +14,11 @@ namespace {
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 ffi::Error assign(Floats points, Floats centroids, Ints candidates, ffi::Span<const int32_t> shape,
-                  ffi::Span<const float> lows, ffi::Span<const float> highs, ffi::Result<Ints> cells) {
+                  ffi::Result<Ints> cells) {
   const int64_t dimensions = int64_t(shape.size());
   if (dimensions < 1 || dimensions > 3) return ffi::Error::InvalidArgument("shape: one to three dimensions");
-  const Search search{centroids.typed_data(), lows.begin(),  highs.begin(), candidates.typed_data(),
-                      shape.begin(),          int64_t(centroids.element_count()) / dimensions, dimensions,
-                      candidates.dimensions().back()};
+  const Search search{centroids.typed_data(), candidates.typed_data(), shape.begin(),
+                      int64_t(centroids.element_count()) / dimensions, dimensions, candidates.dimensions().back()};
   // XLA fuses where the processor can, and which of two nearly equal distances is smaller depends on it.
   JEDAX_CHOSEN(nearest)(search, fuses(), points.typed_data(), int64_t(cells->element_count()), cells->typed_data());
   return ffi::Error::Success();
@@ -162,14 +161,14 @@ ffi::Error add(ffi::RemainingArgs inputs, ffi::Span<const float> lows, ffi::Span
   of.lows = lows.begin();
   of.highs = highs.begin();
   const int64_t groups = int64_t(inputs.get<Ints>(4)->element_count());
-  const int64_t members = groups * of.batch;
-  if (int64_t(inputs.get<Ints>(0)->element_count()) != members ||
-      int64_t(inputs.get<Floats>(1)->element_count()) != members ||
-      int64_t(inputs.get<Floats>(2)->element_count()) != members * of.dimensions ||
-      int64_t(inputs.get<Floats>(3)->element_count()) != members * of.params ||
-      int64_t(inputs.get<Floats>(5)->element_count()) != groups * of.cells * of.params ||
-      int64_t(inputs.get<Floats>(8)->element_count()) != groups * of.cells * of.dimensions) {
-    return ffi::Error::InvalidArgument("shapes that do not fit each other");
+  // Numbers of each input in a group
+  const int64_t cells = of.cells, batch = of.batch;
+  const int64_t sizes[] = {batch, batch, batch * of.dimensions, batch * of.params, 1, cells * of.params, cells, cells,
+                           cells * of.dimensions, cells, cells, of.params, 1, of.dimensions, 1, 1};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
+    if (int64_t(inputs.get<ffi::AnyBuffer>(i)->element_count()) != groups * sizes[i]) {
+      return ffi::Error::InvalidArgument("shapes that do not fit each other");
+    }
   }
   // Kept from call to call: filling it anew would take as long as the rest where cells are many.
   static thread_local std::vector<int32_t> winner, touched;
@@ -207,8 +206,6 @@ JEDAX_HANDLER(jedax_repertoire_nearest, jedax::assign,
                   .Arg<jedax::Floats>()
                   .Arg<jedax::Ints>()
                   .Attr<ffi::Span<const int32_t>>("shape")
-                  .Attr<ffi::Span<const float>>("lows")
-                  .Attr<ffi::Span<const float>>("highs")
                   .Ret<jedax::Ints>())
 
 JEDAX_HANDLER(jedax_repertoire_add, jedax::add,

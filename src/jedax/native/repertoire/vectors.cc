@@ -35,9 +35,9 @@ JEDAX_INLINE void nearest_of_block(const Search& search, const float* points, in
   for (int64_t j = 0; j < kBlock; ++j) {
     int32_t tile = 0, out = 0;
     for (int i = 0; i < dimensions; ++i) {
-      const float at = points[j * dimensions + i], low = search.lows[i], high = search.highs[i];
-      out |= int32_t(at < low) | int32_t(at > high);
-      const float end = float(search.shape[i] - 1), place = (at - low) / (high - low) * float(search.shape[i]);
+      const float at = points[j * dimensions + i];
+      out |= int32_t(at < 0) | int32_t(at > 1);
+      const float end = float(search.shape[i] - 1), place = at * float(search.shape[i]);
       // What is not a number goes to the first tile.
       const float above = place > 0 ? place : 0;
       tile = tile * search.shape[i] + int32_t(above < end ? above : end);
