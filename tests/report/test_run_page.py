@@ -574,6 +574,7 @@ def test_more_than_two_descriptors_have_axes_to_choose(browser, tmp_path, undraw
     run = jedax.run(MapElitesConfig(offspring=8, cells=27), Plain(), evaluations=8 * 12, out=tmp_path / "run")
     with opened(browser, write_report(run.path, task=Plain()).as_uri()) as page:
         page.select_option("#axis-y", "2")
+        assert "Cells lie over each other" not in page.inner_text("#map-note")  # as those of a grid do
         cell = page.evaluate("jedax.explorer.cell")
         assert page.evaluate("jedax.explorer.place(jedax.explorer.cell)") == pytest.approx(
             run.cells.centroids[cell][[0, 2]].tolist(), abs=1e-4)  # fmt: skip

@@ -221,7 +221,8 @@ jedax.Explorer = class {
     const title = jedax.LAYERS[this.layer].name;
     document.getElementById("map-title").textContent = `Behaviour space: ${title}`;
     const cut = limits[2] < limits[0] ? ` Colours are cut off below ${jedax.number(limits[0])}; the lowest value is ${jedax.number(limits[2])}.` : "";
-    const over = this.outlines ? "" : " Cells lie over each other: choose one again (Enter) for the next below it.";
+    const places = this.axes.reduce((product, axis) => product * new Set(this.centroids[axis]).size, 1); // of a grid
+    const over = this.outlines || places >= values.length ? "" : " Cells lie over each other: choose one again (Enter) for the next below it.";
     document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says}${cut}${over} ${note}`;
     document.getElementById("map-legend").hidden = this.loop !== null;
     for (const name of ["start", "target"]) document.getElementById(`${name}-legend`).hidden = !this.data.scene?.[name];
