@@ -55,7 +55,8 @@ jedax.Curves = class {
       const unit = this.axis === "seconds" ? "seconds" : "evaluations";
       const shapes = figure.goal === null || figure.goal === undefined ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: figure.goal, y1: figure.goal, line: { color: jedax.colour("goal"), dash: "dot", width: 2 } }];
       const cut = jedax.cutAxis(figure.cuts ? [...traces.flatMap((trace) => trace.y), figure.goal ?? null] : []);
-      const annotations = shapes.length ? [{ xref: "paper", x: 1, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "right", yanchor: "top", font: { color: jedax.colour("goal") } }] : [];
+      const anchor = traces.some((trace) => trace.y.at(-1) > figure.goal) ? "top" : "bottom"; // the label lies on the other side of the line
+      const annotations = shapes.length ? [{ xref: "paper", x: 1, y: figure.goal, text: `goal (${jedax.number(figure.goal)})`, showarrow: false, xanchor: "right", yanchor: anchor, font: { color: jedax.colour("goal") } }] : [];
       const several = figure.columns?.length > 1 || figure.traces;
       const layout = jedax.layout(figure.title, { xaxis: { title: { text: unit, standoff: 6 }, rangemode: "tozero" }, yaxis: { tickformat: figure.percent ? "~%" : undefined, rangemode: figure.percent ? "tozero" : undefined, type: figure.log ? "log" : "linear", dtick: figure.log ? 1 : undefined, ...cut.yaxis }, shapes, annotations: [...annotations, ...cut.annotations], showlegend: several, legend: { orientation: "h", x: 0, yref: "container", y: 0, yanchor: "bottom" } });
       jedax.chart(chart, traces, layout, `Line chart: ${figure.title} against ${unit}.`);
