@@ -2,12 +2,14 @@
 
     python results/claims.py
 
-writes the table of claims into results/README.md, two lines into README.md and every test into results/claims.csv.
-Nothing is run: the numbers come from `seeds.csv` and `reached.csv` of the folders that results/paper_mazes.py fills.
-Claims about control tasks are in results/robot_claims.py.
+writes the tables of claims into results/README.md, two lines into README.md, tables into docs/guides/when.md and
+docs/explanation/jedi-x.md, and every test into results/claims.csv. Nothing is run: the numbers come from `seeds.csv`,
+`reached.csv` and `curves.csv` of the folders that results/paper_mazes.py fills. Claims about control tasks are in
+results/robot_claims.py.
 
-A claim "A ends above B" holds on a maze if a two-sided Mann-Whitney U test of the final best fitness has p < 0.05 after
-Holm's correction for all tests of A on this page, and A has the higher ranks.
+A claim "A is above B" holds on a maze if a two-sided Mann-Whitney U test has p < 0.05 after Holm's correction for all
+tests of A in results/claims.csv, and A has the higher ranks. The test is of the final best fitness, or of what the
+claim names in `column`.
 """
 
 from __future__ import annotations

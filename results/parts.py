@@ -190,10 +190,10 @@ def main() -> None:
         robots = [task for task in CONTROL if options.only is None or task in options.only]
         every = itertools.product(range(options.seeds), robots, RACE_PARTS)
         add_rows(ROBOTS, [{"part": part, "task": task, "seed": seed} for seed, task, part in every], race)
-    page = HERE.parent / "docs" / "explanation" / "jedi-x.md"
-    for path, name, written in ((PATH, "parts", table), (ROBOTS, "race-parts", race_table)):
-        if rows := rows_of(path):
-            fill_in(page, name, written(pandas.DataFrame(rows)))
+    if rows := rows_of(PATH):
+        fill_in(HERE.parent / "docs" / "explanation" / "jedi-x.md", "parts", table(pandas.DataFrame(rows)))
+    if rows := rows_of(ROBOTS):
+        print(race_table(pandas.DataFrame(rows)))
 
 
 if __name__ == "__main__":
