@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -151,6 +152,14 @@ def assert_same_run(run, other):
     """Two runs found the same, to the last bit, and report the same."""
     assert_same_bits(run.repertoire, other.repertoire)
     assert without_seconds(run.rows) == without_seconds(other.rows)
+
+
+def wait_until(holds, seconds=60):
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def seal(path):

@@ -1,7 +1,6 @@
 """A browser for the tests of pages, and a tiny run to look at."""
 
 import shutil
-import time
 from contextlib import contextmanager
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -35,12 +34,11 @@ def opened(browser, address, **options):
     page.close()
 
 
-def wait_until(page, condition, seconds=60):
-    """Wait until a condition of a page holds, which forbids what Playwright does for that."""
-    end = time.monotonic() + seconds
-    while not page.evaluate(condition):
-        assert time.monotonic() < end, condition
-        page.wait_for_timeout(50)
+def keep_settings(path):
+    """Remove all files of a run but its settings."""
+    for file in path.iterdir():
+        if file.name != "config.yaml":
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
 
 
 def saved(page, button):

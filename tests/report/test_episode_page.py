@@ -7,8 +7,8 @@ import urllib.request
 
 import numpy as np
 import pytest
-from tests.conftest import draw_nothing
-from tests.report.pages import opened, saved, wait_until
+from tests.conftest import draw_nothing, wait_until
+from tests.report.pages import opened, saved
 
 import jedax
 from jedax import cli
@@ -181,7 +181,7 @@ def test_what_keeps_a_solution_from_acting_is_said_of_that_solution(browser, hop
     page.evaluate(f"jedax.explorer.cell = {other}; jedax.explorer.draw()")
     assert page.is_visible("#act")
     going.set()
-    wait_until(page, "jedax.explorer.troubles.size === 1")
+    wait_until(lambda: page.evaluate("jedax.explorer.troubles.size === 1"))
     assert page.inner_text("#episode-note").endswith("solutions act when they are asked to.")
     page.evaluate(f"jedax.explorer.cell = {one}; jedax.explorer.draw()")
     assert page.inner_text("#episode-note") == f"trouble with {one}"

@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pytest
 import yaml
-from tests.conftest import forget_checksums
+from tests.conftest import forget_checksums, wait_until
 from tests.failing import Failing
-from tests.report.pages import opened, saved, wait_until
+from tests.report.pages import keep_settings, opened, saved
 from tests.report.test_numbers import CASES
 
 import jedax
@@ -416,7 +416,7 @@ def test_an_address_names_a_seed(browser, report):
         assert explorer == [1, "gp_std", 7]
         for hash, cell in (("#cell=9", 9), ("#cell=", 9), ("#cell=1e1", 9), ("#cell=999", 9), ("#cell=0", 0)):
             page.evaluate(f"location.hash = '{hash}'")
-            wait_until(page, f"jedax.explorer.cell === {cell}")
+            wait_until(lambda cell=cell: page.evaluate(f"jedax.explorer.cell === {cell}"))
         assert page.evaluate("[jedax.explorer.replica, jedax.explorer.layer]") == [1, "gp_std"]
 
 
@@ -502,9 +502,7 @@ def test_only_curves(browser, copy):
 
 
 def test_only_settings(copy):
-    for path in copy.iterdir():
-        if path.name != "config.yaml":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    keep_settings(copy)
     text = run_page(copy)
     assert "No curves: metrics.csv is missing or empty." in text
     assert "maze-a" in text

@@ -15,7 +15,8 @@ import urllib.error
 import urllib.request
 
 import pytest
-from tests.report.pages import wait_until
+from tests.conftest import wait_until
+from tests.report.pages import keep_settings
 
 import jedax
 from jedax.report import viewer
@@ -186,9 +187,7 @@ def test_a_real_run_is_killed_and_resumed(browser, started, serving, tmp_path, m
 
 
 def test_a_run_that_has_saved_nothing_yet(browser, serving, copy, maze_run):
-    for path in copy.iterdir():
-        if path.name != "config.yaml":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    keep_settings(copy)
     address = serving(copy)
     _, found = ask(f"{address}/data.json?known=")
     before = json.loads(found)
@@ -204,12 +203,10 @@ def test_a_run_that_has_saved_nothing_yet(browser, serving, copy, maze_run):
 
 def test_a_page_that_was_opened_early_shows_what_its_address_names(browser, serving, copy, maze_run, monkeypatch):
     monkeypatch.setattr(viewer, "_PAUSE", 0.2)
-    for path in copy.iterdir():
-        if path.name != "config.yaml":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    keep_settings(copy)
     page = browser.new_page()
     page.goto(f"{serving(copy)}/#seed=5&layer=counts&cell=7")
-    wait_until(page, "Boolean(jedax.explorer)")
+    wait_until(lambda: page.evaluate("Boolean(jedax.explorer)"))
     assert page.is_hidden("#map")
     for name in ("metrics.csv", "repertoire.safetensors"):
         shutil.copy(maze_run / name, copy)
@@ -225,7 +222,7 @@ def test_a_directory_that_vanishes_and_one_that_takes_its_place(browser, serving
     page.goto(serving(copy))
     page.wait_for_selector("#chart-best .main-svg")
     shutil.rmtree(copy)
-    wait_until(page, "document.getElementById('live').textContent.includes('expected a directory')")
+    wait_until(lambda: page.evaluate("document.getElementById('live').textContent.includes('expected a directory')"))
     assert "this page shows what it last knew" in page.inner_text("#live")
     assert page.inner_text("h1") == "maze-a jedi"
     assert page.is_visible("#map")

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, OptimizeResult, rosen
+from tests.conftest import wait_until
 from tests.search.minimized import (
     OPTIMUM,
     always_deadly,
@@ -528,13 +529,6 @@ def test_worker_processes_end_with_a_killed_parent(tmp_path):
     parent.wait()
     workers = [int(path.name.partition("-")[2]) for path in tmp_path.glob("worker-*")]
     wait_until(lambda: not any(is_running(pid) for pid in workers), 60)
-
-
-def wait_until(holds, seconds):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def is_running(pid):

@@ -45,9 +45,8 @@ def test_a_bench_on_ray_is_that_of_one_machine(engine, tmp_path):
     assert_same_bench(tmp_path / "ray", tmp_path / "local")
     facts = json.loads((tmp_path / "ray/arm/map-elites/seeds-0-1/environment.json").read_text())
     assert (facts["engine"], facts["node"]) == ("ray", platform.node())
-    assert {name: facts[name] for name in ("node_id", "node_address")} == {
-        name: engine.describe()[name] for name in ("node_id", "node_address")
-    }
+    assert engine.describe().items() <= facts.items()
+    assert {"node_id", "node_address"} <= facts.keys()
     assert facts["node_address"] == engine.ray.nodes()[0]["NodeManagerAddress"]
     assert "default_worker" not in facts["command"]
     again = bench(grid, tmp_path / "ray", engine=engine)

@@ -14,7 +14,7 @@ jedax.MOMENTS = [0, 0.12, 0.35, 0.65];
 jedax.Explorer = class {
   constructor(data) {
     this.layer = "fitness";
-    this.replica = data.best_replica;
+    this.replica = 0;
     this.axes = [0, 1];
     this.loop = null;
     this.cell = null;
@@ -36,12 +36,11 @@ jedax.Explorer = class {
     this.cache.clear();
     document.getElementById("explorer").hidden = !data.space;
     if (!data.space) return;
-    const { space } = data;
+    const { space } = data, first = !this.centroids;
     this.dimensions = space.lows.length;
     this.centroids = space.centroids.map(jedax.unpack);
     this.outlines = space.outlines && this.split(space.outlines);
-    if (!this.hasBegun) {
-      this.hasBegun = true;
+    if (first) {
       this.replica = data.best_replica;
       this.fromAddress();
     }
@@ -136,7 +135,7 @@ jedax.Explorer = class {
   }
 
   // Sizes a canvas for a box of the descriptor space, and returns how to get from there to pixels.
-  frame(canvas, lows, highs, { left, bottom, gap } = { left: 34, bottom: 30, gap: 6 }) {
+  frame(canvas, lows, highs, { left, bottom, gap } = this.margins(canvas, lows, highs)) {
     const [across, up] = [highs[0] - lows[0], highs[1] - lows[1]];
     const ratio = this.dimensions === 1 && canvas !== this.scene ? 0.3 : up / across;
     const { pen, width, height } = jedax.pen(canvas, (width) => Math.round(width * (ratio > 0.4 && ratio < 1.6 ? ratio : this.dimensions === 1 ? 0.3 : 0.8)));
@@ -184,11 +183,21 @@ jedax.Explorer = class {
     return best;
   }
 
+  shareAPlace(one, other) {
+    const [x, y] = this.place(one), there = this.place(other);
+    return x === there[0] && y === there[1];
+  }
+
   // The cell below another one that lies over it, and the topmost after the lowest.
   below(cell) {
-    const [x, y] = this.place(cell);
-    const stack = [...this.order].filter((other) => this.place(other)[0] === x && this.place(other)[1] === y);
+    const stack = this.order.filter((other) => this.shareAPlace(cell, other));
     return stack.at(stack.indexOf(cell) - 1);
+  }
+
+  // Whether cells lie over each other, as those of a grid with more than two descriptors.
+  get isStacked() {
+    const numPlaces = () => this.axes.reduce((product, axis) => product * new Set(this.centroids[axis]).size, 1);
+    return !this.outlines && this.cached(`places ${this.axes}`, numPlaces) < this.centroids[0].length;
   }
 
   // Cells in the order in which they are drawn. Of more than two descriptors two are shown: the highest value is on top.
@@ -207,12 +216,12 @@ jedax.Explorer = class {
 
   drawMap() {
     const [lows, highs] = this.box();
-    const view = (this.view = this.frame(this.map, lows, highs, { left: this.leftOf(this.map, lows, highs), bottom: 30, gap: 6 }));
+    const view = (this.view = this.frame(this.map, lows, highs));
     const { values, note } = this.shown();
     const limits = this.limits();
     this.order = this.stacked(values);
     this.axis(view, lows, highs);
-    this.drawSpace(view, values, limits, this.layer);
+    this.drawSpace(view, values, limits, this.layer, this.order);
     if (this.loop === null) this.drawBest(view);
     else this.drawLoop(view, this.loop);
     this.drawn = jedax.copy(this.map);
@@ -221,8 +230,7 @@ jedax.Explorer = class {
     const title = jedax.LAYERS[this.layer].name;
     document.getElementById("map-title").textContent = `Behaviour space: ${title}`;
     const cut = limits[2] < limits[0] ? ` Colours are cut off below ${jedax.number(limits[0])}; the lowest value is ${jedax.number(limits[2])}.` : "";
-    const places = this.axes.reduce((product, axis) => product * new Set(this.centroids[axis]).size, 1); // of a grid
-    const over = this.outlines || places >= values.length ? "" : " Cells lie over each other: choose one again (Enter) for the next below it.";
+    const over = this.isStacked ? " Cells lie over each other: choose one again (Enter) for the next below it." : "";
     document.getElementById("map-note").textContent = `${jedax.LAYERS[this.layer].says}${cut}${over} ${note}`;
     document.getElementById("map-legend").hidden = this.loop !== null;
     for (const name of ["start", "target"]) document.getElementById(`${name}-legend`).hidden = !this.data.scene?.[name];
@@ -231,13 +239,13 @@ jedax.Explorer = class {
   }
 
   // The cells of the space, and the scene over them.
-  drawSpace(view, values, limits, layer) {
+  drawSpace(view, values, limits, layer, order) {
     const { pen, to } = view, [lows, highs] = this.box();
     const [a, b] = [to([lows[0], highs[1]]), to([highs[0], lows[1]])];
     pen.fillStyle = jedax.colour("empty");
     pen.fillRect(a[0], a[1], b[0] - a[0], b[1] - a[1]);
     if (this.outlines) this.drawCells(view, values, limits, layer);
-    else this.drawDots(view, values, limits, layer);
+    else this.drawDots(view, values, limits, layer, order);
     if (!this.data.scene || this.axes[0] !== 0 || this.axes[1] !== 1) return; // a scene lies in the plane of the first two
     // Thick walls reach beyond the box, where the labels of the axes stand.
     pen.save();
@@ -263,9 +271,9 @@ jedax.Explorer = class {
     }
   }
 
-  drawDots({ pen, to, width }, values, limits, layer) {
+  drawDots({ pen, to, width }, values, limits, layer, order) {
     const size = Math.max(2.5, Math.min(9, (width * 0.42) / Math.sqrt(values.length)));
-    for (const cell of this.stacked(values)) {
+    for (const cell of order) {
       const known = Number.isFinite(values[cell]);
       const [x, y] = to(this.place(cell));
       pen.beginPath();
@@ -402,12 +410,12 @@ jedax.Explorer = class {
     this.stroke(pen, [width + 2, "#ffffff"], [width, "#111111"]);
   }
 
-  // The room for the numbers left of a box.
-  leftOf(canvas, lows, highs) {
-    if (this.dimensions === 1 && canvas !== this.scene) return 34;
-    const pen = canvas.getContext("2d");
+  // The room around a box for the numbers of its axes.
+  margins(canvas, lows, highs) {
+    const pen = canvas.getContext("2d"), hasNumbers = this.dimensions > 1 || canvas === this.scene; // left of the box
     pen.font = jedax.FONT;
-    return Math.max(34, ...[lows[1], highs[1]].map((value) => Math.ceil(pen.measureText(this.told(value, lows[1], highs[1])).width) + 6));
+    const widths = (hasNumbers ? [lows[1], highs[1]] : []).map((value) => Math.ceil(pen.measureText(this.told(value, lows[1], highs[1])).width));
+    return { left: Math.max(34, ...widths.map((width) => width + 6)), bottom: 30, gap: 6 };
   }
 
   axis({ pen, height, width, left, bottom }, lows, highs, names = null) {
@@ -460,7 +468,8 @@ jedax.Explorer = class {
   // Name and value of each parameter of a cell's solution.
   parameters(cell) {
     const known = this.now.parameters, row = known && known.rows[known.cells.indexOf(cell)];
-    return row ? known.names.map((name, place) => [name, typeof row[place] === "string" ? row[place] : typeof row[place] === "boolean" ? String(row[place]) : jedax.number(row[place])]) : [];
+    const told = (value) => (["string", "boolean"].includes(typeof value) ? String(value) : jedax.number(value));
+    return row ? known.names.map((name, place) => [name, told(row[place])]) : [];
   }
 
   descriptor(axis) {
@@ -587,7 +596,7 @@ jedax.Explorer = class {
   drawScene(cell, trace) {
     const { scene } = this.data, [lows, highs] = this.sceneBox(trace), names = this.data.episodes ? this.data.space.names : ["x", "y"];
     const fitness = this.values("fitness")[cell];
-    const view = (this.sceneView = this.frame(this.scene, lows, highs, { left: this.leftOf(this.scene, lows, highs), bottom: 30, gap: 6 }));
+    const view = (this.sceneView = this.frame(this.scene, lows, highs));
     const { pen, to } = view;
     this.axis(view, lows, highs, names);
     if (scene) this.drawWalls(view, 2.5, true);
@@ -676,7 +685,7 @@ jedax.Explorer = class {
       const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0) / values.length;
       button.lastChild.textContent = `${loop === null ? "end: " : "after "}${jedax.number(at)}, ${filled > 0 && filled < 0.005 ? "under 1" : Math.round(100 * filled)} % filled`;
       const view = this.frame(button.firstChild, lows, highs, { left: 1, bottom: 1, gap: 1 });
-      this.drawSpace(view, values, limits, "fitness");
+      this.drawSpace(view, values, limits, "fitness", this.stacked(values));
       if (loop === null) this.drawBest(view);
       else this.drawLoop(view, loop);
     });
@@ -686,16 +695,16 @@ jedax.Explorer = class {
   fill() {
     const layers = document.getElementById("layers"), available = Object.keys(jedax.LAYERS).filter((name) => this.now.layers[name]);
     if (!available.includes(this.layer)) this.layer = "fitness";
-    const shown = [...layers.querySelectorAll("input")], isNew = shown.map((input) => input.value).join() !== available.join();
-    for (const input of shown) input.checked = input.value === this.layer;
-    if (isNew) layers.querySelectorAll("label").forEach((label) => label.remove());
-    for (const name of isNew ? available : []) { // else the keyboard would lose its place
-      const label = jedax.element("label", ` ${jedax.LAYERS[name].name}`);
-      const input = jedax.element("input", null, { type: "radio", name: "layer", value: name });
-      input.checked = name === this.layer;
-      label.prepend(input);
-      layers.append(label);
+    const inputs = () => [...layers.querySelectorAll("input")];
+    if (inputs().map((input) => input.value).join() !== available.join()) { // else the keyboard would lose its place
+      layers.querySelectorAll("label").forEach((label) => label.remove());
+      for (const name of available) {
+        const label = jedax.element("label", ` ${jedax.LAYERS[name].name}`);
+        label.prepend(jedax.element("input", null, { type: "radio", name: "layer", value: name }));
+        layers.append(label);
+      }
     }
+    for (const input of inputs()) input.checked = input.value === this.layer;
     const option = (value, text) => jedax.element("option", text, { value });
     const replica = document.getElementById("replica"), { replicas, space } = this.data;
     document.getElementById("replica-choice").hidden = replicas.length < 2;
@@ -713,7 +722,7 @@ jedax.Explorer = class {
     jedax.emptyColour = jedax.colour("empty");
     const choose = (cell) => { if (cell !== null) { this.cell = cell; this.outlineCells(); this.drawDetail(); } };
     // Of cells that lie over each other the next one is chosen each time.
-    const isOver = (cell) => cell !== null && this.cell !== null && String(this.place(cell)) === String(this.place(this.cell));
+    const isOver = (cell) => cell !== null && this.cell !== null && this.shareAPlace(cell, this.cell);
     const chooseAt = (cell) => choose(isOver(cell) ? this.below(this.cell) : cell);
     this.map.addEventListener("click", (event) => chooseAt(this.cellAt(event)));
     this.map.addEventListener("pointermove", (event) => this.tip(this.cellAt(event), event));
@@ -729,7 +738,6 @@ jedax.Explorer = class {
     get("replica").addEventListener("change", (event) => {
       this.replica = Number(event.target.value);
       this.stop();
-      this.loop = null;
       this.cell = this.now.best.cell;
       this.fill();
       this.draw();
@@ -742,7 +750,6 @@ jedax.Explorer = class {
     window.addEventListener("hashchange", () => {
       if (!this.data.space) return;
       this.stop();
-      this.loop = null;
       this.fromAddress();
       this.fill();
       this.draw();
@@ -753,8 +760,8 @@ jedax.Explorer = class {
   }
 
   go(loop) {
-    this.loop = loop >= this.loops.evaluations.length ? null : loop;
-    if (this.loop === null) this.stop();
+    this.loop = loop;
+    if (loop >= this.loops.evaluations.length) this.stop();
     this.drawMap();
     this.drawReplay();
     this.writeTitle();
@@ -762,7 +769,7 @@ jedax.Explorer = class {
 
   play() {
     if (this.timer) {
-      this.stop();
+      this.pause();
       return;
     }
     if (this.loop === null) this.go(0);
@@ -771,7 +778,13 @@ jedax.Explorer = class {
     this.labelPlay();
   }
 
+  // Ends the playback, at the end of the search.
   stop() {
+    this.loop = null;
+    this.pause();
+  }
+
+  pause() {
     clearInterval(this.timer);
     this.timer = null;
     this.labelPlay();
