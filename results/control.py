@@ -15,6 +15,7 @@ from keeping import HERE, cross, differences, fill_in, keep, parser, run
 
 from jedax.bench.comparison import Comparison
 from jedax.bench.grids import Grid, grid_named
+from jedax.tasks import make
 
 SEEDS, EVALUATIONS = 3, 20_480
 PARTS = ("alpha", "targets", "generations", "pool")
@@ -37,13 +38,18 @@ def main() -> None:
 
 
 def table(found: Comparison) -> str:
-    """Return the median of the final best fitness of each entry, its range, and whether the entries differ."""
+    """Return the median of the final best fitness of each entry, its range, and whether the entries differ.
+
+    The head tells the share of the paper's budget.
+    """
     values = {
         (entry.label, task.task): f"{entry.median:,.0f} ({min(entry.final):,.0f} to {max(entry.final):,.0f})"
         for task in found.tables
         for entry in task.entries
     }
-    return f"{cross(found, values)}\n{differences(found)}"
+    (task,) = grid(PARTS[0]).tasks
+    share = f"{task} ({EVALUATIONS / make(task).default_evaluations:.1%} of the paper's budget)"
+    return f"{cross(found, values).replace(task, share, 1)}\n{differences(found)}"
 
 
 if __name__ == "__main__":

@@ -111,6 +111,12 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return pandas.read_csv(path).to_dict("records") if path.exists() else []  # type: ignore[return-value]
 
 
+def of_revisions(rows: pandas.DataFrame) -> str:
+    """Return a sentence that tells which revisions of jedax rows are from."""
+    found = sorted(set(rows.revision.str[:12]))
+    return f"All rows are from revision {found[0]}." if len(found) == 1 else f"Rows are from {len(found)} revisions."
+
+
 def run(grid: Grid, runs: Path) -> None:
     """Run what is left of a grid, from a checkout without changes."""
     clean_revision()

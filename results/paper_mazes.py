@@ -62,7 +62,7 @@ def grids(name: str) -> list[Grid]:
 
 
 def _seeds(name: str, entry: Entry) -> int:
-    if name in ("ablation-alpha", "ablation-generations", "ablation-pool") or entry.method == "pga-me":
+    if name in ("ablation-generations", "ablation-pool") or entry.method == "pga-me":
         return SEEDS_OF_PGA_ME
     return SEEDS_OF_OURS if str(entry.method).startswith("jedi") else SEEDS
 

@@ -15,6 +15,7 @@ import pandas
 from claims import ABOVE, ALIKE, BELOW, JUDGED, UNKNOWN, Claim, judged_by
 
 from jedax.bench.grids import CONTROL
+from jedax.tasks import make
 
 SEEDS = 3
 HALFCHEETAH, WALKER2D, ANT_MAZE = CONTROL
@@ -42,7 +43,9 @@ def table(searches: dict[int, pandas.DataFrame]) -> str:
     rows = pandas.concat(
         each[each.task == task] for task in CONTROL if (each := searches.get(BUDGETS[task])) is not None
     )
-    lines = [f"| JEDi, on the control tasks | {' | '.join(JUDGED)} |", "|---|" + "---|" * len(JUDGED)]
+    shares = ", ".join(f"{task} {BUDGETS[task] / make(task).default_evaluations:.0%}" for task in CONTROL)
+    lines = [f"| JEDi on the control tasks, with a share of the paper's budgets ({shares}) | {' | '.join(JUDGED)} |"]
+    lines.append("|---|" + "---|" * len(JUDGED))
     for claim in CLAIMS:
         tests = [(task, other) for task in claim.tasks for other in claim.others]
         found = (

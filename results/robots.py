@@ -26,6 +26,7 @@ import functools
 import io
 import os
 import shutil
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas
 import robot_claims
-from keeping import HERE, add_rows, fill_in, revision, rows_of, write_small
+from keeping import HERE, add_rows, fill_in, of_revisions, revision, rows_of, write_small
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
@@ -72,6 +73,10 @@ METHODS = (Entry("jedi-x", "jedi-x"), NO_HEATS, WITHOUT, SCALED, *PAPER_ENTRIES,
 ENTRIES = {entry.label: entry for entry in METHODS}
 NEAR = ("es", "es-restart", "cma-me opt", "pga-me")  # the others that come near JEDi-X on some robot
 GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
+KEY = ["task", "method", "seed"]
+SUSPENDED = (  # searches whose process stood still for a while, so that their seconds tell nothing
+    ("halfcheetah", "jedi-x no gradients", 2), ("ant-maze", "jedi-x no gradients", 4), ("halfcheetah", "jedi decay", 0),
+)  # fmt: skip
 FOLDER, RUNS = HERE / "robots", Path("runs/results/robots")
 
 
@@ -94,8 +99,8 @@ def main() -> None:
         write_small(draw(rows, budget), FOLDER / f"curves-{budget}.png")
     fill_in(HERE / "README.md", "claims-control", robot_claims.table(found))
     page_of_ours = HERE.parent / "docs/explanation/jedi-x.md"
-    fill_in(page_of_ours, "robots", beside_the_best(found[EVALUATIONS]))
-    fill_in(page_of_ours, "robots-seeds", every_seed(found[EVALUATIONS]))
+    fill_in(page_of_ours, "robots", beside_the_best(found))
+    fill_in(page_of_ours, "robots-seeds", every_seed(found))
 
 
 def stored() -> dict[int, pandas.DataFrame]:
@@ -232,7 +237,9 @@ def page(rows: pandas.DataFrame, evaluations: int) -> str:
         table(rows.dropna(subset="steady"), "steady", evaluations),
         "Best fitness on the way, its mean over the budget:",
         table(on_the_way(rows, evaluations), "mean", evaluations),
-        f"Hours of one core: {rows.seconds.sum() / 3600:.0f}. {minutes(rows)}",
+        "JEDi-X beside each other method after equal minutes, those of the faster one's search (medians of seeds):",
+        equal_minutes(rows, evaluations),
+        f"Hours of one core: {rows.seconds.sum() / 3600:.0f}. {minutes(rows)} {of_revisions(rows)}",
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -241,6 +248,34 @@ def on_the_way(rows: pandas.DataFrame, evaluations: int) -> pandas.DataFrame:
     """Return the rows that have a curve, with its mean over the budget."""
     rows = rows[rows.curve.notna()]
     return rows.assign(mean=[on_common_grid([curve_of(text)], evaluations).mean().item() for text in rows.curve])
+
+
+def equal_minutes(rows: pandas.DataFrame, evaluations: int) -> str:
+    """Return a table of the median best fitness of JEDi-X and of each other method after equal minutes.
+
+    These are the minutes of the faster of the two, by the medians of seconds. All seeds of a method are taken to have
+    the same, steady pace, so that the share of these seconds is that of the evaluations.
+    """
+    rows = rows[rows.curve.notna() & ~pandas.MultiIndex.from_frame(rows[KEY]).isin(SUSPENDED)]
+    tasks = tasks_of(rows)
+    lines = [f"| minutes: JEDi-X / the method | {' | '.join(head(task, evaluations) for task in tasks)} |"]
+    lines.append("|---|" + "---:|" * len(tasks))
+    for method in ENTRIES:
+        cells = []
+        for task in tasks:
+            both = [rows[(rows.task == task) & (rows.method == name)] for name in ("jedi-x", method)]
+            seconds = [each.seconds.median() for each in both]
+            if method == "jedi-x" or not all(map(len, both)):
+                cells.append("")
+                continue
+            ours, theirs = (
+                np.median([curve_of(text).asof(evaluations * min(seconds) / whole) for text in each.curve])
+                for each, whole in zip(both, seconds, strict=True)
+            )
+            cells.append(f"{min(seconds) / 60:.0f}: {ours:,.0f} / {theirs:,.0f}")
+        if any(cells):
+            lines.append(f"| {method} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def minutes(rows: pandas.DataFrame) -> str:
@@ -255,10 +290,15 @@ def tasks_of(rows: pandas.DataFrame) -> list[str]:
     return [task for task in CONTROL if task in set(rows.task)]
 
 
+def head(task: str, evaluations: int) -> str:
+    """Return a task with the share of the paper's budget."""
+    return f"{task} ({evaluations / jedax.tasks.make(task).default_evaluations:.1%})"
+
+
 def table(rows: pandas.DataFrame, column: str, evaluations: int) -> str:
     """Return medians and ranges of a column on the tasks that have rows, and p against JEDi-X."""
     tasks = tasks_of(rows)
-    heads = (f"{task} ({evaluations / jedax.tasks.make(task).default_evaluations:.1%})" for task in tasks)
+    heads = (head(task, evaluations) for task in tasks)
     lines = [f"| (share of the paper's budget) | {' | '.join(heads)} |", "|---|" + "---:|" * len(tasks)]
     for method in ENTRIES:
         cells = []
@@ -273,20 +313,19 @@ def table(rows: pandas.DataFrame, column: str, evaluations: int) -> str:
     return "\n".join(lines)
 
 
-def beside_the_best(rows: pandas.DataFrame) -> str:
+def beside_the_best(found: dict[int, pandas.DataFrame]) -> str:
     """Return a table of JEDi-X and of the other method with the highest median, at the end and on the way.
 
     Gains are counted from the first population of JEDi-X, 64 random policies.
     """
     columns = {}
-    for task in CONTROL:
-        of_task = rows[rows.task == task]
-        first = of_task[of_task.method == "jedi-x"]["first"].median()
-        ours, best, theirs = against_the_best(of_task, "best")
+    for task, budget, rows in by_task(found):
+        first = rows[rows.method == "jedi-x"]["first"].median()
+        ours, best, theirs = against_the_best(rows, "best")
         ratio = (np.median(ours) - first) / (np.median(theirs) - first)
         test = mann_whitney(ours, theirs)
-        ours_before, best_before, theirs_before = against_the_best(on_the_way(of_task, EVALUATIONS), "mean")
-        columns[task] = {
+        ours_before, best_before, theirs_before = against_the_best(on_the_way(rows, budget), "mean")
+        columns[f"{budget:,}: {head(task, budget)}"] = {
             "JEDi-X, median (seeds)": with_median(ours),
             "the best other method": f"{best} {with_median(theirs)}",
             "gain of JEDi-X over random policies, divided by that method's": f"{ratio:.2f}",
@@ -294,17 +333,37 @@ def beside_the_best(rows: pandas.DataFrame) -> str:
             "on the way: JEDi-X, mean over the budget": with_median(ours_before),
             "the best other method on the way": f"{best_before} {with_median(theirs_before)}",
         }
-    lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
-    lines += [f"| {head} | {' | '.join(columns[task][head] for task in CONTROL)} |" for head in columns[CONTROL[0]]]
-    return "\n".join(lines) + "\n"
+    return turned(columns)
 
 
-def every_seed(rows: pandas.DataFrame) -> str:
+def every_seed(found: dict[int, pandas.DataFrame]) -> str:
     """Return a table of the best fitness of each seed, of JEDi-X and of the methods in `NEAR`."""
-    lines = [f"| | {' | '.join(CONTROL)} |", "|---|" + "---:|" * len(CONTROL)]
-    for method in ("jedi-x", NO_HEATS.label, *NEAR):
-        seeds = [rows[(rows.task == task) & (rows.method == method)].sort_values("seed").best for task in CONTROL]
-        lines.append(f"| {method} | {' | '.join(', '.join(f'{best:,.0f}' for best in of_task) for of_task in seeds)} |")
+    columns = {
+        f"{budget:,}: {head(task, budget)}": {
+            method: ", ".join(f"{best:,.0f}" for best in rows[rows.method == method].sort_values("seed").best)
+            for method in ("jedi-x", NO_HEATS.label, *NEAR)
+        }
+        for task, budget, rows in by_task(found)
+    }
+    return turned(columns)
+
+
+def by_task(found: dict[int, pandas.DataFrame]) -> Iterator[tuple[str, int, pandas.DataFrame]]:
+    """Return the rows of each task with each number of evaluations that JEDi-X has rows of."""
+    for task, budget in product(CONTROL, found):
+        rows = found[budget][found[budget].task == task]
+        if "jedi-x" in set(rows.method):
+            yield task, budget, rows
+
+
+def turned(columns: dict[str, dict[str, str]]) -> str:
+    """Return a table with these columns; all have the same rows."""
+    lines = [f"| evaluations: task (share of the paper's budget) | {' | '.join(columns)} |"]
+    lines.append("|---|" + "---:|" * len(columns))
+    lines += [
+        f"| {name} | {' | '.join(column[name] for column in columns.values())} |"
+        for name in next(iter(columns.values()))
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -190,6 +190,7 @@ def test_what_is_kept_of_a_task_without_a_goal_can_be_read_again(tmp_path):
     [
         ("paper_mazes", "beside_the_paper", "paper-mazes", "paper-mazes"),
         ("paper_mazes", "medians", "ablation-targets", "ablations/targets"),
+        ("paper_mazes", "medians", "ablation-alpha", "ablations/alpha"),
         ("paper_mazes", "medians", "ablation-generations", "ablations/generations"),
         ("paper_mazes", "medians", "ablation-pool", "ablations/pool"),
         ("paper_mazes", "medians", "ablation-learning-rate", "ablations/learning-rate"),
@@ -220,8 +221,7 @@ def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name,
     ("module", "table", "name", "rows", "page"),
     [
         ("map_elites", "table", "map-elites", "map-elites/variants.csv", "README.md"),
-        ("robots", "beside_the_best", "robots", "robots/runs-250000.csv", "../docs/explanation/jedi-x.md"),
-        ("robots", "every_seed", "robots-seeds", "robots/runs-250000.csv", "../docs/explanation/jedi-x.md"),
+        ("stuck", "table", "stuck", "paper-mazes/stuck.csv", "README.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "beyond/README.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "../docs/explanation/jedi-x.md"),
         ("parts", "table", "parts", "parts/rows.csv", "../docs/explanation/jedi-x.md"),
@@ -240,6 +240,29 @@ def test_tables_of_the_robots_are_those_of_the_stored_rows():
         assert f"<!-- begin robots-{budget} -->\n{robots.page(rows, budget)}<!-- end robots-{budget} -->" in page
     table = script("robot_claims").table(found)
     assert f"<!-- begin claims-control -->\n{table}<!-- end claims-control -->" in page
+    page_of_ours = (RESULTS.parent / "docs" / "explanation" / "jedi-x.md").read_text()
+    for name, text in {"robots": robots.beside_the_best(found), "robots-seeds": robots.every_seed(found)}.items():
+        assert f"<!-- begin {name} -->\n{text}<!-- end {name} -->" in page_of_ours
+
+
+def test_methods_are_compared_after_equal_minutes():
+    """The slow method has made half of its evaluations when the quick one ends."""
+    robots = script("robots")
+    one = {"task": "halfcheetah", "seed": 0}
+    rows = pandas.DataFrame([
+        one | {"method": "jedi-x", "seconds": 1200, "curve": "64:1 100:2 200:3"},
+        one | {"method": "es", "seconds": 600, "curve": "64:5 150:6 200:7"},
+        one | {"method": "cma-mae", "seconds": 2400, "curve": "64:8 150:9"},
+        one | {"method": "jedi decay", "seconds": 60, "curve": "64:0"},  # stood still for a while
+        one | {"method": "td3", "seconds": 60, "curve": None},
+    ])  # fmt: skip
+    lines = robots.equal_minutes(rows, 200).splitlines()
+    assert lines[2:] == ["| es | 10: 2 / 7 |", "| cma-mae | 20: 3 / 8 |"]
+
+
+def test_tables_of_the_physics_are_those_of_the_stored_rows():
+    text = script("physics").readable(RESULTS / "physics")
+    assert f"<!-- begin physics -->\n{text}<!-- end physics -->" in (RESULTS / "README.md").read_text()
 
 
 def test_claims_about_robots_are_judged_by_the_order_of_all_seeds():
