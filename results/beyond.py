@@ -43,15 +43,15 @@ def _like_control(entry: Entry) -> Entry:
 
 
 FROZEN = (*frozen.mazes(), *frozen.arms(), *frozen.functions())
-TUNED = (OURS, *tuning.all_tuned(), Entry("dns", "dns"))  # dominated novelty search has its defaults
+TUNED, NOVELTY = (OURS, *tuning.all_tuned()), Entry("dns", "dns")  # dominated novelty search has its defaults
 GRIDS = {
     "beyond-long": Grid("", MAZES, (OURS,), 1, 100_000_000),
     "beyond-development": Grid("", problems.DEVELOPMENT, ELSEWHERE, 10, 250_000),
     "beyond-held-out": Grid("", problems.HELD_OUT, ELSEWHERE, 10, 250_000),
     "beyond-late": Grid("", problems.LATE, ELSEWHERE, 20, 500_000),
     "beyond-frozen": Grid("", FROZEN, (OURS, *OTHERS, Entry("cma-me", "cma-me"), ELSEWHERE[-1]), 10, 250_000),
-    "beyond-tuned": Grid("", FROZEN, TUNED, 10, 250_000),
-    "beyond-paper-mazes": Grid("", MAZES, TUNED, 20),
+    "beyond-tuned": Grid("", FROZEN, (*TUNED, NOVELTY), 10, 250_000),
+    "beyond-paper-mazes": Grid("", MAZES, (*TUNED, NOVELTY), 10),
     "beyond-gymnasium": Grid("", problems.HELD_OUT_SLOW, tuple(map(_like_control, ELSEWHERE)), 3, 4096),
 }
 MOST_DRAWN = 16  # tasks in one figure

@@ -12,7 +12,8 @@ from jedax import JedaxError
 from jedax.bench.comparison import compare
 from jedax.errors import NotImportableError
 from jedax.report import cell_maps, comparisons
-from jedax.report.styles import METHODS, sequential_styles, styles
+from jedax.report.plots import COLOURS
+from jedax.report.styles import METHODS, ablations, styles
 
 GOAL = -250
 
@@ -213,17 +214,21 @@ def test_a_logarithmic_axis_begins_at_the_second_report_where_nothing_is_known_b
     assert ax.get_xlim() == (20, 1000)
 
 
-def test_sequential_colours_follow_the_order():
-    style = sequential_styles(["a=0", "a=0.5", "a=1", "a=decay"])
+def test_shades_follow_the_order_of_the_labels():
+    labels = ["a=0", "a=0.5", "a=1", "a=decay", "b a=0", "b a=1"]
+    style = styles(labels)
+    assert list(style) == labels
     lightness = [np.dot(to_rgb(style[f"a={v}"]["color"]), (0.2126, 0.7152, 0.0722)) for v in ("0", "0.5", "1")]
     assert lightness == sorted(lightness)
-    assert style["a=decay"]["color"] not in [tuple(style["a=0"]["color"])]
-    assert style["a=decay"]["linestyle"] != "-"
+    assert {style[label]["linestyle"] for label in labels[:3]} == {"-"}
+    assert style["b a=0"]["linestyle"] == style["b a=1"]["linestyle"] != "-"
+    assert style["a=decay"]["color"] == COLOURS[1]
+    assert styles(["a=0", "a=decay"])["a=0"]["color"] == COLOURS[0]  # one number has no order
 
 
 def test_ablations_are_labels_with_one_value():
     labels = ["jedi", "alpha=0", "alpha=0.3", "alpha=decay", "pool=4", "x=1 y=2", "x=1 y=3"]
-    assert comparisons.ablations(labels) == {
+    assert ablations(labels) == {
         "alpha": ["alpha=0", "alpha=0.3", "alpha=decay"],
         "x=1 y": ["x=1 y=2", "x=1 y=3"],
     }
@@ -296,7 +301,7 @@ def test_values_of_a_setting_that_share_no_task_make_no_figure(tmp_path):
     for task, label in (("maze-a", "jedi alpha=0.3"), ("maze-b", "jedi alpha=0.7")):
         write_run(tmp_path / task, [-120.0, -130], task=task, label=label)
     found = compare(tmp_path)
-    assert comparisons.ablations(found.labels)
+    assert ablations(found.labels)
     assert not [name for name, _ in comparisons._figures(found, "quartiles", None) if name.startswith("ablation")]
 
 
@@ -311,6 +316,6 @@ def test_violins_of_tiny_and_huge_fitness(tmp_path, ax, size):
 
 
 def test_many_labels_of_one_method_differ():
-    found = styles([f"jedi alpha={number}" for number in range(9)])
+    found = styles([f"jedi {number}" for number in range(9)])
     assert len({(line["color"], line["linestyle"]) for line in found.values()}) == 9
-    assert found["jedi alpha=0"]["color"] == METHODS["jedi"][0]
+    assert found["jedi 0"]["color"] == METHODS["jedi"][0]

@@ -10,6 +10,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -124,15 +125,25 @@ def dominated_novelty(
     where the fitness is -inf.
     """
     order = jnp.arange(len(fitness))
-    is_fitter = (fitness > fitness[:, None]) | ((fitness == fitness[:, None]) & (order < order[:, None]))
-    squares = sum((x[:, None] - x) ** 2 for x in descriptors.T)
-    distances = jnp.where(is_fitter, jnp.sqrt(squares), jnp.inf)  # type: ignore[arg-type]
-    total, count = jnp.zeros_like(fitness), jnp.zeros_like(fitness)
-    for _ in range(min(neighbours, len(fitness))):  # a few minima are faster than sorting
-        nearest = jnp.argmin(distances, axis=1)
-        distance = jnp.min(distances, axis=1)
-        known = jnp.isfinite(distance)
-        total, count = total + jnp.where(known, distance, 0), count + known
-        distances = distances.at[order, nearest].set(jnp.inf)
-    novelty = jnp.where(count > 0, total / jnp.maximum(count, 1), jnp.inf)
+
+    def nearer(
+        nearest: tuple[Float[Array, " n"], ...], other: tuple[Float[Array, ""], Int[Array, ""], Float[Array, " d"]]
+    ) -> Any:
+        """Return the squares of the least distances to fitter solutions, after one more solution."""
+        its_fitness, its_order, its_descriptor = other
+        is_fitter = (its_fitness > fitness) | ((its_fitness == fitness) & (its_order < order))
+        square = sum((x - its_x) ** 2 for x, its_x in zip(descriptors.T, its_descriptor, strict=True))
+        square, kept = jnp.where(is_fitter, square, jnp.inf), []
+        for least in nearest:
+            kept.append(jnp.minimum(least, square))
+            square = jnp.maximum(least, square)
+        return tuple(kept), None
+
+    # A few minima kept in order, one solution after the other, are faster than sorting, and need no matrix.
+    none = (jnp.full_like(fitness, jnp.inf),) * min(neighbours, len(fitness))
+    nearest, _ = jax.lax.scan(nearer, none, (fitness, order, descriptors))
+    distances = jnp.sqrt(jnp.stack(nearest))
+    is_known = jnp.isfinite(distances)
+    novelty = jnp.mean(distances, axis=0, where=is_known)
+    novelty = jnp.where(is_known.any(axis=0), novelty, jnp.inf)
     return jnp.where(fitness == -jnp.inf, -jnp.inf, novelty)

@@ -22,7 +22,7 @@ from jedax.errors import check_choice, fail
 from jedax.report import cell_maps, tables
 from jedax.report.numbers import REMARK, cut_axis, evaluations_axis
 from jedax.report.pictures import write_figure, writing
-from jedax.report.styles import Styles, sequential_styles, styles
+from jedax.report.styles import Styles, ablations, styles
 from jedax.store.directory import is_run
 from jedax.store.files import write_atomic
 from jedax.store.guard import check_plain
@@ -37,7 +37,7 @@ _BAND_NAMES = {"quartiles": "quartiles", "std": "± 1 standard deviation"}
 _MOST_BANDS = 3
 _MOST_LINES = 8  # in a panel
 _FAR = 10  # ratio of the first two reports, beyond which a logarithmic axis begins at the second
-_EARLY = 0.1  # share of the budget; the axis is logarithmic where most curves have done most of their way by then
+_EARLY = 0.1  # share of the budget; the axis is logarithmic where many curves have done most of their way by then
 _FEWEST_FOR_VIOLIN = 10
 _GAP = 0.1  # share of the range of the seeds; a violin does not bridge a longer one
 _NAMES = ("convergence", "coverage", "final-fitness", "evaluations-to-fitness", "cells-", "ablation-")
@@ -174,7 +174,7 @@ def curves(
 
 
 def is_early(comparison: Comparison, tables: Sequence[TaskTable]) -> bool:
-    """Return whether most curves do nine tenths of their way to their final fitness in the first tenth of the budget.
+    """Return whether a third of the curves do nine tenths of their way to their final fitness in a tenth of the budget.
 
     The axis of evaluations is then logarithmic, in all panels of a figure.
     """
@@ -185,7 +185,7 @@ def is_early(comparison: Comparison, tables: Sequence[TaskTable]) -> bool:
         if len(median) and median.iloc[-1] > median.iloc[0]:
             way = (median - median.iloc[0]) / (median.iloc[-1] - median.iloc[0])
             early.append(float((way >= 1 - _EARLY).idxmax()) <= _EARLY * table.budget)
-    return bool(early) and float(np.mean(early)) > 0.5
+    return bool(early) and float(np.mean(early)) >= 1 / 3
 
 
 def _evaluations_axis(ax: Axes, table: TaskTable, log: bool, first: Callable[[np.ndarray], float] = np.min) -> None:
@@ -242,7 +242,10 @@ def final_fitness(ax: Axes, table: TaskTable, style: Styles, *, names: Mapping[s
             ax.fill_between(where, place - width, place + width, color=line["color"], alpha=0.28, linewidth=0)
         # Points are spread so that they do not hide each other, the same way every time.
         height = place + np.random.default_rng(0).uniform(-0.16, 0.16, len(values))
-        ax.scatter(values, height, s=12, color=line["color"], marker=line["marker"], linewidth=0, alpha=0.85, zorder=4)
+        size = 12 if len(values) >= _FEWEST_FOR_VIOLIN else 26
+        ax.scatter(
+            values, height, s=size, color=line["color"], marker=line["marker"], linewidth=0, alpha=0.85, zorder=4
+        )
         if np.isfinite(entry.median):
             ax.plot([entry.median] * 2, [place - 0.38, place + 0.38], color="#111111", linewidth=1.8, zorder=3)
     if table.goal is not None:
@@ -280,7 +283,7 @@ def reached(ax: Axes, table: TaskTable, style: Styles, fitness: float, *, log: b
     if not count:
         ax.text(0.5, 0.5, "reached by no seed", transform=ax.transAxes, ha="center", color="#666666")
     goal = " (goal)" if fitness == table.goal else ""
-    ax.set(ylim=(0, 1), title=f"{plain(table.task)}: fitness {fitness:.12g}{goal}")
+    ax.set(ylim=(-0.03, 1.03), title=f"{plain(table.task)}: fitness {fitness:.12g}{goal}")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
 
@@ -342,7 +345,10 @@ def _figures(comparison: Comparison, band: str, cells: Sequence[str] | None) -> 
     for prefix, labels in ablations(comparison.labels).items():
         shared = [t for t in tables if sum(t.entry(label) is not None for label in labels) > 1]
         if shared:
-            yield f"ablation-{prefix}", _ablation(comparison, prefix, labels, shared, band)
+            yield (
+                f"ablation-{prefix}",
+                _ablation(comparison, prefix, {label: style[label] for label in labels}, shared, band),
+            )
 
 
 def small_groups(comparison: Comparison) -> list[list[str]]:
@@ -362,16 +368,6 @@ def small_groups(comparison: Comparison) -> list[list[str]]:
     number = math.ceil(len(others) / size)
     groups = [anchor + [str(label) for label in part] for part in np.array_split(others, number)] if others else []
     return ([ours] if ours else []) + groups
-
-
-def ablations(labels: Sequence[str]) -> dict[str, list[str]]:
-    """Return the labels that differ in one value only, such as `alpha=0` and `alpha=0.3`, by what is before the `=`."""
-    groups: dict[str, list[str]] = {}
-    for label in labels:
-        prefix, equals, _ = label.rpartition("=")
-        if equals:
-            groups.setdefault(prefix, []).append(label)
-    return {prefix: group for prefix, group in groups.items() if len(group) > 1}
 
 
 def _goal(tables: Sequence[TaskTable]) -> list[Line2D]:
@@ -444,15 +440,12 @@ def _final_fitness(comparison: Comparison, style: Styles) -> Figure:
     return figure
 
 
-def _ablation(
-    comparison: Comparison, prefix: str, labels: Sequence[str], tables: Sequence[TaskTable], band: str
-) -> Figure:
+def _ablation(comparison: Comparison, prefix: str, style: Styles, tables: Sequence[TaskTable], band: str) -> Figure:
     """Return a column per task: convergence, coverage, final fitness, as in the paper's appendix."""
-    style = sequential_styles(labels)
-    shown_band = band if len(labels) <= _MOST_BANDS else None
-    names = {label: label.removeprefix(f"{prefix}=") for label in labels}
-    figure = Figure(figsize=(0.6 + 3.3 * len(tables), 5.6 + 0.3 * len(labels)), layout="constrained")
-    axes = figure.subplots(3, len(tables), squeeze=False, height_ratios=(2.6, 2.0, 0.8 + 0.3 * len(labels)))
+    shown_band = band if len(style) <= _MOST_BANDS else None
+    names = {label: label.removeprefix(f"{prefix}=") for label in style}
+    figure = Figure(figsize=(0.6 + 3.3 * len(tables), 5.6 + 0.3 * len(style)), layout="constrained")
+    axes = figure.subplots(3, len(tables), squeeze=False, height_ratios=(2.6, 2.0, 0.8 + 0.3 * len(style)))
     log = is_early(comparison, tables)
     for place, table in enumerate(tables):
         top, middle, bottom = axes[:, place]
@@ -464,5 +457,5 @@ def _ablation(
             ax.set_ylabel(ylabel if place == 0 else "")
             ax.set_title(ax.get_title() if ax is top else "")
     extra = [] if shown_band is None else [Patch(color="#bbbbbb", label=_BAND_NAMES[shown_band])]
-    _legend_below(figure, style, [*extra, *_goal(tables)], {n: f"{prefix} = {names[n]}" for n in labels})
+    _legend_below(figure, style, [*extra, *_goal(tables)], {n: f"{prefix} = {names[n]}" for n in style})
     return figure

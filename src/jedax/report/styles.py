@@ -35,22 +35,45 @@ LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
 _MARKERS = ("o", "s", "D", "v", "^", "P", "X")
 
 
+def ablations(labels: Sequence[str]) -> dict[str, list[str]]:
+    """Return the labels that differ in one value only, such as `alpha=0` and `alpha=0.3`, by what is before the `=`."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        prefix, equals, _ = label.rpartition("=")
+        if equals:
+            groups.setdefault(prefix, []).append(label)
+    return {prefix: group for prefix, group in groups.items() if len(group) > 1}
+
+
 def styles(labels: Sequence[str]) -> Styles:
     """Return colour, marker and line style of each label, for matplotlib; curves have the marker at their end.
 
-    A label that begins with the name of a method, such as `jedi tuned`, has the colour of this method; further labels
-    of the same method are dashed, then dotted, then lighter and darker. Other labels have 7 colours in turn, solid,
-    then dashed, then dotted.
+    Labels that differ in a number only, such as `alpha=0.3`, have shades from dark to light, with another line and
+    marker for each group of them. A label that begins with the name of a method, such as `jedi tuned`, has the colour
+    of this method; further labels of the same method are dashed, then dotted, then lighter and darker. Other labels
+    have 7 colours in turn, orange first beside shades, solid, then dashed, then dotted.
     """
+    shaded = _shaded(labels)
     found: dict[str, dict[str, Any]] = {}
     seen: dict[str, int] = {}
-    for number, label in enumerate(labels):
+    for number, label in enumerate((label for label in labels if label not in shaded), start=bool(shaded)):
         name = label.split()[0] if label.split() else label
         place = number % len(COLOURS)
         colour, marker = METHODS.get(name, (COLOURS[place], _MARKERS[place]))
         times = seen.get(colour, 0)
         seen[colour] = times + 1
         found[label] = _style(_shade(colour, times // len(LINES)), LINES[times % len(LINES)], marker)
+    return {label: shaded[label] if label in shaded else found[label] for label in labels}
+
+
+def _shaded(labels: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the styles of the labels that differ in a number only."""
+    found = {}
+    for place, group in enumerate(ablations(labels).values()):
+        numbers = [label for label in group if re.search(r"=[-+]?[\d.]+(e[-+]?\d+)?$", label)]
+        shades = colormaps["viridis"](np.linspace(0, 0.88, len(numbers))) if len(numbers) > 1 else ()
+        line, marker = LINES[place % len(LINES)], _MARKERS[place % len(_MARKERS)]
+        found |= {label: _style(shade, line, marker) for label, shade in zip(numbers, shades, strict=False)}
     return found
 
 
@@ -61,19 +84,5 @@ def _shade(colour: str, step: int) -> str:
     return to_hex((red, green, blue))
 
 
-def sequential_styles(labels: Sequence[str]) -> Styles:
-    """Return colours from dark to light for labels such as `alpha=0.3`, in their order.
-
-    Labels without a number, such as `alpha=decay`, have other colours, orange first.
-    """
-    numbers = [label for label in labels if re.search(r"=[-+]?[\d.]+(e[-+]?\d+)?$", label)]
-    others = [label for label in labels if label not in numbers]
-    shades = colormaps["viridis"](np.linspace(0, 0.88, len(numbers)))
-    return {
-        **{label: _style(shade, "-", "o") for label, shade in zip(numbers, shades, strict=True)},
-        **{label: _style(COLOURS[(n + 1) % len(COLOURS)], LINES[(n + 1) % 3], "D") for n, label in enumerate(others)},
-    }
-
-
 def _style(colour: Any, line: Any, marker: str) -> dict[str, Any]:
-    return {"color": colour, "linestyle": line, "marker": marker, "markevery": [-1], "markersize": 5}
+    return {"color": to_hex(colour), "linestyle": line, "marker": marker, "markevery": [-1], "markersize": 5}
