@@ -71,6 +71,7 @@ WITHOUT = Entry("jedi-x no gradients", "jedi-x", None, BEFORE_GRADIENTS)
 NO_HEATS = Entry("jedi-x no heats", "jedi-x", None, BEFORE_HEATS)
 METHODS = (Entry("jedi-x", "jedi-x"), NO_HEATS, WITHOUT, SCALED, *PAPER_ENTRIES, SMALL, BOLD, Entry("td3", "td3"))
 ENTRIES = {entry.label: entry for entry in METHODS}
+VARIANTS = ("jedi-x", NO_HEATS.label, WITHOUT.label, "es", SMALL.label, BOLD.label)
 NEAR = ("es", "es-restart", "cma-me opt", "pga-me")  # the others that come near JEDi-X on some robot
 GROUPS = (("jedi",), ("es", "pga-me", "td3"), ("map-elites", "cma"))  # of the figure, by the beginnings of their names
 KEY = ["task", "method", "seed"]
@@ -97,6 +98,7 @@ def main() -> None:
     for budget, rows in found.items():
         fill_in(HERE / "README.md", f"robots-{budget}", page(rows, budget))
         write_small(draw(rows, budget), FOLDER / f"curves-{budget}.png")
+    write_small(draw_variants(found[EVALUATIONS]), FOLDER / "variants.png")
     fill_in(HERE / "README.md", "claims-control", robot_claims.table(found))
     page_of_ours = HERE.parent / "docs/explanation/jedi-x.md"
     fill_in(page_of_ours, "robots", beside_the_best(found))
@@ -193,6 +195,22 @@ def draw(rows: pandas.DataFrame, evaluations: int) -> Figure:
         is_shown = rows.method.str.startswith(group) | (rows.method == "jedi-x")
         draw_panel(ax, rows[(rows.task == task) & is_shown], style, evaluations)
         ax.set(title=task, ylabel="best fitness")
+    return figure
+
+
+def draw_variants(rows: pandas.DataFrame) -> Figure:
+    """Return a figure of the best fitness of every seed of JEDi-X, of its earlier versions and of parts of it."""
+    figure, axes = plt.subplots(1, len(CONTROL), figsize=(13, 2.8), dpi=110, layout="constrained")
+    for task, ax in zip(CONTROL, axes, strict=True):
+        for place, (method, style) in enumerate(styles(VARIANTS).items()):
+            best = rows[(rows.task == task) & (rows.method == method)].best
+            look = {"color": style["color"], "marker": style["marker"], "s": 40, "linewidth": 0, "zorder": 3}
+            ax.scatter(best, np.full(len(best), place), **look)
+            if len(best):
+                ax.plot([best.median()] * 2, [place - 0.35, place + 0.35], color="#111111", linewidth=1.8)
+        ax.set(title=task, xlabel="best fitness of each seed; line: median", ylim=(len(VARIANTS) - 0.5, -0.5))
+        ax.set_yticks(range(len(VARIANTS)), VARIANTS if ax is axes[0] else [""] * len(VARIANTS))
+        ax.grid(alpha=0.25, axis="x")
     return figure
 
 

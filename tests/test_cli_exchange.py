@@ -261,6 +261,29 @@ def test_problems_that_are_refused(here, capsys, problem, message):
     assert not (here / "d" / "search.safetensors").exists()
 
 
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "bounds: [[1e-3, 0], [1, 1e0]]\nx0: [1e-1, 0.5]\nsigma0: 1e-1\nevaluations: 1e2\n",
+        "bounds: [[-1e1, 0], [1, 1]]\nsigma0: [1e-1, 0.2]\nx0: [0, 1e-1]\n",
+        "space: {a: [1e-3, 1], b: {choices: [x, y]}}\nx0: {a: 1e-1, b: y}\n",
+    ],
+)
+def test_numbers_that_yaml_takes_for_texts(here, capsys, problem):
+    (here / "problem.yaml").write_text(problem)
+    code, out, err = call(capsys, "ask", "d", "--new", "problem.yaml", "-n", "1")
+    assert (code, err) == (0, "")
+    first = json.loads(out)[0]["x"]
+    assert first == ({"a": 0.1, "b": "y"} if "space" in problem else [0.1, 0.5] if "1e2" in problem else [0, 0.1])
+
+
+def test_numbers_of_solutions_may_be_floats(here, capsys):
+    make(here, capsys, BOX, "-n", "2")
+    (here / "results.json").write_text('[{"id": 0.0, "fitness": 1.5}, {"id": 1.0, "failed": true}]')
+    code, _, err = call(capsys, "tell", "d", "results.json")
+    assert code == 0, err
+
+
 def test_directories_that_are_refused(here, capsys):
     for command in (["ask", "d"], ["best", "d"], ["tell", "d", "results.json"]):
         (here / "results.json").write_text('[{"id": 1, "failed": true}]')

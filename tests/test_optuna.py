@@ -80,10 +80,32 @@ def test_more_values_than_32_bits_hold():
     assert not study.sampler._unused
 
 
-def test_more_steps_than_optuna_tells_apart():
-    space = {"x": optuna.distributions.FloatDistribution(0, 1, step=1e-10)}
-    with pytest.raises(jedax.JedaxError, match=r"x: expected fewer than 2\^31 steps, got 10000000000; leave step out"):
-        Sampler(search_space=space)
+@pytest.mark.parametrize(
+    ("low", "high", "step"), [(0, 1, 1e-10), (273.15, 373.15, 1e-6), (1.6e9, 1.7e9, 0.1), (0, 3 * 2**58, 3)]
+)
+def test_more_steps_than_optuna_tells_apart(low, high, step):
+    """Optuna would refuse the value of a step and draw another one."""
+    kind = optuna.distributions.IntDistribution if step == 3 else optuna.distributions.FloatDistribution
+    with pytest.raises(jedax.JedaxError, match=r"x: expected steps that Optuna recognises.*; leave step out"):
+        Sampler(search_space={"x": kind(low, high, step=step)})
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step"), [(0, 1, 1e-6), (-9e6, 9e6, 1.0), (273.15, 373.15, 1e-4), (0, 3 * 2**48, 3)]
+)
+def test_fine_steps_are_told_apart(low, high, step):
+    def objective(trial):
+        suggest = trial.suggest_int if step == 3 else trial.suggest_float
+        return abs(suggest("x", low, high, step=step) - (0.3 * low + 0.7 * high)) / (high - low)
+
+    study = study_with()
+    study.optimize(objective, n_trials=60)
+    sampler = study.sampler
+    assert sampler.optimizer.num_failed == 0
+    assert sampler.optimizer.evaluations == 59
+    known = study.trials[0].distributions["x"]
+    best = known.low + known.step * sampler.optimizer.best.parameters["x"]
+    assert best == pytest.approx(study.best_params["x"], rel=1e-6)
 
 
 def test_behaviours_fill_a_repertoire():
@@ -332,21 +354,121 @@ def test_declared_space_searches_from_the_first_trial():
     assert study.sampler.optimizer.evaluations == 10
 
 
-def test_another_space_is_an_error_and_loses_nothing():
+def test_ranges_that_depend_on_another_parameter():
+    """The first trial has a range without the optimum with most seeds."""
+
+    def objective(trial):
+        low = trial.suggest_float("low", 0, 1)
+        return (low - 0.1) ** 2 + (trial.suggest_float("high", low, 1) - 0.2) ** 2
+
+    for seed in range(4):
+        study = study_with(seed=seed)
+        study.optimize(objective, n_trials=150)
+        assert study.best_value < 1e-3
+
+
+def test_a_range_that_is_widened_later():
+    study = study_with()
+    for high in (1, 2):
+        study.optimize(lambda trial, high=high: (trial.suggest_float("y", 0, high) - 1.7) ** 2, n_trials=60)
+    assert study.best_value < 1e-3
+
+
+def test_a_parameter_of_two_kinds_is_sampled_at_random():
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1, step=0.1 if trial.number < 5 else 0.25)
+        return x + trial.suggest_float("y", 0, 1) + trial.suggest_int("z", 0, 2 * (1 + trial.number % 2), step=2)
+
+    study = study_with()
+    with pytest.warns(UserWarning, match=r"x: expected a distribution like FloatDistribution.*step=0.1"):
+        study.optimize(objective, n_trials=40)
+    assert set(study.sampler.optimizer.best.parameters) == {"y", "z"}
+    assert max(trial.params["z"] for trial in study.trials) == 4
+
+
+def test_a_later_program_searches_the_parameters_that_all_trials_have():
     study = study_with()
     study.optimize(sphere, n_trials=3)
     study.sampler = Sampler()
-    study.add_trial(
-        optuna.create_trial(
-            params={"x0": 0.5}, distributions={"x0": optuna.distributions.FloatDistribution(0, 1)}, value=3.0
-        )
-    )
-    with pytest.raises(jedax.JedaxError, match=r"x0: expected FloatDistribution.* give search_space to Sampler"):
-        study.optimize(sphere, n_trials=1)
-    assert sum(trial.state == TrialState.COMPLETE for trial in study.trials) == 4
+    wide = {"x0": optuna.distributions.FloatDistribution(0, 9)}
+    study.add_trial(optuna.create_trial(params={"x0": 0.5}, distributions=wide, value=3.0))
+    study.optimize(sphere, n_trials=1)
+    assert set(study.sampler.optimizer.task.space.names) == {"x0"}
     space = {f"x{i}": optuna.distributions.FloatDistribution(-5, 5) for i in range(3)}
     study.sampler = Sampler(search_space=space)
     study.optimize(sphere, n_trials=5)
+    assert set(study.sampler.optimizer.task.space.names) == set(space)
+
+
+def test_trials_told_through_another_object_of_the_study(tmp_path):
+    """A server asks, a worker tells."""
+    storage = optuna.storages.InMemoryStorage()
+    space = {f"x{i}": optuna.distributions.FloatDistribution(-5, 5) for i in range(3)}
+    server = study_with(study_name="s", storage=storage)
+    worker = optuna.load_study(study_name="s", storage=storage)
+    for number in range(120):
+        trial = server.ask(space)
+        state = TrialState.FAIL if number % 10 == 5 else None
+        value = None if state else sum((trial.params[f"x{i}"] - i) ** 2 for i in range(3))
+        worker.tell(trial.number, value, state=state)
+    server.ask(space)
+    optimizer = server.sampler.optimizer
+    assert optimizer.evaluations == 107  # without the first one, which was random, and those that failed
+    assert optimizer.num_failed == 12
+    assert len(optimizer.asked) == 1
+    assert server.best_value < 0.3
+
+
+def test_another_study_of_the_same_name():
+    sampler = Sampler(seed=0)
+    study = optuna.create_study(study_name="s", sampler=sampler)
+    study.optimize(sphere, n_trials=10)
+    for direction in ("minimize", "maximize"):
+        other = optuna.create_study(study_name="s", direction=direction, sampler=sampler)
+        with pytest.raises(jedax.JedaxError, match=r"study: expected the study 's', got another one of that name"):
+            other.optimize(sphere, n_trials=10)
+    study.optimize(sphere, n_trials=10)
+
+
+def test_waiting_trials_with_some_of_the_parameters():
+    study = study_with()
+    study.optimize(sphere, n_trials=10)
+    known = {"x1": optuna.distributions.FloatDistribution(-5, 5)}
+    for _ in range(4):
+        study.add_trial(optuna.create_trial(state=TrialState.WAITING, params={"x1": 4.5}, distributions=known))
+    study.optimize(sphere, n_trials=20)
+    assert [trial.params["x1"] for trial in study.trials].count(4.5) == 4
+    assert study.sampler.optimizer.num_failed == 0
+
+
+@pytest.mark.filterwarnings("ignore:PartialFixedSampler is experimental")
+def test_trials_with_other_values_of_a_fixed_parameter():
+    def objective(trial):
+        return 100 * (trial.suggest_float("x", 0, 1) - 0.9) ** 2 + (trial.suggest_float("y", 0, 1) - 0.3) ** 2
+
+    study = study_with()
+    study.optimize(objective, n_trials=3)
+    sampler = study.sampler
+    study.sampler = optuna.samplers.PartialFixedSampler({"x": 0.5}, sampler)
+    study.enqueue_trial({"x": 0.9})  # before the fixed value is known
+    study.optimize(objective, n_trials=5)
+    study.enqueue_trial({"x": 0.9})
+    study.enqueue_trial({"x": 0.9, "y": 0.3})
+    study.optimize(objective, n_trials=30)
+    assert study.best_value == 0
+    assert sampler.optimizer.best.fitness >= 16
+    assert sampler.optimizer.num_failed == 0
+
+
+@pytest.mark.filterwarnings("ignore:`constraints_func`")
+def test_constraints_that_are_truth_values_of_earlier_trials():
+    study = optuna.create_study(
+        sampler=optuna.samplers.TPESampler(seed=0, constraints_func=lambda trial: (trial.params["x0"] > 0.5,))
+    )
+    study.optimize(sphere, n_trials=10)
+    study.sampler = Sampler(seed=0)
+    study.optimize(sphere, n_trials=10)
+    assert study.sampler.optimizer.feasible
 
 
 def test_values_outside_of_the_space_are_left_out():
@@ -373,6 +495,10 @@ def test_studies_that_do_not_fit():
     [
         ({"descriptors": "speed"}, "descriptors: expected a list of names"),
         ({"search_space": ["x"]}, r"search_space: expected a dict of distributions, got \['x'\]"),
+        (
+            {"search_space": {"x": optuna.distributions.FloatDistribution(1, 1)}},
+            "search_space: expected a parameter with several values",
+        ),
         ({"search_space": {"x": (0, 1)}}, r"x: expected a float, int or categorical distribution, got \(0, 1\)"),
         ({"samples_per_evaluation": 2}, "samples_per_evaluation: expected 1, as a trial has one value"),
         ({"seed": True}, "seed: expected a whole number from 0 to 4,294,967,295, got True"),

@@ -798,3 +798,9 @@ class TestErrors:
             self.SMALL.dict_of(np.full(5, np.nan))
         with pytest.raises(JedaxError, match="genotypes: expected an array of numbers"):
             self.SMALL.values(["a"] * 5)
+
+
+def test_bounds_of_more_than_64_bits():
+    assert Space({"a": (0, 10**20)}).parameters[0].high == 1e20
+    with pytest.raises(JedaxError, match="a: expected a number for high, got 1000"):
+        Space({"a": (0, 10**400)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +31,8 @@ from optuna.samplers._base import _process_constraints_after_trial  # noqa: E402
 from optuna.study import Study, StudyDirection  # noqa: E402
 from optuna.trial import FrozenTrial, TrialState  # noqa: E402
 
+_MOST_STEPS = 1e7  # from 0 to a bound, up to which Optuna takes low + k * step for the value of a step
+
 
 class Sampler(BaseSampler):
     """Samples the parameters of a study's trials with `jedax.Optimizer`.
@@ -42,12 +45,13 @@ class Sampler(BaseSampler):
         ```
 
     The search space is that of the first completed trials, which are sampled at random, unless `search_space` is given.
+    Where ranges differ among trials, it grows to cover them all, and the search begins anew, with what is known.
     Parameters outside of it are sampled at random. Failed and pruned trials are failed evaluations; so are solutions
-    out of the ranges of their trial, which gets random values for these parameters. All completed
-    trials of the study count, whoever sampled them: those enqueued, of other samplers, of an earlier program, and of
-    other processes on the same storage. Each process has a search of its own, which also learns from their trials. A
-    sampler works for one study. Within `optuna.samplers.PartialFixedSampler` it searches the parameters that are free;
-    that search is a new one, and learns from no earlier trial.
+    out of the ranges of their trial, which gets random values for these parameters. All completed trials of the study
+    count, whoever sampled them: those enqueued, of other samplers, of an earlier program, and of other processes on the
+    same storage. Each process has a search of its own, which also learns from their trials. A sampler works for one
+    study. Within `optuna.samplers.PartialFixedSampler` it searches the parameters that are free; that search is a new
+    one, and learns from no earlier trial, and from no later one with other values of the fixed parameters.
 
     Args:
         descriptors: Names of the user attributes that describe how a trial's solution behaves: numbers that the
@@ -62,8 +66,8 @@ class Sampler(BaseSampler):
         **settings: Changes to the method's settings, such as `population=16`.
 
     Raises:
-        JedaxError: An argument does not fit; later, from the objective: the study has several objectives, or its
-            trials disagree on the distribution of a parameter, or a trial lacks a descriptor.
+        JedaxError: An argument does not fit; later, from the objective: the study has several objectives, or is not
+            that of the search, or a trial lacks a descriptor.
     """
 
     def __init__(
@@ -109,12 +113,13 @@ class Sampler(BaseSampler):
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
-        self._study: str | None = None
+        self._study: tuple[str, StudyDirection] | None = None  # its name and direction
         self._space = None if self._search_space is None else _Parameters(self._search_space)
         self._search: _Search | None = None
         self._random: RandomSampler | None = None
         self._asked: dict[int, dict[str, Any]] = {}  # by the number of the trial
         self._unused: list[dict[str, Any]] = []  # asked for trials that took other values
+        self._fixed: dict[str, Any] | None = None  # parameters that the search does not sample; None: not known yet
         self._seen: set[int] = set()
         self._has_first_trial = False  # that of the study
         self._constraints: tuple[str, ...] = ()  # their names, in the order in which the search is told their values
@@ -134,7 +139,7 @@ class Sampler(BaseSampler):
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the distributions of the parameters that the search samples."""
         with self._lock:
-            self._check(study)
+            self._check(study, trial)
             self._has_first_trial |= trial.number == 0
             if self._space is None:
                 self._space = self._first_space(study)
@@ -145,12 +150,16 @@ class Sampler(BaseSampler):
     ) -> dict[str, Any]:
         """Return the parameters of a trial."""
         with self._lock:
-            if self._space is None or not search_space:
-                return {}
-            if self._search is None or self._search.space.distributions.keys() != search_space.keys():
-                self._search = self._new_search(study, trial, self._space, search_space)
-            while not self._learn(study, self._search):
-                self._search = self._new_search(study, trial, self._space, search_space)
+            while True:
+                known = {} if self._space is None else self._space.distributions
+                free = {name: search_space[name] for name in search_space if name in known}
+                if self._space is None or not free:
+                    return {}
+                if self._search is None or self._search.space.distributions.keys() != free.keys():
+                    self._search = self._new_search(study, trial, self._space, free)
+                if self._learn(study, self._search):
+                    break
+                self._search = None
             [asked] = [self._unused.pop()] if self._unused else self._search.optimizer.ask(1)
             self._asked[trial.number] = asked
             return self._search.space.to_study(asked)
@@ -170,30 +179,40 @@ class Sampler(BaseSampler):
             _process_constraints_after_trial(self._constraints_func, study, trial, state)
             trial = study._storage.get_trial(trial._trial_id)
         with self._lock:
-            asked = self._asked.pop(trial.number, None)
-            if asked is None or self._search is None:
-                return  # `_learn` finds the trial in the study
-            optimizer, space = self._search
-            used = space.to_search({**space.to_study(asked), **trial.params})
-            if used != space.to_search(space.to_study(asked)):  # `asked` may not be rounded yet
-                if "fixed_params" in trial.system_attrs:  # of an enqueued trial
-                    self._unused.append(asked)
-                else:  # out of the ranges of this trial
-                    optimizer.tell([asked], [np.nan])
-                return
-            self._seen.add(trial.number)
-            if state != TrialState.COMPLETE or values is None:
+            if trial.number in self._asked:
+                self._take(trial, state, values)
+
+    def _take(self, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Give the result of a trial whose parameters the search sampled to the search, or leave it to `_learn`."""
+        asked = self._asked.pop(trial.number)
+        if self._search is None:
+            return
+        is_complete = state == TrialState.COMPLETE and values is not None
+        if is_complete and (self._widen(trial) or self._has_new_constraints([trial])):
+            self._search = None
+            return
+        optimizer, space = self._search
+        wanted = space.to_study(asked)
+        used = space.to_search({**wanted, **trial.params})
+        if used is None or used != space.to_search(wanted):  # `asked` may not be rounded yet
+            if _could_take(trial, wanted):  # one that was enqueued
+                self._unused.append(asked)
+            else:
                 optimizer.tell([asked], [np.nan])
-                return
-            if self._has_new_constraints([trial]):
-                self._search = None
-                return
-            try:
-                points = [self._point(trial)] if self._descriptors else None
-            except ValueError:
-                optimizer.tell([asked], [np.nan])
-                raise
-            optimizer.tell([asked], [values[0]], points, violations=self._violations([trial]))
+            return
+        if self._varies_fixed(trial):
+            self._unused.append(asked)
+            return
+        self._seen.add(trial.number)
+        if values is None or not is_complete:
+            optimizer.tell([asked], [np.nan])
+            return
+        try:
+            points = [self._point(trial)] if self._descriptors else None
+        except ValueError:
+            optimizer.tell([asked], [np.nan])
+            raise
+        optimizer.tell([asked], [values[0]], points, violations=self._violations([trial]))
 
     def reseed_rng(self) -> None:
         """Seed the random parameters again, as Optuna asks for before it starts threads."""
@@ -208,32 +227,41 @@ class Sampler(BaseSampler):
         vars(self).update(state)
         self._begin()
 
-    def _check(self, study: Study) -> None:
+    def _check(self, study: Study, trial: FrozenTrial) -> None:
         """Raise an error for a study that the search cannot continue."""
         if len(study.directions) != 1:
             remedy = "optimise one of them, and make the others descriptors"
             raise fail("study", expected="one objective", received=len(study.directions), remedy=remedy)
-        name = study.study_name
-        if self._study not in (None, name):
-            raise fail("study", expected=f"the study {self._study!r}", received=repr(name), remedy="make a new Sampler")
-        self._study = name
+        name, remedy = study.study_name, "make a new Sampler"
+        if self._study not in (None, (name, study.direction)) or trial.number in self._seen:
+            assert self._study is not None
+            received = repr(name) if name != self._study[0] else "another one of that name"
+            raise fail("study", expected=f"the study {self._study[0]!r}", received=received, remedy=remedy)
+        self._study = name, study.direction
 
     def _first_space(self, study: Study) -> _Parameters | None:
         """Return the parameters that all completed trials have; None: there are none."""
-        common: dict[str, BaseDistribution] | None = None
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-            common = dict(trial.distributions) if common is None else common
-            common = {name: known for name, known in common.items() if name in trial.distributions}
-            for name, known in common.items():
-                if trial.distributions[name] != known:
-                    raise fail(
-                        name,
-                        expected=f"{known} as in the first trials",
-                        received=str(trial.distributions[name]),
-                        remedy="start a new study, or give search_space to Sampler",
-                    )
-        common = {name: known for name, known in (common or {}).items() if not known.single()}
-        return _Parameters(common) if common else None
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if not trials:
+            return None
+        first, *others = [trial.distributions for trial in trials]
+        common = {name: known for name, known in first.items() if all(name in other for other in others)}
+        for other in others:
+            common = _covering(common, other)
+        return _parameters(common)
+
+    def _widen(self, trial: FrozenTrial) -> bool:
+        """Let the ranges of the search space cover those of a completed trial; return whether that changes them."""
+        if self._space is None or self._search_space is not None:
+            return False
+        known = self._space.distributions
+        if not known.keys() <= trial.distributions.keys():
+            return False
+        wide = _covering(known, trial.distributions)
+        if wide == known:
+            return False
+        self._space = _parameters(wide)
+        return True
 
     def _new_search(
         self, study: Study, trial: FrozenTrial, whole: _Parameters, free: Mapping[str, BaseDistribution]
@@ -241,7 +269,7 @@ class Sampler(BaseSampler):
         """Return a search of the free parameters, all or a part of the whole, that begins with a trial."""
         is_part = free.keys() < whole.distributions.keys()
         space = _Parameters(free) if is_part else whole
-        self._asked, self._unused = {}, []
+        self._asked, self._unused, self._fixed = {}, [], None if is_part else {}
         self._seen = set(range(trial.number)) if is_part else set()  # a parameter that is fixed now may have varied
         optimizer = Optimizer(
             space=space.space,
@@ -261,13 +289,20 @@ class Sampler(BaseSampler):
     def _learn(self, study: Study, search: _Search) -> bool:
         """Add the completed trials that the search does not know; return False if another search must begin."""
         optimizer, space = search
-        new = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        new = [trial for trial in new if trial.number not in self._seen and trial.number not in self._asked]
+        ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL))
+        for trial in ended:
+            if trial.number in self._asked:  # told by another process, or through another object of the study
+                self._take(trial, trial.state, trial.values)
+        new = [one for one in ended if one.state == TrialState.COMPLETE and one.number not in self._seen]
+        if self._search is not search or sum(map(self._widen, new)):
+            return False
+        if self._fixed is None:  # the values of the fixed parameters are those of the first own trial
+            return True
         told, rows, points = [], [], []
         for trial in new:
             row = space.to_search(trial.params)
             has_all = all(name in trial.user_attrs for name in self._descriptors)
-            if row is None or not has_all or trial.value is None:
+            if row is None or not has_all or trial.value is None or self._varies_fixed(trial):
                 continue
             try:
                 points.append(self._point(trial))
@@ -283,6 +318,16 @@ class Sampler(BaseSampler):
             optimizer.add(rows, values, points if self._descriptors else None, violations=self._violations(told))
         self._seen.update(trial.number for trial in new)
         return True
+
+    def _varies_fixed(self, trial: FrozenTrial) -> bool:
+        """Return whether a trial has other values of the parameters that the search does not sample."""
+        if self._space is None or self._search is None:
+            return False
+        names = self._space.distributions.keys() - self._search.space.distributions.keys()
+        values = {name: trial.params[name] for name in names if name in trial.params}
+        if self._fixed is None and "fixed_params" not in trial.system_attrs:  # not enqueued
+            self._fixed = values
+        return self._fixed is None or any(self._fixed.get(name, value) != value for name, value in values.items())
 
     def _point(self, trial: FrozenTrial) -> list[float]:
         """Return the descriptors of a trial."""
@@ -310,7 +355,43 @@ class Sampler(BaseSampler):
         """Return the values of the constraints of each trial, 0 where a trial does not set one; None: none has any."""
         if not self._constraints:
             return None
-        return [[(trial.constraints or {}).get(name, 0.0) for name in self._constraints] for trial in trials]
+        return [[float((trial.constraints or {}).get(name, 0)) for name in self._constraints] for trial in trials]
+
+
+def _covering(
+    known: Mapping[str, BaseDistribution], other: Mapping[str, BaseDistribution]
+) -> dict[str, BaseDistribution]:
+    """Return distributions that cover those of a trial, too; without those that are of another kind there."""
+    found = {}
+    for name, one in known.items():
+        both = _hull(one, other[name])
+        if both is not None:
+            found[name] = both
+            continue
+        warnings.warn(
+            f"{name}: expected a distribution like {one}, got {other[name]}; it is sampled at random from now on. Give "
+            "search_space to Sampler to search it.",
+            stacklevel=2,
+        )
+    return found
+
+
+def _hull(one: BaseDistribution, other: BaseDistribution) -> BaseDistribution | None:
+    """Return the distribution of the smallest range that covers two; None: they are of different kinds."""
+    if one == other:
+        return one
+    for kind in (FloatDistribution, IntDistribution):
+        if isinstance(one, kind) and isinstance(other, kind) and (one.log, one.step) == (other.log, other.step):
+            steps = (other.low - one.low) / one.step if one.step is not None else 0
+            if abs(steps - round(steps)) < 1e-8:
+                return kind(min(one.low, other.low), max(one.high, other.high), log=one.log, step=one.step)  # type: ignore[arg-type]
+    return None
+
+
+def _parameters(distributions: Mapping[str, BaseDistribution]) -> _Parameters | None:
+    """Return the parameters that have several values; None: there are none."""
+    found = {name: known for name, known in distributions.items() if not known.single()}
+    return _Parameters(found) if found else None
 
 
 class _Parameters:
@@ -322,6 +403,9 @@ class _Parameters:
                 expected, remedy = "a float, int or categorical distribution", "write one of optuna.distributions"
                 raise fail(name, expected=expected, received=repr(known), remedy=remedy)
         self.distributions = {name: known for name, known in distributions.items() if not known.single()}
+        if not self.distributions:
+            expected, remedy = "a parameter with several values", "add one, or leave search_space out"
+            raise fail("search_space", expected=expected, received=repr(dict(distributions)), remedy=remedy)
         self.space = Space({name: _parameter(name, known) for name, known in self.distributions.items()})
 
     def to_study(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -342,6 +426,15 @@ class _Parameters:
                 return None
             row[name] = _to_search(known, params[name], internal)
         return row
+
+
+def _could_take(trial: FrozenTrial, wanted: Mapping[str, Any]) -> bool:
+    """Return whether all values lie within the ranges of a trial."""
+    for name, value in wanted.items():
+        own = trial.distributions.get(name)
+        if own is not None and not own._contains(own.to_internal_repr(value)):
+            return False
+    return True
 
 
 class _Search(NamedTuple):
@@ -367,8 +460,10 @@ def _steps(known: BaseDistribution) -> tuple[float, float, int] | None:
 
 def _parameter(name: str, known: BaseDistribution) -> Real | Integer | Choice:
     if steps := _steps(known):
-        if isinstance(known, FloatDistribution) and steps[2] >= 2**31:  # Optuna does not recognise such values either
-            raise fail(name, expected="fewer than 2^31 steps", received=steps[2], remedy="leave step out")
+        size = max(abs(known.low), abs(known.high))  # type: ignore[attr-defined]
+        if size >= (_MOST_STEPS * steps[1] if isinstance(known, FloatDistribution) else 2**53):
+            expected = "steps that Optuna recognises: numbers below 1e7 steps, whole ones below 2^53"
+            raise fail(name, expected=expected, received=known, remedy="leave step out")
         return _counted(0, steps[2])
     if isinstance(known, FloatDistribution):
         return Real(known.low, known.high, log=known.log)

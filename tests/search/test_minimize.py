@@ -445,6 +445,12 @@ def test_callback_sees_results_and_stops():
     assert found.message.startswith("Stopped by the callback")
     assert found.fun == seen[-1]
 
+    def change(result):
+        result.x[:] = 99
+
+    found = jedax.minimize(sphere, bounds=BOX, callback=change, evaluations=200)
+    assert found.fun == sphere(found.x)
+
     def stop(result):
         raise StopIteration
 
@@ -464,6 +470,13 @@ def test_interrupt_gives_the_best_so_far():
     assert (found.success, found.status, found.nfev) == (False, 2, 99)
     assert found.fun == min(map(sphere, calls[:99]))
     assert "Ctrl-C" in found.message
+
+
+def test_interrupt_before_any_result():
+    def fun(x):
+        raise KeyboardInterrupt
+
+    assert jedax.minimize(fun, bounds=BOX).message == "Stopped by Ctrl-C."
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

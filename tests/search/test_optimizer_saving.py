@@ -18,6 +18,7 @@ import jedax
 from jedax import Integer
 from jedax.methods.map_elites import MapElites
 from jedax.search import saved
+from jedax.search.compiled import StepPrograms
 
 
 def assert_same_search(one, other, generations=3):
@@ -173,6 +174,17 @@ class TestOut:
         drive(jedax.Optimizer.load(path), 2)
         assert jedax.Optimizer.load(path).evaluations == 32
 
+    def test_the_file_stays_where_the_directory_changes(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        optimizer = drive(make(MAPS, out="search"), 1)
+        (tmp_path / "other").mkdir()
+        monkeypatch.chdir(tmp_path / "other")
+        drive(optimizer, 1)
+        assert list((tmp_path / "other").iterdir()) == []
+        optimizer.save(tmp_path / "search")
+        drive(jedax.Optimizer.load("../search"), 1)
+        assert jedax.Optimizer.load(tmp_path / "search").evaluations == 24
+
     def test_other_files_are_left_alone(self, tmp_path):
         path, other = tmp_path / "search", tmp_path / "other"
         optimizer = drive(make(MAPS, out=path), 2)
@@ -256,6 +268,37 @@ def test_ctrl_c_during_tell_leaves_no_other_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("settings", [MAPS, {**MAPS, "descriptor_bounds": "measure"}], ids=["bounds", "measure"])
+@pytest.mark.parametrize("generation", [0, 2])
+def test_ctrl_c_while_a_generation_closes_changes_nothing(monkeypatch, settings, generation):
+    """As where the first generation compiles in a notebook: the loop of `ask` and `tell` goes on with the same bits."""
+
+    def constrained(optimizer):
+        genotypes = optimizer.ask()
+        return genotypes, *simulate(genotypes), genotypes[:, :1] - 0.2
+
+    def tell(optimizer, genotypes, fitness, descriptors, violations):
+        optimizer.tell(genotypes, fitness, descriptors, violations=violations)
+
+    interrupted, other = make(settings), make(settings)
+    for _ in range(generation):
+        for optimizer in (interrupted, other):
+            tell(optimizer, *constrained(optimizer))
+    results = constrained(interrupted)
+    with monkeypatch.context() as patch:
+        name = "init" if generation == 0 else "tell"
+        patch.setattr(StepPrograms, name, raising(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            tell(interrupted, *results)
+    tell(other, *constrained(other))
+    for _ in range(3):
+        for optimizer in (interrupted, other):
+            tell(optimizer, *constrained(optimizer))
+    np.testing.assert_array_equal(interrupted.ask(), other.ask())
+    assert interrupted.evaluations == other.evaluations == 8 * (generation + 4)
+    assert interrupted.generations == other.generations
+
+
 def raising(error):
     """Return a function that raises an error."""
 
@@ -263,6 +306,11 @@ def raising(error):
         raise error
 
     return fun
+
+
+def test_saving_without_a_name():
+    with pytest.raises(jedax.JedaxError, match=r"path: expected the name of a file, got '\.'; write one"):
+        make(MAPS).save("")
 
 
 def test_saving_where_nothing_can_be_written(tmp_path):

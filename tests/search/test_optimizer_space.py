@@ -100,6 +100,16 @@ class TestNamed:
         with pytest.raises(jedax.JedaxError, match="parameter: unknown name 'cost'"):
             optimizer.tell(table.assign(cost=1), *gear(rows))
 
+    def test_a_table_whose_missing_values_are_the_option_none(self):
+        optimizer = jedax.Optimizer(space={"a": jedax.Choice(None, "x"), "b": (0, 3)})
+        rows = optimizer.ask()
+        assert {row["a"] for row in rows} == {None, "x"}
+        optimizer.tell(pandas.DataFrame(rows), [row["b"] for row in rows])
+        assert optimizer.evaluations == len(rows)
+        twice = pandas.DataFrame([["x", "x", 1.0]], columns=["a", "a", "b"])
+        with pytest.raises(jedax.JedaxError, match="columns: expected each name once, got 'a' twice"):
+            optimizer.tell(twice, [1.0])
+
     def test_a_row_of_a_table(self):
         row = pandas.Series({"angle": 45, "material": "wood", "teeth": 9, "gain": 1.5})
         optimizer = named(initial=row)
@@ -251,6 +261,16 @@ class TestBounds:
             asked = optimizer.ask()
             np.testing.assert_allclose(asked.std(axis=0), [0.5, 2], rtol=0.5)
             optimizer.tell(asked, np.random.default_rng(0).normal(size=64))
+
+    def test_bounds_rounded_to_float32_lie_inside(self):
+        bounds = [-0.1] * 2, [0.1] * 2
+        corners = np.float32([[0.1, 0.1], [-0.1, 0.1]])
+        optimizer = jedax.Optimizer(bounds=bounds, initial=corners)
+        np.testing.assert_array_equal(optimizer.ask()[:2], corners.astype(float).round(7))
+        optimizer.add(corners[:1], [1.0])
+        np.testing.assert_array_equal(optimizer.best.genotype, [0.1, 0.1])
+        with pytest.raises(jedax.JedaxError, match=r"expected a finite number from -0\.1 to 0\.1, got 0\.1000"):
+            optimizer.add(np.nextafter(corners, np.float32(1)), [1.0, 1.0])
 
     def test_a_solution_outside(self):
         optimizer = make(bounds=(-1, 1))

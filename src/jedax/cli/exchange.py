@@ -226,7 +226,8 @@ def _begin(directory: Path, problem: Path, trust: bool) -> None:
 
 def _read_problem(text: str, path: Path) -> dict[str, Any]:
     """Return the arguments of an `Optimizer` from a YAML text; `settings` is a mapping."""
-    from jedax.space import Space
+    from jedax.space import Choice, Space
+    from jedax.space.parameters import as_numbers
     from jedax.yaml_text import read_yaml
 
     given = read_yaml(text, str(path))
@@ -238,8 +239,9 @@ def _read_problem(text: str, path: Path) -> dict[str, Any]:
             raise unknown(str(path), str(key), _PROBLEM_KEYS)
     for key in ("evaluations", "seed", "num_params", "initial_std"):
         if isinstance(given.get(key), str):
-            with contextlib.suppress(ValueError):  # YAML takes 1e3 for a text
-                given[key] = float(given[key])
+            given[key] = as_numbers(given[key])
+    for key in ("bounds", "x0", "sigma0"):
+        given |= {key: as_numbers(given[key])} if isinstance(given.get(key), list | str) else {}
     given["settings"] = given.get("settings") or {}
     if not (isinstance(given["settings"], dict) and all(isinstance(name, str) for name in given["settings"])):
         remedy = "write settings: {population: 16}"
@@ -247,7 +249,10 @@ def _read_problem(text: str, path: Path) -> dict[str, Any]:
     for key in sorted((_PROBLEM_KEYS | {"initial", "out"}) & set(given["settings"])):
         raise fail("settings", expected="settings of the method", received=key, remedy=f"remove {key} from settings")
     if given.get("space") is not None:
-        given["space"] = Space.from_spec(given["space"])
+        space = given["space"] = Space.from_spec(given["space"])
+        if isinstance(given.get("x0"), dict):
+            options = [name for name, one in zip(space.names, space.parameters, strict=True) if isinstance(one, Choice)]
+            given["x0"] = {name: x if name in options else as_numbers(x) for name, x in given["x0"].items()}
     for key in ("bounds", "descriptor_bounds"):  # YAML has lists only: these are lows and highs
         if isinstance(given.get(key), list):
             given[key] = tuple(given[key])

@@ -109,7 +109,9 @@ class Ledger:
 
     def checked(self, ids: Sequence[int | None], number: int) -> list[int | None]:
         """Return the numbers of solutions as whole numbers, an error unless all are open and none is given twice."""
-        found, seen, numbers = list(ids), set[int](), self.opened.numbers
+        # Other programs may write 3.0 for 3.
+        found = [int(one) if isinstance(one, float) and one.is_integer() else one for one in ids]
+        seen, numbers = set[int](), self.opened.numbers
         whole = [one for one in found if is_whole(one)]
         opened = set(numbers[np.isin(numbers, whole)].tolist())
         if len(found) != number:

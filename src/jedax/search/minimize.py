@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import LinearConstraint, NonlinearConstraint, OptimizeResult
 
-from jedax.errors import JedaxError, fail, is_whole
+from jedax.errors import JedaxError, check_whole, fail, is_whole
 from jedax.methods.base import Method, MethodConfig
 from jedax.methods.registry import DEFAULT_METHOD, check_arguments
 from jedax.search.interrupts import noted
@@ -134,7 +136,9 @@ def minimize(
         raise fail("minimise", expected="none, since fun is minimised", received=settings["minimise"], remedy=remedy)
     check_arguments(settings, method, minimize, Optimizer)
     if evaluations is None:
-        evaluations = EVALUATIONS_PER_PARAMETER * int(settings.get("num_params") or _num_values(x0, bounds, space))
+        given = settings.get("num_params")
+        number = _num_values(x0, bounds, space) if given is None else check_whole("num_params", given, 1, 2**31 - 1)
+        evaluations = EVALUATIONS_PER_PARAMETER * number
     optimizer = Optimizer(
         descriptor_bounds=descriptor_bounds,
         evaluations=evaluations,
@@ -298,7 +302,8 @@ class _Search:
             return True
 
     def _result(self, status: int) -> OptimizeResult:
-        found, parameters = dict(self.found), None
+        found = {name: copy.copy(value) for name, value in self.found.items()}  # the caller may change it
+        parameters = None
         if self.space is not None and found["x"] is not None:
             parameters = found["x"]
             found["x"] = self.space.rows([parameters])[0]
@@ -307,11 +312,11 @@ class _Search:
         stops = {2: "Stopped by Ctrl-C.", 99: "Stopped by the callback.", _GOES_ON: "The search goes on."}
         reason = self._stop_reason() or self.optimizer.stop_reason
         message = stops.get(status) or reason or "The budget is spent."
-        if not is_feasible:
+        if not is_feasible and found["x"] is not None:
             message += " No solution was feasible."
         if self.num_failed:
             message += f" {self.num_failed:,} of {self.num_evaluated:,} evaluations failed, first with: "
-            message += f"{self.first_failure.reason[:200].rstrip('.')}."
+            message += f"{textwrap.shorten(self.first_failure.reason, 200, placeholder=' ...').rstrip('.')}."
         return OptimizeResult(
             **found, parameters=parameters, nfev=self.num_evaluated, nit=self.optimizer.generations,
             success=status == 0, status=status, message=message, optimizer=self.optimizer,

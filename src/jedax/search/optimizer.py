@@ -155,7 +155,7 @@ class Optimizer:
         if len(self._steps.given) > made.num_initial:
             expected = f"at most {made.num_initial - 1} rows beside the solution to start from"
             raise fail("initial", expected=expected, received=made.num_initial, remedy="leave some out")
-        self._out = None if out is None else Path(out)
+        self._out = None if out is None else Path(out).absolute()
         if self._out is not None and self._out.exists():
             remedy = "continue it with jedax.Optimizer.load, or choose another"
             raise fail("out", expected="a path that does not exist", received=str(out), remedy=remedy)
@@ -372,7 +372,7 @@ class Optimizer:
                 below 0 where satisfied, if you know by how much, which helps. Give values of similar size: the sum of
                 those above 0 is compared. Once given, they are needed each time.
             failed: `(n,)`, whether each evaluation failed, whatever its numbers are.
-            ids: `(n,)`, the numbers from `ask_ids`, whose genotypes may be None; None for solutions of your own.
+            ids: `(n,)`, the numbers from `ask_ids`, whose genotypes are not read; None for solutions of your own.
                 Without them a solution is found by its values, which must have at least seven digits.
 
         Raises:
@@ -454,7 +454,7 @@ class Optimizer:
             "config": self.config.model_dump(mode="json"),
             "chosen": sorted(self._settings) if self._may_fit else None,
             "counts": [self._steps.number, self._evaluations, self._ledger.next_number, self.num_failed],
-            "saves_itself": Path(path) == self._out,
+            "saves_itself": Path(path).absolute() == self._out,
         }
         saved.write(Path(path), facts, arrays, argument)
 
@@ -476,7 +476,7 @@ class Optimizer:
         try:
             name, kind, config = saved.method_of(Path(path), facts, method, trust=trust)
             counts, space, chosen = facts.pop("counts"), facts.pop("space"), facts.pop("chosen", None)
-            out = Path(path) if facts.pop("saves_itself") else None
+            out = Path(path).absolute() if facts.pop("saves_itself") else None
             if strange := sorted(set(facts) - _FACTS):
                 raise KeyError(strange[0])
             facts["space"] = None if space is None else Space.from_spec(space)
@@ -531,11 +531,12 @@ class Optimizer:
     def _open_generation(self) -> Generation:
         """Return the open generation; begin one if there is none."""
         generation = self._steps.generation
-        while generation is None:
-            generation = self._steps.begin(self._progress)
-            if generation.is_complete:  # with solutions that were added
+        while generation is None or generation.is_complete:  # with added solutions, or where `tell` was interrupted
+            if generation is None:
+                generation = self._steps.begin(self._progress)
+            else:
                 self._close_generation()
-                generation = None
+                generation = self._steps.generation
         return generation
 
     def _close_generation(self) -> None:

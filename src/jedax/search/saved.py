@@ -25,6 +25,8 @@ def write(path: Path, facts: dict[str, Any], arrays: dict[str, np.ndarray], argu
 
     `argument` is what an error names: "path", or "out" when results were taken before.
     """
+    if not path.name:
+        raise fail(argument, expected="the name of a file", received=repr(str(path)), remedy="write one")
     facts["sha256"] = digest(arrays)
     if names := code_of(facts["method"], facts["config"]):
         sign(facts, _settings_digest(facts["method"], facts["config"]), names)  # else `method_of` asks for trust

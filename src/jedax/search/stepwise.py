@@ -105,17 +105,23 @@ class Stepwise:
 
     def close(self) -> None:
         """Give the results of the open generation, which is complete, to the method."""
-        generation = self.generation
+        generation, penalty = self.generation, self.penalty
         assert generation is not None
         adapts = not self.penalty.number or self.state is None or bool(np.all(self.method.climbs(self.state)))
-        evaluation = self._evaluation(generation.fitness, generation.descriptors, generation.constraints, adapts=adapts)
-        if self.state is None:
-            self.state = self.programs.init(self.roots, generation.genotypes[None], evaluation)
-        else:
-            self.state = self.programs.tell(self.roots, self.state, generation.genotypes[None], evaluation)
-        self.generation = None
-        known, self.known = self.known, []
-        self.insert(known)
+        try:
+            results = self._evaluation(
+                generation.fitness, generation.descriptors, generation.constraints, adapts=adapts
+            )
+            if self.state is None:
+                state = self.programs.init(self.roots, generation.genotypes[None], results)
+            else:
+                state = self.programs.tell(self.roots, self.state, generation.genotypes[None], results)
+        except BaseException:  # such as Ctrl-C; the generation can be closed again
+            self.penalty = penalty
+            raise
+        self.state, self.generation = state, None
+        self.insert(self.known)
+        self.known = []
 
     def insert(self, results: list[Result]) -> None:
         """Put solutions that no generation waits for into the repertoire."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from jedax.arrays import as_floats
 from jedax.errors import fail
 from jedax.search.compiled import checked_genotypes
-from jedax.space import Space
+from jedax.space import Choice, Space
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Units:
         dicts: Any = self.dicts(given)
         if self.space is not None and isinstance(dicts, list | tuple) and any(isinstance(d, Mapping) for d in dicts):
             return self.space.rows(dicts)  # not by genotypes, whose rounding could hide which solution it is
-        return as_floats(argument, given, (None, self.num_values), "give one solution per row, as ask() does")
+        rows = as_floats(argument, given, (None, self.num_values), "give one solution per row, as ask() does")
+        return rows if self.space is None or getattr(given, "dtype", None) != np.float32 else self.space.unrounded(rows)
 
     def dicts(self, given: Any) -> Any:
         """Return a dict, or a row or a table of pandas, whose columns may have another order, as a list of dicts.
@@ -57,8 +59,19 @@ class Units:
         Other solutions are returned as they are.
         """
         if hasattr(given, "to_dict") and self.space is not None and self.space.is_named:
-            return [given.to_dict()] if given.ndim == 1 else given.to_dict("records")
+            if given.ndim > 1 and not given.columns.is_unique:
+                received = f"{given.columns[given.columns.duplicated()][0]!r} twice"
+                raise fail("columns", expected="each name once", received=received, remedy="leave one out")
+            rows = [given.to_dict()] if given.ndim == 1 else given.to_dict("records")
+            return [{name: self._with_none(name, value) for name, value in row.items()} for row in rows]
         return [given] if isinstance(given, Mapping) else given
+
+    def _with_none(self, name: str, value: Any) -> Any:
+        """Return a value of a table, whose missing values stand for the option None of a parameter that has it."""
+        assert self.space is not None
+        parameter = dict(zip(self.space.names, self.space.parameters, strict=True)).get(name)
+        is_missing = isinstance(value, float) and math.isnan(value)
+        return None if is_missing and isinstance(parameter, Choice) and None in parameter.options else value
 
     def genotypes(self, values: Any) -> np.ndarray:
         """Return the genotypes of rows of values; an error where one is out of its bounds."""
@@ -72,11 +85,11 @@ class Units:
 
     def starts(self, argument: str, given: Any, most: int) -> np.ndarray:
         """Return the genotypes of one or several solutions to begin with, an error where there are more than `most`."""
-        if self.space is None:
-            return checked_genotypes(argument, given, most, self.num_params)
         given = self.dicts(given) if np.iterable(given) else [given]
         if not len(given):
             return np.zeros((0, self.num_params))
+        if self.space is None:
+            return checked_genotypes(argument, given, most, self.num_params)
         with contextlib.suppress(ValueError):  # rows of different lengths, which `rows` refuses
             if np.ndim(given) == 1 and not isinstance(given[0], Mapping):  # the numbers of one solution
                 given = [given]

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import math
 import reprlib
+import sys
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
@@ -229,6 +230,8 @@ def _on_scale(log: bool, value: float) -> float:
 
 def number_of(name: str, setting: str, value: Any, *, finite: bool = True) -> float:
     """Return a number as a float."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
+        return float(value)  # also if it has more than 64 bits
     given = np.asarray(value if isinstance(value, int | float | np.generic | np.ndarray | jax.Array) else None)
     if given.ndim or given.dtype.kind not in "iuf" or np.isnan(given) or (finite and np.isinf(given)):
         expected = f"a {'finite ' * finite}number" + f" for {setting}" * bool(setting)

@@ -455,6 +455,15 @@ class Space:
             return self._encoded(self.rows(values))
         return self._encoded(np.asarray(_array("values", values, self.num_values)))
 
+    def unrounded(self, values: np.ndarray) -> np.ndarray:
+        """Return values that were rounded to float32, those that are rounded bounds as the bounds."""
+        first, _ = self._columns
+        axis = Axis(*(column[first] for column in self._table(np.dtype(np.float64))))
+        for bound in (axis.low, axis.high):
+            with np.errstate(over="ignore"):
+                values = np.where(values == bound.astype(np.float32), bound, values)
+        return values
+
     @property
     def is_uniform(self) -> bool:
         """Return whether all coordinates of random genotypes are uniform."""
