@@ -45,18 +45,11 @@ def whole_runs(seeds: int) -> Iterator[Row]:
     """Yield rows on a million evaluations of maze A by `jedax run`, cold and with its programs compiled before."""
     for method, asked in (("jedi-uniform", 100_000), ("jedi", 40_000)):
         with tempfile.TemporaryDirectory() as cache:
-            kept = os.environ.get("XDG_CACHE_HOME")
-            os.environ["XDG_CACHE_HOME"] = cache
-            try:
-                began = time.perf_counter()
-                cold = maze_a.run(method, 1_000_000, 0, [])
-                wall = time.perf_counter() - began
-                found = [maze_a.run(method, 1_000_000, seed, []) for seed in range(seeds)]
-            finally:
-                if kept is None:
-                    del os.environ["XDG_CACHE_HOME"]
-                else:
-                    os.environ["XDG_CACHE_HOME"] = kept
+            environment = maze_a.with_cache(cache)
+            began = time.perf_counter()
+            cold = maze_a.run(method, 1_000_000, 0, [], environment=environment)
+            wall = time.perf_counter() - began
+            found = [maze_a.run(method, 1_000_000, seed, [], environment=environment) for seed in range(seeds)]
         rates = sorted(summary["evaluations_per_second"] for summary in found)
         spread = f"{statistics.median(rates):,.0f} ({rates[0]:,.0f} to {rates[-1]:,.0f})"
         yield f"{method}, maze A, 1e6: evaluations/s after compilation", f"{asked:,}", spread

@@ -76,7 +76,8 @@ int main(int, char** arguments) {
   const std::string genotypes = bytes_of(arguments[2]), starts = bytes_of(arguments[3]);
   const int64_t count = int64_t(genotypes.size() / sizeof(float)) / episode.params;
   const int64_t descriptors = episode.feet ? episode.feet : 2;
-  std::vector<float> fitness(count), descriptor(descriptors * count);
+  const int64_t threads = std::stoi(arguments[4]);
+  std::vector<float> fitness(std::max(count, threads)), descriptor(descriptors * count);
   std::vector<int32_t> length(count);
   Work work{};
   work.model = &model, work.episode = &episode;
@@ -84,7 +85,6 @@ int main(int, char** arguments) {
   work.starts = reinterpret_cast<const float*>(starts.data());
   work.starts_row = 0, work.sharing = 1, work.group = fitting(episode, kLanes);
   work.fitness = fitness.data(), work.descriptor = descriptor.data(), work.length = length.data();
-  const int64_t threads = std::stoi(arguments[4]);
   Pool& pool = *new Pool(threads);
   const bool only_policy = std::strcmp(arguments[6], "policy") == 0;
   constexpr int kMembers = 16, kDecisions = 2000;

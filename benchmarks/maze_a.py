@@ -21,6 +21,12 @@ from pathlib import Path
 METHODS = ("jedi-x", "map-elites", "jedi-uniform", "jedi")
 
 
+def with_cache(cache: Path | str) -> dict[str, str]:
+    """Return the environment of a command that keeps its compiled programs in a folder."""
+    kept = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    return kept | {"XDG_CACHE_HOME": str(cache)}
+
+
 def run(
     method: str, evaluations: int, seed: int, arguments: list[str], *, python: str = sys.executable,
     environment: dict[str, str] | None = None,

@@ -38,7 +38,7 @@ def measure(replicas: int, repeats: int) -> None:
     from jedax.tasks import make
 
     task = make("maze-a")
-    algorithm = PGAME.build(PGAMEConfig(), task)
+    algorithm = PGAME(PGAMEConfig(), task)
     td3, steps = algorithm.td3, algorithm.config.critic_steps
 
     def begin(key):

@@ -33,21 +33,15 @@ print(time.perf_counter() - began)
 """
 
 
-def environment(cache: Path) -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"} | {
-        "XDG_CACHE_HOME": str(cache)
-    }
-
-
 def first_result(python: str, cache: Path) -> float:
     """Return the seconds of a new process until its optimizer has asked a second time."""
-    command, env = [python, "-c", OPTIMIZER], environment(cache)
+    command, env = [python, "-c", OPTIMIZER], maze_a.with_cache(cache)
     return float(subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout)
 
 
 def measure(python: str, warm: Path) -> dict[str, float]:
     """Return one measurement of everything, in seconds."""
-    summary = maze_a.run("jedi-x", 1_000_000, 0, [], python=python, environment=environment(warm))
+    summary = maze_a.run("jedi-x", 1_000_000, 0, [], python=python, environment=maze_a.with_cache(warm))
     spent = summary["phase_seconds"]
     found = {
         "jedi-x, maze A, a million evaluations: whole run": summary["wall_seconds"],
@@ -60,7 +54,7 @@ def measure(python: str, warm: Path) -> dict[str, float]:
         found["the same, cold"] = first_result(python, Path(folder))
     for method in METHODS:
         with tempfile.TemporaryDirectory() as folder:
-            summary = maze_a.run(method, 20_000, 0, [], python=python, environment=environment(Path(folder)))
+            summary = maze_a.run(method, 20_000, 0, [], python=python, environment=maze_a.with_cache(folder))
             found[f"compilation of {method}, cold"] = summary["phase_seconds"]["compile"]
     return found
 

@@ -1,9 +1,8 @@
 """COCO's suites bbob, bbob-constrained and bbob-mixint: jedax beside pycma.
 
     python benchmarks/independent/bbob.py [--dims 2 5 20] [--functions 1 2 ...] [--instances 1 2 ...] [--workers 2]
-    python benchmarks/independent/bbob.py --small
     python benchmarks/independent/bbob.py --suite bbob-constrained --dims 5 --functions 1 2 3 --instances 1 2 3
-    python benchmarks/independent/bbob.py --report [--ecdf ecdf.png]
+    python benchmarks/independent/bbob.py --report [--dims 5] [--instances 1 2 3] [--at 200 2000] [--ecdf ecdf.png]
 
 Each row is one search on one (function, dimension, instance). `reached` lists the evaluation at which each of 51
 targets, f_opt + 10**t with t from 2 to -8, was first reached; targets that were not reached are left out. A search ends
@@ -34,11 +33,11 @@ import cocoex
 import jedax_side
 import numpy as np
 import shared
+from scipy.stats import wilcoxon
 
 TARGETS = 10 ** np.linspace(2, -8, 51)
 ALGORITHMS = {
     "bbob": ("jedax", "pycma-bipop"),
-    "small": ("jedax", "pycma"),
     "bbob-constrained": ("jedax", "pycma"),
     "bbob-mixint": ("jedax", "pycma"),
 }
@@ -127,7 +126,9 @@ def with_jedax(problem: Problem, job: Job) -> None:
     def evaluate(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.array([problem(x) for x in genotypes]), (genotypes - middle) / half @ directions
 
-    box, shape = (problem.lows, problem.highs), (((-1, -1), (1, 1)), job.budget, job.seed)
+    draw = np.random.default_rng([job.seed, job.function, job.dim, job.instance])
+    start, seed = draw.uniform(-4, 4, job.dim), int(draw.integers(1, 2**31))  # searches do not share random numbers
+    box, shape = (problem.lows, problem.highs), (((-1, -1), (1, 1)), job.budget, seed)
     if problem.num_constraints:
 
         def constrained(genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -141,7 +142,6 @@ def with_jedax(problem: Problem, job: Job) -> None:
         rows = lambda solutions: np.array([[one[name] for name in names] for one in solutions], float)  # noqa: E731
         jedax_side.search(lambda asked: evaluate(rows(asked)), None, *shape, minimise=True, space=space)
     else:
-        start = np.random.default_rng([job.seed, job.function, job.dim, job.instance]).uniform(-4, 4, job.dim)
         jedax_side.search(evaluate, job.dim, *shape, minimise=True, x0=start, sigma0=2)
 
 
@@ -159,8 +159,6 @@ def with_pycma(problem: Problem, job: Job) -> None:
     elif problem.num_integers:
         options["integer_variables"] = list(range(problem.num_integers))
         cma.fmin2(problem, problem.start, 1, options, restarts=9, bipop=True)
-    elif job.algorithm == "pycma":
-        cma.fmin2(problem, start(), 2, options)
     else:
         cma.fmin2(problem, start, 2, options, restarts=9, bipop=True)
 
@@ -187,11 +185,9 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     suite = cocoex.Suite(options.suite, "", "")
     functions = options.functions or sorted({triple[0] for triple in map(_triple, suite.ids())})
     instances = options.instances or sorted({triple[2] for triple in map(_triple, suite.ids())})
-    budgets = (lambda dim: (200, 2000)) if options.small else (lambda dim: (options.budget * dim,))
     return [
-        Job(options.suite, function, dim, instance, budget, algorithm, options.seed)
+        Job(options.suite, function, dim, instance, options.budget * dim, algorithm, options.seed)
         for dim in options.dims
-        for budget in budgets(dim)
         for function in functions
         for instance in instances
         for algorithm in options.algorithms
@@ -204,16 +200,27 @@ def _triple(name: str) -> tuple[int, int, int]:
     return function, dim, instance
 
 
-def hits(row: dict[str, str]) -> np.ndarray:
-    """Return the evaluation at which each target was reached, infinite where it was not."""
+def hits(row: dict[str, str], most: float = np.inf) -> np.ndarray:
+    """Return the evaluation at which each target was reached, infinite where it was not within `most` evaluations."""
     found = np.full(len(TARGETS), np.inf)
     reached = row["reached"].split()
     found[: len(reached)] = [int(one) for one in reached]
-    return found
+    return np.where(found <= most, found, np.inf)
 
 
-def report(rows: list[dict[str, str]]) -> Iterator[str]:
-    """Yield the lines of the tables: by suite and budget, dimension and group of functions."""
+def chosen(rows: list[dict[str, str]], options: argparse.Namespace) -> list[dict[str, str]]:
+    """Return the rows of the functions, dimensions and instances that the options name."""
+    names = {"function": options.functions, "dim": options.dims, "instance": options.instances}
+    wanted = {name: set(map(str, values)) for name, values in names.items() if values}
+    return [row for row in rows if all(row[name] in values for name, values in wanted.items())]
+
+
+def report(rows: list[dict[str, str]], at: int | None = None) -> Iterator[str]:
+    """Yield the lines of the tables: by suite and budget, dimension and group of functions.
+
+    `at` is the number of evaluations that count; None: the whole budget. p is of Wilcoxon's signed ranks of the numbers
+    of targets that two algorithms reach on each instance, summed over the functions.
+    """
     names = sorted({row["algorithm"] for row in rows})
     # Shares compare algorithms on the same problems: those that every algorithm has finished.
     problem = lambda row: tuple(row[name] for name in Job._fields if name != "algorithm")  # noqa: E731
@@ -223,26 +230,29 @@ def report(rows: list[dict[str, str]]) -> Iterator[str]:
     if not rows:
         return
     head = " | ".join(f"{name}: solved, area, to 1e-2, to 1e-8" for name in names)
-    yield f"| suite, dim, evaluations | functions | problems | {head} | ratio of solved |"
-    yield "|---|---|---:|" + "---:|" * (len(names) + 1)
+    yield f"| suite, dim, evaluations | functions | problems | {head} | ratio of solved | p |"
+    yield "|---|---|---:|" + "---:|" * (len(names) + 2)
     sizes = sorted({(row["suite"], int(row["dim"]), int(row["budget"])) for row in rows})
     for suite, dim, budget in sizes:
         here = [row for row in rows if (row["suite"], int(row["dim"]), int(row["budget"])) == (suite, dim, budget)]
         groups = {"all": range(1, 1000)} if suite == "bbob-constrained" else GROUPS | {"all": range(1, 1000)}
         for group, functions in groups.items():
-            cells, solved, count = [], [], 0
+            cells, solved, sums, count, most = [], [], [], 0, at or budget
             for name in names:
                 of = [row for row in here if row["algorithm"] == name and int(row["function"]) in functions]
                 if not of:
                     break
-                found, count = np.array([hits(row) for row in of]), len(of)
-                area = np.clip(1 - np.log(found) / np.log(budget), 0, 1).mean()
+                found, count = np.array([hits(row, most) for row in of]), len(of)
+                area = np.clip(1 - np.log(found) / np.log(most), 0, 1).mean()
+                on = np.array([int(row["instance"]) for row in of])
+                sums.append(np.array([np.isfinite(found[on == one]).sum() for one in np.unique(on)]))
                 ends = [np.isfinite(found[:, np.argmin(abs(TARGETS - end))]).sum() for end in (1e-2, 1e-8)]
                 solved.append(np.isfinite(found).mean())
                 cells.append(f"{solved[-1]:.3f}, {area:.3f}, {ends[0]}, {ends[1]}")
             if len(cells) == len(names):
                 ratio = f"{solved[0] / solved[1]:.2f}" if len(solved) == 2 and solved[1] else ""
-                yield f"| {suite}, {dim}, {budget:,} | {group} | {count} | {' | '.join(cells)} | {ratio} |"
+                p = f"{wilcoxon(*sums).pvalue:.2g}" if len(sums) == 2 and np.any(sums[0] != sums[1]) else ""
+                yield f"| {suite}, {dim}, {most:,} | {group} | {count} | {' | '.join(cells)} | {ratio} | {p} |"
     yield ""
     for name in names:
         of = [row for row in rows if row["algorithm"] == name]
@@ -274,28 +284,27 @@ def main() -> None:
     names = sorted({name for group in ALGORITHMS.values() for name in group})
     parser = shared.parser(__doc__, "bbob", names)
     parser.add_argument("--suite", choices=("bbob", "bbob-constrained", "bbob-mixint"), default="bbob")
-    parser.add_argument("--dims", type=int, nargs="+", help="default: 2 5 20; with --small: 5; other suites: 5")
+    parser.add_argument("--dims", type=int, nargs="+", help="default: 2 5 20; other suites: 5")
     parser.add_argument("--functions", type=int, nargs="+", help="default: all of the suite")
     parser.add_argument("--instances", type=int, nargs="+", help="default: the 15 that COCO chooses")
     parser.add_argument("--budget", type=int, default=2000, help="evaluations per dimension (default: %(default)s)")
-    parser.add_argument("--small", action="store_true", help="200 and 2,000 evaluations, pycma without restarts")
     parser.add_argument("--seed", type=int, default=1, help="of all searches (default: %(default)s)")
+    parser.add_argument("--at", type=int, nargs="+", help="with --report: only so many evaluations count")
     parser.add_argument("--ecdf", type=Path, help="with --report: also draw the ECDFs into this file")
     options = parser.parse_args()
-    if options.small and options.suite != "bbob":
-        parser.error("--small is for the suite bbob")
-    kind = "small" if options.small else options.suite
-    if options.out == parser.get_default("out") and kind != "bbob":
-        options.out = options.out.with_name("bbob-small.csv" if options.small else f"{kind}.csv")
-    options.dims = options.dims or ([2, 5, 20] if kind == "bbob" else [5])
-    options.algorithms = [name for name in ALGORITHMS[kind] if name in options.algorithms]
+    if options.out == parser.get_default("out"):
+        options.out = options.out.with_name(f"{options.suite}.csv")
+    options.algorithms = [name for name in ALGORITHMS[options.suite] if name in options.algorithms]
     table = shared.Table(options.out, Job._fields)
     if not options.report:
+        options.dims = options.dims or ([2, 5, 20] if options.suite == "bbob" else [5])
         shared.fill(table, jobs(options), run, options)
-    print("\n".join(report(table.rows)))
+    rows = chosen(table.rows, options)
+    for at in options.at or [None]:
+        print("\n".join(report(rows, at)))
     print(f"Revisions: {table.revisions()}")
     if options.ecdf:
-        draw(table.rows, options.ecdf)
+        draw(rows, options.ecdf)
 
 
 if __name__ == "__main__":

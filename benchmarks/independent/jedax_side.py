@@ -12,6 +12,7 @@ import numpy as np
 
 import jedax
 import jedax.optuna
+from jedax.bench.statistics import holm as holm
 from jedax.store import environment
 
 Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]

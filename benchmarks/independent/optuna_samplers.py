@@ -25,6 +25,7 @@ import jedax_side
 import numpy as np
 import optuna
 import shared
+from scipy.stats import wilcoxon
 from sklearn.datasets import load_diabetes
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold, cross_val_score
@@ -149,6 +150,23 @@ def report(rows: list[dict[str, str]]) -> Iterator[str]:
             of = [row for row in rows if (row["suite"], row["algorithm"]) == (suite, name)]
             yield f"| {name}, {len(here)} studies | {' | '.join(cells)} | {shared.overhead(of)} |"
         yield ""
+        yield from tests(here, of_targets=suite != "tuning")
+
+
+def tests(studies: list[dict[str, list[float]]], *, of_targets: bool) -> Iterator[str]:
+    """Yield p of jedax against each other sampler: Wilcoxon's signed ranks of the studies, after Holm's correction.
+
+    They compare numbers of targets, or the errors themselves. Random samples are not tested.
+    """
+    found = {}
+    for name in (name for name in studies[0] if name not in ("jedax", "random")):
+        for place, trials in enumerate(REPORTED):
+            pairs = np.array([[of["jedax"][place], of[name][place]] for of in studies])
+            pairs = (pairs[..., None] <= bbob.TARGETS).sum(axis=-1) if of_targets else pairs
+            found[name, trials] = float(wilcoxon(*pairs.T).pvalue) if np.any(pairs[:, 0] != pairs[:, 1]) else 1.0
+    for ((name, trials), p), corrected in zip(found.items(), jedax_side.holm(list(found.values())), strict=True):
+        yield f"- jedax and {name} after {trials} trials: p = {p:.2g}, {corrected:.2g} after Holm's correction"
+    yield ""
 
 
 def main() -> None:

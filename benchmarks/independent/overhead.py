@@ -1,9 +1,10 @@
-"""Time of one ask and tell of 128 solutions, without their evaluation: jedax beside pyribs' CMA-ME.
+"""Time of one ask and tell of 128 solutions: jedax beside pyribs' CMA-ME.
 
     python benchmarks/independent/overhead.py [--params 10 1000] [--turns 200]
     python benchmarks/independent/overhead.py --first
 
-Both sides have 1,024 cells in two dimensions and take turns. pyribs has one emitter of 128 solutions, with full
+Both sides have 1,024 cells in two dimensions and take turns. Their evaluation is part of the time: 0.02 ms with 10
+parameters, 0.14 ms with 1,000. pyribs has one emitter of 128 solutions, with full
 covariance (its default) and, as jedax above 300 parameters, with a diagonal one. The first turns of each side are left
 out. `--first`: seconds from the start of a new process to its first solutions, imports included, for jedax without and
 with the programs that an earlier process compiled.
@@ -68,7 +69,8 @@ def first(num_params: int, repeats: int = 5) -> None:
             seconds = []
             for _ in range(1 + repeats):
                 began = time.perf_counter()
-                environment = os.environ | {"XDG_CACHE_HOME": cache}
+                environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+                environment["XDG_CACHE_HOME"] = cache
                 subprocess.run([sys.executable, "-c", code.format(params=num_params)], env=environment, check=True)
                 seconds.append(time.perf_counter() - began)
         print(f"{side}, {num_params} parameters: {seconds[0]:.2f} s with an empty cache, then {min(seconds[1:]):.2f} s")

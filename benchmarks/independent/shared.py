@@ -75,7 +75,7 @@ class Table:
     """Rows of results in a CSV file, appended one by one; a row that was half written is dropped.
 
     Args:
-        path: The file; the versions and the machine are written beside it, as `.json`.
+        path: The file; the versions and the machine of each command that made rows are added beside it, as `.json`.
         key: Names of the columns that identify a row.
     """
 
@@ -103,10 +103,15 @@ class Table:
         facts = jedax_side.describe()
         self._revision = facts["git_revision"] = _without_results(facts["git_revision"])
         facts["packages"] |= {name: _version(name) for name in PEERS}
+        todo = [number for number, row in enumerate(wanted) if self._name(row) not in self._found]
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        if todo:  # the facts of each command that made rows are kept
+            path = self._path.with_suffix(".json")
+            known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+            known = [*(known if isinstance(known, list) else [known]), facts]
+            path.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
         self._write(self.rows, "w")
-        return [number for number, row in enumerate(wanted) if self._name(row) not in self._found]
+        return todo
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row, with the git revision."""

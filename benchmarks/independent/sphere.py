@@ -69,11 +69,15 @@ def rastrigin(distance: np.ndarray) -> np.ndarray:
 FUNCTIONS = {"sphere": sphere, "rastrigin": rastrigin}
 
 
+@functools.cache
+def worst(function: str) -> float:
+    """Return the largest value of a function of one parameter within the limits."""
+    return float(FUNCTIONS[function](np.linspace(-LIMIT, LIMIT, 100_001) - OPTIMUM).max())
+
+
 def evaluate(function: str, genotypes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return fitness and the sums of both halves of the parameters; x outside the box counts as 5.12 / x."""
-    cost = FUNCTIONS[function]
-    worst = cost(np.linspace(-LIMIT, LIMIT, 100_001) - OPTIMUM).max()
-    fitness = 100 * (1 - cost(genotypes - OPTIMUM).mean(axis=1) / worst)
+    fitness = 100 * (1 - FUNCTIONS[function](genotypes - OPTIMUM).mean(axis=1) / worst(function))
     outside = np.abs(genotypes) > LIMIT
     inside = np.where(outside, LIMIT / np.where(outside, genotypes, 1), genotypes)
     half = genotypes.shape[1] // 2
