@@ -1,0 +1,132 @@
+"""Numbers in the prose of results/ and docs/ are those of the stored results."""
+
+import json
+import re
+
+import numpy as np
+import pandas
+import pytest
+from scipy.stats import chi2_contingency, fisher_exact
+from tests.scripts import RESULTS, script
+
+if not RESULTS.exists():
+    pytest.skip("an unpacked source distribution holds no results", allow_module_level=True)
+
+claims = script("claims")
+MAZES = claims.MAZES
+ROOT = RESULTS.parent
+
+
+def says(page, *sentences):
+    """Check that a page has sentences, wherever their lines are broken."""
+    text = re.sub(r"\s+", " ", (ROOT / page).read_text())
+    for sentence in sentences:
+        assert re.sub(r"\s+", " ", sentence) in text
+
+
+def finals(label, maze, folder="paper-mazes"):
+    return claims.values(maze, label, folder=folder)
+
+
+def test_baselines_are_near_the_papers_medians():
+    away = [
+        abs(np.median(finals(label, maze)) - claims.PAPER[label][MAZES.index(maze)])
+        for label in ("es", "es-restart", "cma-me imp", "cma-me opt", "cma-mae")
+        for maze in MAZES
+        if maze != "maze-c" and claims.PAPER[label][MAZES.index(maze)] is not None
+    ]
+    assert max(away) <= 15
+    says("results/README.md", "ES, CMA-ME and CMA-MAE are within 15 of the paper's medians on A, B and Quad B")
+
+
+def test_searches_with_and_without_restarts_on_mazes():
+    differ = [int((finals("es", maze) != finals("es-restart", maze)).sum()) for maze in MAZES]
+    away = [abs(np.median(finals("es", maze)) - np.median(finals("es-restart", maze))) for maze in MAZES]
+    assert max(away) <= 1
+    a, b, c, quad_b = differ
+    says(
+        "results/README.md",
+        f"Of 20 seeds {a} on A, {b} on B, {c} on C and {quad_b} on Quad B end elsewhere than those of `es`, and no "
+        "median differs by more than 1.",
+    )
+
+
+def test_other_readings_of_the_choice_of_targets():
+    counts = {
+        label: sum(int((finals(label, maze, folder) >= claims.GOAL).sum()) for maze in MAZES)
+        for label, folder in (
+            ("without-inverse", "readings"),
+            ("jedi decay", "paper-mazes"),
+            ("never-fitted", "readings"),
+        )
+    }
+    few, ours, never = counts.values()
+    p = fisher_exact([[few, 120 - few], [ours, 120 - ours]]).pvalue
+    says(
+        "results/README.md",
+        f"({few} and {ours} of 120, Fisher's exact test: p = {p:.2g}), never fitted about as many ({never})",
+    )
+
+
+def test_constant_alphas_on_maze_b():
+    rows = claims.rows("ablations/alpha")
+    rows = rows[rows.task == "maze-b"]
+    arrived = [(each >= claims.GOAL).agg(["sum", "size"]) for _, each in rows.groupby("label").final_fitness]
+    p = chi2_contingency([[one["sum"], one["size"] - one["sum"]] for one in arrived]).pvalue
+    says("results/README.md", f"p = {p:.2g}, without correction for four mazes")
+
+
+def test_repeated_settings_differ_by_rounding_alone():
+    away = [
+        abs(np.median(finals("alpha=decay", maze, "ablations/alpha")) - np.median(finals(label, maze, folder)))
+        for folder, label in (("ablations/generations", "decay generations=100"), ("ablations/pool", "decay pool=4"))
+        for maze in MAZES
+    ]
+    assert max(away) <= 3
+    says("results/README.md", "rounding changes single seeds, and medians by up to 3")
+
+
+def test_searches_with_and_without_restarts_on_robots():
+    rows = pandas.read_csv(RESULTS / "robots" / "runs-500000.csv").set_index(["task", "method", "seed"]).best
+    same = {
+        task: [seed for seed in range(3) if rows[task, "es", seed] == rows[task, "es-restart", seed]]
+        for task in ("walker2d", "ant-maze")
+    }
+    assert same == {"walker2d": [0, 1, 2], "ant-maze": [0, 2]}
+    says(
+        "results/README.md", "The `es-restart` of all seeds on Walker2D and of seeds 0 and 2 on AntMaze never restarts"
+    )
+
+
+def test_what_jedi_x_reaches_on_walker2d_after_500_000_evaluations():
+    rows = pandas.read_csv(RESULTS / "robots" / "runs-500000.csv")
+    rows = rows[(rows.task == "walker2d") & (rows.method == "jedi-x")].set_index("seed")
+    ends = {}
+    for seed, row in rows.iterrows():
+        points = [tuple(map(float, point.split(":"))) for point in row.curve.split()]
+        ends[seed] = row.best, next(at for at, best in points if best >= points[-1][1])
+    assert ends[0][1] < 220_000
+    assert ends[1][1] > 480_000
+    assert ends[2][1] < 170_000
+    says(
+        "docs/explanation/jedi-x.md",
+        f"seed 0 finds nothing better after 210,000 and ends at {ends[0][0]:,.0f}; "
+        f"seed 1 goes on to {ends[1][0]:,.0f}, found at the end; "
+        f"seed 2 has {ends[2][0]:,.0f} after 160,000, and nothing better later",
+    )
+    near = pandas.read_csv(RESULTS / "robots" / "runs-500000.csv")
+    near = near[(near.task == "ant-maze") & (near.method == "jedi-x")].nearest
+    assert (round(near.min(), 1), round(near.max(), 1)) == (0.1, 1.0)
+    says("docs/explanation/jedi-x.md", "With 500,000 evaluations three seeds end 0.1 to 1.0 m from it.")
+
+
+def test_jedi_x_and_the_medians_of_the_mazes():
+    ours = [np.median(finals("jedi-x", maze)) for maze in MAZES]
+    assert [round(one) for one in ours] == [-110, -162, -138, -170]
+    says("docs/explanation/jedi-x.md", "on mazes A, B, C and Quad B they are -110, -162, -138 and -170")
+
+
+def test_hours_of_the_mazes():
+    facts = json.loads((RESULTS / "paper-mazes" / "environment.json").read_text())
+    whole, slowest = facts["hours"], facts["hours_by_method"]["pga-me"]
+    says("benchmarks/README.md", f"took {whole:.1f} h of one core (AVX2), of which PGA-ME took {slowest:.1f} h")
