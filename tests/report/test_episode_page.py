@@ -193,12 +193,14 @@ def test_what_keeps_a_solution_from_acting_is_said_of_that_solution(browser, hop
 
 def test_what_is_missing_is_said(browser, hopper, tmp_path, monkeypatch):
     def missing(*arguments, **settings):
-        raise JedaxError("task x: expected the simulator Brax, got none; install it: pip install 'jedax[brax]'.")
+        raise JedaxError(
+            "task x: expected the package brax.envs, got none; install it with: pip install 'jedax[brax]'."
+        )
 
     monkeypatch.setattr(episodes, "rollouts", missing)
     with opened(browser, write_report(hopper.path, out=tmp_path / "report.html").as_uri()) as page:
         assert page.is_hidden("#episode")
-        assert "cannot act again here: task x: expected the simulator Brax" in page.inner_text("#episode-note")
+        assert "cannot act again here: task x: expected the package brax.envs" in page.inner_text("#episode-note")
 
 
 def test_a_task_that_cannot_be_made_here(hopper, monkeypatch):

@@ -117,11 +117,11 @@ class BenchProgress:
         before = f", {num_before} seeds were done before" if num_before else ""
         self.note(f"{runs_text(num_runs)}, {evaluations:,} evaluations to do{before}")
 
-    def run(self, name: str, replicas: int) -> RunProgress:
+    def run(self, name: str, replicas: int) -> TrialProgress:
         """Return the progress of the next run."""
         self._begun += 1
         self._num_runs = max(self._num_runs, self._begun)  # a run that memory does not hold is split when it begins
-        return RunProgress(self, name, replicas)
+        return TrialProgress(self, name, replicas)
 
     def show(self, name: str) -> None:
         """Show the progress, and the name of a run that goes on."""
@@ -149,7 +149,7 @@ class BenchProgress:
         self._line.close()
 
 
-class RunProgress:
+class TrialProgress:
     """Passes the progress of one run on to that of its bench."""
 
     def __init__(self, bench: BenchProgress, name: str, replicas: int):

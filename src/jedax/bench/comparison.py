@@ -29,7 +29,7 @@ _SHORT_OF_BUDGET = 0.98
 def is_reference(method: str) -> bool:
     """Return whether a method is a registered JEDi: others are tested against the best of these."""
     entry = methods().get(ALIASES.get(method, method))
-    return entry is not None and entry.method.family == "jedi"
+    return entry is not None and entry.method.is_reference
 
 
 @dataclass(frozen=True)

@@ -300,7 +300,7 @@ def _results_in(text: str, where: str) -> list[dict[str, Any]]:
 def _take(optimizer: Optimizer, results: Sequence[Mapping[str, Any]]) -> None:
     """Give results to the search: all of them, or none and an error."""
     ids, rows = [result.get("id") for result in results], [result.get("x") for result in results]
-    samples, width = getattr(optimizer.config, "samples_per_evaluation", 1), optimizer.cells.centroids.shape[1]
+    samples, width = optimizer.config.samples_per_evaluation, optimizer.cells.centroids.shape[1]
     nan = float("nan")
     columns: dict[str, Any] = {"fitness": nan if samples == 1 else [nan] * samples}  # of failed evaluations
     if optimizer.has_descriptors:

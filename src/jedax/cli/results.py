@@ -148,8 +148,8 @@ def export(arguments: list[str]) -> None:
         raise fail("jedax export", expected="--onnx FILE, --numpy FILE or both", received="neither", remedy=remedy)
     with nothing_to_save():
         from jedax.report.export import export as write
-        from jedax.store.run import load_with
-    run = load_with("any" if values.pop("trust") else "ask", directory)
+        from jedax.store.run import opened
+    run = opened(directory, trust=values.pop("trust"))
     for file in write(run, **values):
         say(f"the policy is in {file}")
 

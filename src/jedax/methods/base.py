@@ -202,7 +202,7 @@ class Method(_Immutable, abc.ABC):
         large_policies: Settings that differ on tasks with large policies (column "Brax" of the paper's tables); they
             are those of the preset `large-policies` on any task.
         by_task: Settings that differ on single tasks; they apply to tasks with large policies only.
-        family: "jedi" makes the method a reference, against which comparisons test other methods.
+        is_reference: Whether comparisons test other methods against this one.
         needs_transitions: Whether evaluations must bring `Evaluation.transitions`.
         has_model: Whether the method has a model of fitness over descriptors, see `fit_model`.
         has_branches: Whether `ask` and `tell` do one of several things (`jax.lax.switch`, `jax.lax.cond`). On a CPU the
@@ -219,7 +219,7 @@ class Method(_Immutable, abc.ABC):
     variants: ClassVar[Mapping[str, Variant]] = {}
     large_policies: ClassVar[Mapping[str, Any]] = {}
     by_task: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    family: ClassVar[str] = ""
+    is_reference: ClassVar[bool] = False
     needs_transitions: ClassVar[bool] = False
     has_model: ClassVar[bool] = False
     has_branches: ClassVar[bool] = False

@@ -108,7 +108,7 @@ class DNS(Method):
         """Return the state with those of population and offspring that survive; failed offspring do not."""
         valid = evaluation.valid
         fitness = jnp.concatenate([state.fitness, evaluation.achieved])
-        places = self.cells.to_unit_box(self.cells.within_reach(evaluation.descriptor))
+        places = self.cells.to_unit_box(evaluation.descriptor)
         descriptors = jnp.concatenate([state.descriptors, jnp.where(valid[:, None], places, 0)])
         novelty = dominated_novelty(fitness, descriptors, self.config.neighbours)
         kept = jnp.lexsort((-fitness, -novelty))[: self.config.population]  # fitness decides between equally novel ones

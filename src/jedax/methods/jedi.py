@@ -134,7 +134,7 @@ class JEDi(PoolMethod):
         )
     }
     by_task = {"walker2d": {"generations": 1000}, "ant-maze": {"generations": 1000}}
-    family = "jedi"
+    is_reference = True
     has_model = True
 
     @property
@@ -181,19 +181,23 @@ class JEDi(PoolMethod):
         alpha = alpha_at(self.config, progress)
         return replace(state, targets=targets, alpha=alpha, pool=self.start_pool(pool_key, state.repertoire, targets))
 
-    def choose_targets(self, key: PRNGKeyArray, at: Prediction | Posterior | None) -> Float[Array, "pool descriptor"]:
-        """Choose one centroid per ES (paper, section 3.2), uniformly where there is no prediction `at`."""
+    def choose_targets(
+        self, key: PRNGKeyArray, prediction: Prediction | Posterior | None
+    ) -> Float[Array, "pool descriptor"]:
+        """Choose one centroid per ES (paper, section 3.2), uniformly where there is no prediction."""
         config = self.config
-        if at is None:
+        if prediction is None:
             index = choose_uniform(key, self.cells.num_cells, config.pool)
-        elif isinstance(at, Posterior):
+        elif config.targets == "gp-bucb":
+            assert isinstance(prediction, Posterior)
             # An ES adds all its evaluations of a loop to the weighted GP, a single datum to the standard one.
             share = self.samples * config.population * config.generations if config.gp == "weighted" else 1
-            index = choose_bucb(key, at, at.noise_variance / share, config.pool, beta=config.ucb_beta)
+            noise = prediction.noise_variance / share
+            index = choose_bucb(key, prediction, noise, config.pool, beta=config.ucb_beta)
         elif config.targets == "pareto":
-            index = choose_pareto(key, at.mean, at.variance, config.pool)
+            index = choose_pareto(key, prediction.mean, prediction.variance, config.pool)
         else:
-            index = choose_ucb(key, at.mean, at.variance, config.pool, beta=config.ucb_beta)
+            index = choose_ucb(key, prediction.mean, prediction.variance, config.pool, beta=config.ucb_beta)
         return jnp.asarray(self.cells.centroids)[index]
 
     def fit_model(self, state: JEDiState) -> tuple[JEDiState, Prediction | Posterior]:
@@ -263,7 +267,7 @@ class JEDi(PoolMethod):
         worst = jnp.min(fitness, where=fitness > INFEASIBLE, initial=jnp.inf)
         fitness = jnp.maximum(fitness, jnp.where(jnp.isfinite(worst), worst, 0))
         return GPData(
-            x=self.cells.to_unit_box(self.cells.within_reach(repertoire.descriptors[row])),
+            x=self.cells.to_unit_box(repertoire.descriptors[row]),
             fitness=fitness[row],
             counts=repertoire.counts[row],
             mask=jnp.arange(self.cells.num_cells) < repertoire.filled.sum(),
@@ -276,7 +280,7 @@ class JEDi(PoolMethod):
     def _scores(self, state: JEDiState, by_es: Evaluation) -> Float[Array, "pool population"]:
         """Score the population of every ES, with distances in the unit box."""
         to_unit = self.cells.to_unit_box
-        by_es = replace(by_es, descriptor=to_unit(self.cells.within_reach(by_es.descriptor)))
+        by_es = replace(by_es, descriptor=to_unit(by_es.descriptor))
         alpha = jnp.broadcast_to(state.alpha, self.config.pool)
         return jax.vmap(weighted_target_fitness_score)(by_es, to_unit(state.targets), alpha)
 

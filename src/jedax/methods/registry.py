@@ -51,7 +51,7 @@ def methods() -> dict[str, MethodEntry]:
             found = {**found, **_entries(_checked(point.load(), name), name), **found}
         except Exception as error:  # the code of another package may raise anything
             warnings.warn(f"the method {name} of a package ({point.value}) is left out: {error}", stacklevel=2)
-    return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_METHOD, item[1].method.family != "jedi")))
+    return dict(sorted(found.items(), key=lambda item: (item[0] != DEFAULT_METHOD, not item[1].method.is_reference)))
 
 
 def _entries(method: type[Method], name: str) -> dict[str, MethodEntry]:

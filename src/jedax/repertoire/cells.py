@@ -103,7 +103,7 @@ class Cells:
         if descriptors.shape[-1:] != self.centroids.shape[1:]:
             expected = f"{self.centroids.shape[1]} numbers in each row"
             raise fail("descriptors", expected=expected, received=f"shape {descriptors.shape}", remedy="change them")
-        unit = self.to_unit_box(self.within_reach(descriptors))
+        unit = self.to_unit_box(descriptors)
         if self.shape is not None:
             return _flat_index(jnp.where(jnp.isfinite(unit), unit, 0.0), self.shape)
         unit, centroids, tiles = unit.astype(jnp.float32), self._unit_centroids, self._tiles
@@ -151,24 +151,20 @@ class Cells:
     def _tiles(self) -> Tiles | None:
         return make_tiles(self._unit_centroids.astype(float))
 
-    def within_reach(self, descriptors: Float[Array, "*batch descriptor"]) -> Float[Array, "*batch descriptor"]:
-        """Return the descriptors clipped to ten box widths around the bounds.
-
-        Beyond that, float32 cannot distinguish the distances to the centroids.
-        """
-        lows, highs = (np.asarray(bound) for bound in self.bounds)
-        margin = 10 * self.widths
-        return jnp.clip(descriptors, lows - margin, highs + margin)
-
     def is_outside(self, descriptors: Float[Array, "*batch descriptor"]) -> Bool[Array, "*batch"]:
         """Return whether each descriptor is outside the bounds."""
         lows, highs = jnp.array(self.bounds[0]), jnp.array(self.bounds[1])
         return ((descriptors < lows) | (descriptors > highs)).any(axis=-1)
 
     def to_unit_box(self, descriptors: Float[Array, "*batch descriptor"]) -> Float[Array, "*batch descriptor"]:
-        """Return the descriptors scaled to bounds 0 and 1."""
+        """Return the descriptors scaled to bounds 0 and 1, and clipped to ten box widths around them.
+
+        Beyond that, float32 cannot distinguish the distances to the centroids.
+        """
+        margin = 10 * self.widths
+        near = jnp.clip(descriptors, np.subtract(self.bounds[0], margin), np.add(self.bounds[1], margin))
         lows, highs = jnp.array(self.bounds[0]), jnp.array(self.bounds[1])
-        return (descriptors - lows) / (highs - lows)
+        return (near - lows) / (highs - lows)
 
     def check_float32(self) -> None:
         """Raise a `JedaxError` for bounds between which float32, in which most searches compute, has few numbers."""

@@ -75,7 +75,7 @@ def _cell_map(records: Sequence[Record], entry: Entry) -> CellMap | None:
     task = task or task_kept(RunDirectory(record.source).read_environment(), config, centroids)
     if task is None:
         return None
-    made = config.method_config.make_cells(task.descriptor_bounds)  # type: ignore[attr-defined]
+    made = config.method_config.make_cells(task.descriptor_bounds)
     best = record.curve["max_fitness"].iloc[-1]
     return CellMap(
         title=f"{record.label}, seed {record.seed} (best {fitness_text(best, decimals_for([best]))})",

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jedax.errors import fail
+from jedax.imports import require
 from jedax.report.pictures import writing
 from jedax.search.failures import ALL_FAILED
 from jedax.store.files import write_atomic
 from jedax.store.run import Run
 from jedax.tasks.policy import PolicyTask
-from jedax.tasks.stored import StoredTask
 
 _SCRIPT = '''__doc__ = {title!r}
 
@@ -58,8 +58,7 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
     Raises:
         JedaxError: The task has no policies, or onnx is not installed.
     """
-    if isinstance(run.task, StoredTask):
-        raise run.task.no_code()
+    run.check_code()
     if not isinstance(run.task, PolicyTask):
         remedy = f"take jedax.load(DIR).best().{'genotype' if run.task.space is None else 'parameters'}"
         raise fail("export", expected="a task whose solutions are policies", received=run.task.name, remedy=remedy)
@@ -97,11 +96,8 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
 
 def _as_onnx(layers: list[tuple[np.ndarray, np.ndarray]], activation: str, name: str) -> bytes:
     """Return a network as an ONNX model with the input `observation` and the output `action`, rows of any number."""
-    try:
-        from onnx import TensorProto, checker, helper, numpy_helper
-    except ImportError as error:
-        remedy = "install it: pip install 'jedax[onnx]'"
-        raise fail("onnx", expected="the package onnx", received=error, remedy=remedy) from None
+    require("onnx", "onnx", "onnx")
+    from onnx import TensorProto, checker, helper, numpy_helper
 
     nodes, constants = [], []
 

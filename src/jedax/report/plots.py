@@ -218,8 +218,13 @@ def _of_run(run: Run, name: str, replica: int | None) -> np.ndarray:
         raise _not_there(name)
     mean, std = run.gp_mean[which], run.gp_std[which]
     if name == "rank":
-        return 1.0 + np.asarray(pareto_rank(jnp.asarray(mean), jnp.asarray(std) ** 2, len(mean)))
+        return pareto_ranks(mean, std)
     return mean if name == "gp_mean" else std
+
+
+def pareto_ranks(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """Return the Pareto rank of each cell by mean and standard deviation of the GP, from 1 on."""
+    return 1.0 + np.asarray(pareto_rank(jnp.asarray(mean), jnp.asarray(std) ** 2, len(mean)))
 
 
 def _stored(repertoire: Repertoire, name: str) -> np.ndarray:

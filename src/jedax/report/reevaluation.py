@@ -18,7 +18,7 @@ from jedax.report.pictures import write_picture
 from jedax.search.reevaluation import Note, Reevaluation, Solutions, sample_again
 from jedax.store.directory import REEVALUATED, RunDirectory
 from jedax.store.files import write_atomic, write_json
-from jedax.store.run import Run, load_with
+from jedax.store.run import Run, opened
 from jedax.tasks.base import Task
 from jedax.tasks.drawing import plain
 
@@ -52,7 +52,7 @@ def reevaluate(
     Raises:
         JedaxError: No run, one that has not ended, an argument that does not fit, or results cannot be written.
     """
-    run = run if isinstance(run, Run) else load_with("any" if trust else "ask", run, task)
+    run = opened(run, task, trust=trust)
     if run.path is not None and not (run.path / "summary.json").exists():
         remedy = f"end it with: {jedax_command('run', '--resume', run.path)}"
         raise fail("run directory", expected="a run that has ended", received=run.path, remedy=remedy)

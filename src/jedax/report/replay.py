@@ -11,10 +11,9 @@ from jedax.errors import fail
 from jedax.report.numbers import agrees, decimals_for, fitness_text
 from jedax.report.pictures import write_arrays, write_film, write_picture, writing
 from jedax.search.failures import ALL_FAILED
-from jedax.store.run import Run, Solution, load_with
+from jedax.store.run import Run, Solution, opened
 from jedax.tasks.base import Task
 from jedax.tasks.drawing import drawing_of
-from jedax.tasks.stored import StoredTask
 
 
 class Replay(NamedTuple):
@@ -35,9 +34,8 @@ def replay(
     `seed` names a replica; None: the one with the best solution. `out` is a folder; None: `replay/` of the run. `task`
     and `trust` as in `jedax.resume`.
     """
-    run = run if isinstance(run, Run) else load_with("any" if trust else "ask", run, task)
-    if isinstance(run.task, StoredTask):
-        raise run.task.no_code()
+    run = opened(run, task, trust=trust)
+    run.check_code()
     replica = _replica(run, seed)
     if not np.isfinite(np.asarray(run.repertoire.best_fitness)[replica]):
         raise fail("replay", expected="a run with a solution", received="none", remedy=ALL_FAILED.rstrip("."))

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from matplotlib import colormaps
 
@@ -22,7 +21,6 @@ from jedax.search.failures import ALL_FAILED
 from jedax.store.history import History
 from jedax.store.packing import pack
 from jedax.store.run import ONLY_REEVALUATION, Run
-from jedax.targets import pareto_rank
 from jedax.tasks.base import Task, reaches
 from jedax.tasks.drawing import drawing_of
 from jedax.tasks.registry import title_of
@@ -124,8 +122,7 @@ def _replica(found: Run, replica: int) -> dict[str, Any]:
         mean, std = found.gp_mean[replica], found.gp_std[replica]
         layers |= {"gp_mean": pack(mean), "gp_std": pack(std)}
         if len(mean) <= _MOST_RANKED:
-            ranks = 1 + np.asarray(pareto_rank(jnp.asarray(mean), jnp.asarray(std) ** 2, len(mean)))
-            layers["rank"] = ranks.tolist()
+            layers["rank"] = plots.pareto_ranks(mean, std).astype(int).tolist()
     seed = found.config.run.seed + replica
     genotypes, room = np.asarray(repertoire.genotypes[replica]), _MOST_POINTS // found.replicas
     drawing = drawing_of(found.task)

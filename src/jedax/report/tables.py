@@ -24,10 +24,8 @@ from jedax.report.numbers import decimals_for, evaluations_text, fitness_text, p
 
 T = TypeVar("T")
 
-# The tables of pandas in Markdown and LaTeX need packages that jedax does not install.
+# Own tables: those of pandas in Markdown and LaTeX need packages that jedax does not install.
 _MARKED = str.maketrans({c: f"\\{c}" for c in "\\`*_[]|~#"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-
-
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}",

@@ -155,11 +155,11 @@ def start(
     the start of the command; the time since then is the phase "import".
     """
     _check(callbacks, progress)
-    config = config.replace()  # complete, as it is written, however it was made
+    config = config.replace()  # all settings are written, whatever file they come from
     progress, engine = progress or Logged(), engine or LocalEngine()
     tracking = make_tracking(track, out)
     config, task = settled(config, task_of(config.task, config.task_config, task), engine, progress.note)
-    samples = getattr(config.method_config, "samples_per_evaluation", 1)
+    samples = config.method_config.samples_per_evaluation
     if samples > 1 and not task.is_noisy:
         progress.note(f"{task.name} is deterministic: all {samples} samples of a solution are equal.")
     made = method_of(config, task, method)

@@ -66,11 +66,11 @@ def evaluate_samples(
     """Return some samples of each genotype, with a leading axis for them; each has its seed if the task takes seeds."""
     seeds = [task.sample_seed(sample) for sample in samples]
     given = None if None in seeds else np.repeat(np.array(seeds, np.int64), len(genotypes))
-    found = checked(task, *pool.evaluate(np.tile(genotypes, (len(samples), 1)), given))
+    found = evaluation_of(task, *pool.evaluate(np.tile(genotypes, (len(samples), 1)), given))
     return jax.tree.map(lambda values: values.reshape(len(samples), len(genotypes), *values.shape[1:]), found)
 
 
-def checked(task: HostTask, fitness: np.ndarray, descriptors: np.ndarray) -> Evaluation:
+def evaluation_of(task: HostTask, fitness: np.ndarray, descriptors: np.ndarray) -> Evaluation:
     """Return what workers found as an evaluation, with as many descriptors as the task has."""
     if descriptors.shape[1] != task.num_descriptors:  # nothing but failures
         descriptors = np.full((len(fitness), task.num_descriptors), np.nan)
@@ -163,7 +163,7 @@ class HostPrograms(StepPrograms):
         replicas, batch, params = genotypes.shape
         rows = np.asarray(genotypes).reshape(-1, params)
         if self.method.samples == 1:
-            found = checked(self.task, *self._pool.evaluate(rows))
+            found = evaluation_of(self.task, *self._pool.evaluate(rows))
         else:
             found = self.aggregate(evaluate_samples(self.task, self._pool, rows, range(self.method.samples)))
         lost = {row % len(rows): kind for row, kind in self._pool.failed.items()}  # of any sample of a solution

@@ -30,7 +30,6 @@ from jedax.search.engines import LocalEngine
 from jedax.search.programs import evaluate_samples
 from jedax.store.run import Run
 from jedax.tasks.measured import HostTask
-from jedax.tasks.stored import StoredTask
 from jedax.types import Bool, Evaluation, Float, Int
 
 _ROWS = 1024  # evaluations in one program
@@ -106,7 +105,7 @@ class Reevaluation:
     @property
     def aggregation(self) -> Aggregation:
         """How samples are aggregated: as in the search."""
-        return self.run.config.method_config.sample_aggregation  # type: ignore[attr-defined]
+        return self.run.config.method_config.sample_aggregation
 
     @property
     def evaluations(self) -> int:
@@ -132,8 +131,7 @@ def sample_again(
     if not isinstance(parameter_noise, int | float | np.number) or not 0 <= parameter_noise < math.inf:
         expected, remedy = "a number of at least 0", "change it"
         raise fail("parameter_noise", expected=expected, received=repr(parameter_noise), remedy=remedy)
-    if isinstance(run.task, StoredTask):
-        raise run.task.no_code()
+    run.check_code()
     number = samples if run.task.is_noisy or parameter_noise else _SAMPLES_WITHOUT_NOISE
     noise = parameter_noise and parameter_noise * float(spread_of(jax.random.key(seed), run.task))
     rows = [_rows(run, replica, cells == "all") for replica in range(run.replicas)]
@@ -164,7 +162,7 @@ def _rows(run: Run, replica: int, every: bool) -> tuple[np.ndarray, int, np.ndar
 def _solutions(
     run: Run, replica: int, cell: np.ndarray, best: int, fitness_samples: np.ndarray, descriptor_samples: np.ndarray
 ) -> Solutions:
-    how = run.config.method_config.sample_aggregation  # type: ignore[attr-defined]
+    how = run.config.method_config.sample_aggregation
     own, repertoire = run.best(replica), run.repertoire
     valid = np.isfinite(fitness_samples) & np.isfinite(descriptor_samples).all(axis=-1)
     exact = fitness_samples.astype(np.float64)
@@ -258,7 +256,7 @@ def _evaluator(run: Run, samples: int, seed: int) -> Iterator[Callable[[np.ndarr
     task = run.task
     if isinstance(task, HostTask):
         # The samples after those of the search.
-        first = run.config.method_config.samples_per_evaluation + seed * samples  # type: ignore[attr-defined]
+        first = run.config.method_config.samples_per_evaluation + seed * samples
         settings = run.config.run
         made = LocalEngine().open_pool(task.work, settings.workers, settings.evaluation_timeout)
         with contextlib.closing(made) as pool:

@@ -321,7 +321,7 @@ class Space:
         step = jnp.where(self._is_option, raised, step)
         return step * jnp.where(jnp.floor(genotype) % 2 == 0, 1, -1)
 
-    def settled(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
+    def canonical(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
         """Return genotypes with the same values, and with equal coordinates for equal whole numbers and options.
 
         Real numbers have the reflected coordinates, whole numbers the middle of their share, and of the options of a

@@ -101,7 +101,7 @@ class FullConfig(Config):
     task: str = Field(description="Name of the task, or where it is defined.")
     task_config: SerializeAsAny[Config] | None = Field(default=None, description="Settings of the task.")
     method: str = Field(default=DEFAULT_METHOD, description="Name of the method.")
-    method_config: SerializeAsAny[Config] = Field(
+    method_config: SerializeAsAny[MethodConfig] = Field(
         default_factory=lambda: method_defaults(DEFAULT_METHOD), description="Settings of the method."
     )
     label: str = Field(default="", description="Name in comparisons; empty: the method's name.")

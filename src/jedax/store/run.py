@@ -169,6 +169,11 @@ class Run:
         parameters = None if space is None else space.dict_of(genotype)
         return Solution(genotype, float(fitness), np.asarray(descriptor), parameters=parameters)
 
+    def check_code(self) -> None:
+        """Raise a `JedaxError` if the code of the task was not imported, so that it evaluates nothing."""
+        if isinstance(self.task, StoredTask):
+            raise self.task.no_code()
+
     def policy(self, replica: int | None = None) -> Callable[[Sequence[float]], np.ndarray]:
         """Return the best solution as a function from one observation to the action, if solutions are policies.
 
@@ -181,8 +186,7 @@ class Run:
         Raises:
             JedaxError: The task's solutions are not policies, or its code was not imported.
         """
-        if isinstance(self.task, StoredTask):
-            raise self.task.no_code()
+        self.check_code()
         act = getattr(self.task, "act", None)
         if act is None:
             expected, remedy = "a task whose solutions are policies", "take best()"
@@ -220,6 +224,11 @@ def load(path: str | Path, task: Task | None = None, *, partial: bool = False, t
     return load_with("any" if trust else "never", path, task, partial=partial)
 
 
+def opened(run: Run | str | Path, task: Task | None = None, *, trust: bool = False) -> Run:
+    """Return a run, read from its directory if that is given; code that it names is imported as `trust` allows."""
+    return run if isinstance(run, Run) else load_with("any" if trust else "ask", run, task)
+
+
 def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial: bool = False) -> Run:
     """Return a run as `load` does; `code` says when code that its settings name is imported."""
     directory = RunDirectory.open(path)
@@ -231,7 +240,7 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
         absent["task"] = "the task is an object of your own, to be given as task=..."
     missing: list[str] = []
 
-    def part(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:
+    def piece(name: str, meaning: str, read: Callable[[], Any], otherwise: Any) -> Any:
         try:
             found = read()
         except (JedaxError, OSError) as error:
@@ -243,7 +252,7 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
             missing.append(f"{meaning}: {name} is missing or empty.")
         return found
 
-    about = part("environment.json", "Unknown: command, versions, machine", directory.read_environment, {})
+    about = piece("environment.json", "Unknown: command, versions, machine", directory.read_environment, {})
     if "task" in absent:
         task = task_kept(about, config)
         if task is not None and not task.config.draws:
@@ -251,16 +260,16 @@ def load_with(code: Code, path: str | Path, task: Task | None = None, *, partial
     elif task is not None or not partial:
         task = task_of(config.task, config.task_config, task)
     else:
-        task = part("the task", "Solutions are not drawn", lambda: task_of(config.task, config.task_config), None)
-    saved = part(_FINAL, "No solutions", lambda: _read_saved(directory, config, task), dict.fromkeys(_SAVED))
-    rows = part("metrics.csv", "No curves", directory.read_metrics, [])
-    summary = part("summary.json", "The run has not ended, as far as its directory tells", directory.read_summary, {})
+        task = piece("the task", "Solutions are not drawn", lambda: task_of(config.task, config.task_config), None)
+    saved = piece(_FINAL, "No solutions", lambda: _read_saved(directory, config, task), dict.fromkeys(_SAVED))
+    rows = piece("metrics.csv", "No curves", directory.read_metrics, [])
+    summary = piece("summary.json", "The run has not ended, as far as its directory tells", directory.read_summary, {})
     if task is None and "task" in absent and saved["cells"] is not None:
         task = task_kept(about, config, saved["cells"].centroids, saved["repertoire"].genotypes.shape[-1])
     recorded: dict[str, Any] = {}
     if partial and saved["cells"] is not None:
         read = functools.partial(directory.read_history, saved["cells"], config.run.replicas)
-        recorded["history"] = part(history.FILE, "The search cannot be played back", read, None)
+        recorded["history"] = piece(history.FILE, "The search cannot be played back", read, None)
     notes = (f"{lacks[part]}: {reason}" for part, reason in absent.items())
     found = Run(config, task, **saved, rows=rows, summary=summary, path=directory.path, environment=about,  # type: ignore[arg-type]
                 missing=(*notes, *(missing if partial else [])))  # fmt: skip
@@ -289,8 +298,8 @@ def _read_saved(directory: RunDirectory, config: FullConfig, task: Task | None) 
     final, replicas = directory.checked(_FINAL), config.run.replicas
     arrays, cells = read_arrays(final, replicas) if task is None or final.exists() else None, None
     # The number is compared first, because making the cells of a damaged config may take long.
-    if task is not None and (arrays is None or len(arrays["centroids"]) == config.method_config.cells):  # type: ignore[attr-defined]
-        cells = config.method_config.make_cells(task.descriptor_bounds)  # type: ignore[attr-defined]
+    if task is not None and (arrays is None or len(arrays["centroids"]) == config.method_config.cells):
+        cells = config.method_config.make_cells(task.descriptor_bounds)
         arrays = arrays or _read_checkpoint(directory, cells, replicas)
     assert arrays is not None
     centroids = arrays["centroids"]
@@ -326,7 +335,7 @@ def _read_checkpoint(directory: RunDirectory, cells: Cells, replicas: int) -> di
 
 
 def _bounds_around(centroids: np.ndarray) -> Bounds:
-    """Return about the bounds of cells whose task is unknown: half a cell around the outermost centroids."""
+    """Return estimated bounds of cells whose task is unknown: half a cell beyond the outermost centroids."""
     margin = np.ptp(centroids, axis=0) / (2 * len(centroids) ** (1 / centroids.shape[1]))
     return tuple((centroids.min(axis=0) - margin).tolist()), tuple((centroids.max(axis=0) + margin).tolist())
 

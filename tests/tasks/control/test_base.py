@@ -189,8 +189,8 @@ class TestMissingExtra:
             f"{code}cli.main(['run', 'halfcheetah', '--preset', 'cpu', '--out', {str(tmp_path / 'r')!r}])"
         )
         assert done.returncode == 2
-        assert done.stderr.startswith("jedax: task halfcheetah: expected the simulator Brax, got ")
-        assert done.stderr.endswith("install it: pip install 'jedax[brax]'.\n")
+        assert done.stderr.startswith("jedax: task halfcheetah: expected the package brax.envs, got ")
+        assert done.stderr.endswith("install it with: pip install 'jedax[brax]'.\n")
         assert done.stderr.count("\n") == 1
         assert not (tmp_path / "r").exists()
 

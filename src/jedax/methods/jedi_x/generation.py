@@ -8,7 +8,7 @@ from jedax.repertoire import Repertoire
 from jedax.types import Array, Evaluation, Float, Insertion, PRNGKeyArray
 
 
-class Generation(NamedTuple):
+class EvaluatedGeneration(NamedTuple):
     """An evaluated generation.
 
     Attributes:

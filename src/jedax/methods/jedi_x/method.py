@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jedax.methods.base import Method, Preset, cpu_preset, spread_of
 from jedax.methods.jedi_x.config import JediXConfig
-from jedax.methods.jedi_x.generation import Generation
+from jedax.methods.jedi_x.generation import EvaluatedGeneration
 from jedax.methods.jedi_x.racing import Racing, RacingState
 from jedax.methods.jedi_x.restarting import Restarting, RestartingState
 from jedax.repertoire import Repertoire
@@ -69,7 +69,7 @@ class JEDiX(Method):
         "starts": 12, "scout_share": 0.25, "exploration": 0.05, "head_start": 0.0, "first_step": 0.36, "longest": 1.0,
         "bold_step": 0.6, "gradient_steps": 32,
     }  # fmt: skip
-    family = "jedi"
+    is_reference = True
     has_branches = True
 
     @functools.cached_property
@@ -178,7 +178,7 @@ class JEDiX(Method):
         """Add the generation to the repertoire; update the ES that sampled it and restart those that stagnate."""
         repertoire, insertion = self.store(state, genotypes, evaluation)
         keys, best_before = jax.random.split(key, 5), state.repertoire.best_fitness
-        told = Generation(keys, genotypes, evaluation, insertion, best_before, repertoire, state.spread)
+        told = EvaluatedGeneration(keys, genotypes, evaluation, insertion, best_before, repertoire, state.spread)
         by_kind = self.es.tell_pool, self.es.tell_scouts, lambda es, told: es
         after = replace(
             state,

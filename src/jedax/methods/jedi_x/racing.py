@@ -20,7 +20,7 @@ from jedax.es.race import Race, RaceState
 from jedax.methods.base import Problem
 from jedax.methods.critic import has_steps, observation_scale, steps_of
 from jedax.methods.jedi_x.config import JediXConfig
-from jedax.methods.jedi_x.generation import Generation
+from jedax.methods.jedi_x.generation import EvaluatedGeneration
 from jedax.repertoire import Repertoire
 from jedax.rl import PPO, PPOState
 from jedax.types import Array, Bool, Float, Int, PRNGKeyArray
@@ -130,7 +130,7 @@ class Racing:
         rival = (1 - exploration) * self.rule.rival_share(state.race)
         return jnp.stack([1 - exploration - rival, rival, exploration])
 
-    def tell_pool(self, state: RacingState, told: Generation) -> RacingState:
+    def tell_pool(self, state: RacingState, told: EvaluatedGeneration) -> RacingState:
         """Return the state after a generation of the leader."""
         _, _, restart_key, _, _ = told.keys
         race, refines = self.rule.observe_leader(state.race, told.evaluation.achieved)
@@ -138,7 +138,7 @@ class Racing:
         pool = jax.lax.cond(refines, lambda: self.pool.refine(restart_key, pool), lambda: pool)
         return replace(state, pool=pool, race=race, learners=(learner, state.learners[1]))
 
-    def tell_scouts(self, state: RacingState, told: Generation) -> RacingState:
+    def tell_scouts(self, state: RacingState, told: EvaluatedGeneration) -> RacingState:
         """Return the state after a generation of the rival, which may overtake, and after which the next may begin."""
         _, elite_key, restart_key, unit_key, _ = told.keys
         race, fate = self.rule.observe_rival(unit_key, state.race, told.evaluation.achieved)
@@ -158,7 +158,7 @@ class Racing:
         return replace(state, pool=pool, scouts=scouts, race=race, learners=(leader, learner))
 
     def _learn(
-        self, es: Any, learner: PPOState | None, bold: Bool[Array, ""], told: Generation
+        self, es: Any, learner: PPOState | None, bold: Bool[Array, ""], told: EvaluatedGeneration
     ) -> tuple[Any, PPOState | None]:
         """Return an ES and its learner after a generation of that ES."""
         config, learn_key = self.config, told.keys[0]

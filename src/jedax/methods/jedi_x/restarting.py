@@ -18,7 +18,7 @@ from jedax.es.pool import PlacedPool
 from jedax.es.restarts import Restarts, RestartState
 from jedax.methods.base import Problem
 from jedax.methods.jedi_x.config import JediXConfig
-from jedax.methods.jedi_x.generation import Generation
+from jedax.methods.jedi_x.generation import EvaluatedGeneration
 from jedax.repertoire import Repertoire
 from jedax.types import NOT_ADDED, Array, Bool, Float, Int, PRNGKeyArray
 
@@ -121,7 +121,7 @@ class Restarting:
         scouts = (1 - variation) * config.scout_share * spent
         return jnp.stack([1 - variation - scouts, scouts, variation])
 
-    def tell_pool(self, state: RestartingState, told: Generation) -> RestartingState:
+    def tell_pool(self, state: RestartingState, told: EvaluatedGeneration) -> RestartingState:
         """Return the state after a generation of the pool; ES that stagnate or have converged restart."""
         learn_key, elite_key, restart_key, unit_key, kind_key = told.keys
         config, repertoire, spread = self.config, told.repertoire, told.spread
@@ -167,14 +167,14 @@ class Restarting:
         space = self.problem.space
         if space is None or space.is_real:
             return genotypes, scores
-        settled = space.settled(genotypes)
+        canonical = space.canonical(genotypes)
         fittest = jnp.argmax(jnp.where(jnp.isfinite(scores), scores, -jnp.inf), axis=1)
-        best = jnp.take_along_axis(settled, fittest[:, None, None], axis=1)
-        is_same = ((settled == best) | space.is_real_coordinate).all(axis=-1)
+        best = jnp.take_along_axis(canonical, fittest[:, None, None], axis=1)
+        is_same = ((canonical == best) | space.is_real_coordinate).all(axis=-1)
         is_same |= is_same.mean(axis=1, keepdims=True) < 0.5
-        return jnp.where(is_same[..., None], settled, best), jnp.where(is_same, scores, -jnp.inf)
+        return jnp.where(is_same[..., None], canonical, best), jnp.where(is_same, scores, -jnp.inf)
 
-    def tell_scouts(self, state: RestartingState, told: Generation) -> RestartingState:
+    def tell_scouts(self, state: RestartingState, told: EvaluatedGeneration) -> RestartingState:
         """Return the state after a generation of the scouts; those that add nothing to the repertoire restart."""
         learn_key, elite_key, restart_key, unit_key, _ = told.keys
         config, number = self.config, self.config.num_scouts

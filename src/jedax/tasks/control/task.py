@@ -17,6 +17,7 @@ import numpy as np
 
 from jedax import networks
 from jedax.errors import fail
+from jedax.imports import require
 from jedax.native import choose
 from jedax.native import control as native
 from jedax.tasks.base import computed, member_keys
@@ -235,11 +236,9 @@ class ControlTask(NormalisingTask):
     @property
     def _simulator(self) -> Any:
         """The module that imports Brax."""
-        try:
-            from jedax.tasks.control import simulator
-        except ImportError as error:
-            remedy = "install it: pip install 'jedax[brax]'"
-            raise fail(f"task {self.name}", expected="the simulator Brax", received=error, remedy=remedy) from None
+        require("brax.envs", "brax", f"task {self.name}")
+        from jedax.tasks.control import simulator
+
         return simulator
 
     @property
