@@ -222,6 +222,7 @@ def test_tables_of_the_page_are_those_of_the_stored_results(module, table, name,
     [
         ("map_elites", "table", "map-elites", "map-elites/variants.csv", "README.md"),
         ("stuck", "table", "stuck", "paper-mazes/stuck.csv", "README.md"),
+        ("luck", "table", "luck", "robots/luck.csv", "README.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "beyond/README.md"),
         ("arrivals", "table", "arrivals", "beyond/arrivals.csv", "../docs/explanation/jedi-x.md"),
         ("parts", "table", "parts", "parts/rows.csv", "../docs/explanation/jedi-x.md"),

@@ -130,3 +130,14 @@ def test_hours_of_the_mazes():
     facts = json.loads((RESULTS / "paper-mazes" / "environment.json").read_text())
     whole, slowest = facts["hours"], facts["hours_by_method"]["pga-me"]
     says("benchmarks/README.md", f"took {whole:.1f} h of one core (AVX2), of which PGA-ME took {slowest:.1f} h")
+
+
+def test_how_much_of_the_best_fitness_is_luck():
+    rows = pandas.read_csv(RESULTS / "robots" / "luck.csv")
+    least = rows[rows.noise == 1e-6]
+    assert (least.greatest > least.best).all()
+    cheetah, ant = (rows[rows.task == task].sort_values("noise") for task in ("halfcheetah", "ant-maze"))
+    assert ((cheetah.best - cheetah["mean"]) / cheetah["std"]).between(0.9, 1.4).all()
+    assert ant["mean"].is_monotonic_decreasing
+    std = float(cheetah["std"].iloc[0])
+    says("docs/explanation/jedi-x.md", f"changes the fitness of a half cheetah by [{std:.0f}, a standard deviation]")
