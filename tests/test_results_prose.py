@@ -141,3 +141,42 @@ def test_how_much_of_the_best_fitness_is_luck():
     assert ant["mean"].is_monotonic_decreasing
     std = float(cheetah["std"].iloc[0])
     says("docs/explanation/jedi-x.md", f"changes the fitness of a half cheetah by [{std:.0f}, a standard deviation]")
+
+
+GROUPS = {
+    "separable": range(1, 6),
+    "moderate": range(6, 10),
+    "ill-conditioned": range(10, 15),
+    "multimodal, f15 to f19": range(15, 20),
+    "weak structure, f20 to f24": range(20, 25),
+    "all": range(1, 55),
+}
+
+
+def targets_on(suite):
+    """Return the rows of a suite of COCO, with the number of targets that each search reaches."""
+    rows = pandas.read_csv(RESULTS / "independent" / f"{suite}.csv")
+    return rows.assign(targets=rows.reached.fillna("").str.split().str.len())
+
+
+def share(rows, algorithm):
+    return f"{rows[rows.algorithm == algorithm].targets.mean() / 51:.3f}"
+
+
+def test_targets_on_bbob():
+    rows = targets_on("bbob")
+    for name, functions in GROUPS.items():
+        of = rows[rows.function.isin(functions)]
+        cells = (" / ".join(share(of[of.dim == dim], one) for one in ("jedax", "pycma-bipop")) for dim in (2, 5, 20))
+        line = f"| {name} | {' | '.join(cells)} |"
+        text = (ROOT / "benchmarks" / "independent" / "README.md").read_text().replace("**", "")
+        assert line in text
+
+
+@pytest.mark.parametrize("suite", ["bbob-mixint", "bbob-constrained"])
+def test_targets_with_integers_and_with_constraints(suite):
+    rows = targets_on(suite)
+    ours, theirs = (share(rows, one) for one in ("jedax", "pycma"))
+    text = (ROOT / "benchmarks" / "independent" / "README.md").read_text()
+    assert (f"| all | **{ours}**" if suite == "bbob-mixint" else f"**{ours}** of the targets, pycma's") in text
+    says("docs/guides/when.md", f"{ours} and {theirs}")
