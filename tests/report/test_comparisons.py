@@ -212,6 +212,7 @@ def test_a_logarithmic_axis_begins_at_the_second_report_where_nothing_is_known_b
     found = compare(tmp_path)
     comparisons.curves(ax, found, found.tables[0], styles(found.labels))
     assert ax.get_xlim() == (20, 1000)
+    assert ax.get_ylim() == pytest.approx((-256, -114), abs=1)  # the goal lies at -250, the first report below
 
 
 def test_shades_follow_the_order_of_the_labels():

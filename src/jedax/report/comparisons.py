@@ -156,21 +156,26 @@ def curves(
         low, median, high = median_band(found.to_numpy(), band or "quartiles")
         if not np.isfinite(median).any():
             continue
-        drawn.append(median)
+        drawn.append((found.index, median))
         ax.plot(found.index, median, **line, drawstyle="steps-post", linewidth=1.6, label=plain(label), clip_on=False)
         if band is not None:
-            drawn += [low, high]
+            drawn += [(found.index, low), (found.index, high)]
             strength = min(0.15, 0.7 / len(style))
             ax.fill_between(found.index, low, high, color=line["color"], alpha=strength, step="post", linewidth=0)
+    if table.goal is not None and column == "max_fitness":
+        ax.axhline(table.goal, **GOAL, zorder=1)
+    _evaluations_axis(ax, table, is_early(comparison, [table]) if log is None else log, _first_shown)
     if column == "max_fitness":
-        if table.goal is not None:
-            ax.axhline(table.goal, **GOAL, zorder=1)
-            drawn.append([table.goal])
-        cut_axis(ax, np.concatenate([[], *drawn]))
+        goal = [] if table.goal is None else [table.goal]
+        values = np.concatenate([goal, *(values[index >= ax.get_xlim()[0]] for index, values in drawn)])
+        known = values[np.isfinite(values)]
+        if ax.get_xscale() == "log" and len(known):  # the limits are those of what is seen
+            margin = 0.05 * np.ptp(known) or 1.0
+            ax.set_ylim(known.min() - margin, known.max() + margin)
+        cut_axis(ax, values)
     if column == "coverage":
         ax.set_ylim(bottom=0)
         ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
-    _evaluations_axis(ax, table, is_early(comparison, [table]) if log is None else log, _first_shown)
 
 
 def is_early(comparison: Comparison, tables: Sequence[TaskTable]) -> bool:
