@@ -112,7 +112,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def of_revisions(rows: pandas.DataFrame) -> str:
-    """Return a sentence that tells which revisions of jedax rows are from."""
+    """Return a sentence that tells which revisions of jedax rows are from, or how many."""
     found = sorted(set(rows.revision.str[:12]))
     return f"All rows are from revision {found[0]}." if len(found) == 1 else f"Rows are from {len(found)} revisions."
 

@@ -25,7 +25,7 @@ import frozen
 import numpy as np
 import pandas
 from claims import GOAL, SIGNIFICANT
-from keeping import HERE, add_rows, fill_in, rows_of
+from keeping import HERE, add_rows, fill_in, of_revisions, rows_of
 
 import jedax
 from jedax.bench.grids import CONTROL, MAZES
@@ -158,7 +158,7 @@ def table(rows: pandas.DataFrame) -> str:
             members = [problem for problem in found if problem == group or problems().get(problem, "")[:1] == (group,)]
             cells.append(_cell(group, part, best, {problem: found[problem] for problem in members}))
         lines.append(f"| {part} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", of_revisions(rows)]) + "\n"
 
 
 def _cell(group: str, part: str, best: dict[tuple[str, str], list[float]], sides: dict[str, int]) -> str:

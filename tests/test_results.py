@@ -333,7 +333,10 @@ def test_parts_are_compared_with_the_whole_method():
     parts = script("parts")
     spread = np.linspace(0, 1, 10)
     rows = [
-        {"part": part, "problem": problem, "best": " ".join(map(str, -100 + spread - (part in worse) * loss))}
+        {
+            "part": part, "problem": problem, "revision": "a",
+            "best": " ".join(map(str, -100 + spread - (part in worse) * loss)),
+        }
         for problem, worse, loss in (
             ("maze-a", ("no variation",), 160), ("mazes-0", ("no variation",), 9), ("mazes-1", ("no scouts",), -9),
             ("mazes-2", (), 0), ("lunar-lander", ("no scouts",), 0.1),

@@ -152,7 +152,7 @@ class Sampler(BaseSampler):
         with self._lock:
             while True:
                 known = {} if self._space is None else self._space.distributions
-                free = {name: search_space[name] for name in search_space if name in known}
+                free = {name: known[name] for name in search_space if name in known}
                 if self._space is None or not free:
                     return {}
                 if self._search is None or self._search.space.distributions.keys() != free.keys():
