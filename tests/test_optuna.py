@@ -372,6 +372,8 @@ def test_a_range_that_is_widened_later():
     for high in (1, 2):
         study.optimize(lambda trial, high=high: (trial.suggest_float("y", 0, high) - 1.7) ** 2, n_trials=60)
     assert study.best_value < 1e-3
+    study.optimize(lambda trial: trial.suggest_float("y", 0, 3), n_trials=1)
+    assert study.sampler.optimizer.evaluations > 0  # that before another one begins
 
 
 def test_a_parameter_of_two_kinds_is_sampled_at_random():

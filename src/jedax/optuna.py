@@ -116,6 +116,7 @@ class Sampler(BaseSampler):
         self._study: tuple[str, StudyDirection] | None = None  # its name and direction
         self._space = None if self._search_space is None else _Parameters(self._search_space)
         self._search: _Search | None = None
+        self._is_outdated = False  # whether another search must begin, as a trial has told
         self._random: RandomSampler | None = None
         self._asked: dict[int, dict[str, Any]] = {}  # by the number of the trial
         self._unused: list[dict[str, Any]] = []  # asked for trials that took other values
@@ -155,11 +156,12 @@ class Sampler(BaseSampler):
                 free = {name: known[name] for name in search_space if name in known}
                 if self._space is None or not free:
                     return {}
-                if self._search is None or self._search.space.distributions.keys() != free.keys():
-                    self._search = self._new_search(study, trial, self._space, free)
-                if self._learn(study, self._search):
+                is_other = self._search is None or self._search.space.distributions.keys() != free.keys()
+                if self._search is None or is_other or self._is_outdated:
+                    self._search, self._is_outdated = self._new_search(study, trial, self._space, free), False
+                self._learn(study, self._search)
+                if not self._is_outdated:
                     break
-                self._search = None
             [asked] = [self._unused.pop()] if self._unused else self._search.optimizer.ask(1)
             self._asked[trial.number] = asked
             return self._search.space.to_study(asked)
@@ -185,11 +187,10 @@ class Sampler(BaseSampler):
     def _take(self, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Give the result of a trial whose parameters the search sampled to the search, or leave it to `_learn`."""
         asked = self._asked.pop(trial.number)
-        if self._search is None:
-            return
         is_complete = state == TrialState.COMPLETE and values is not None
         if is_complete and (self._widen(trial) or self._has_new_constraints([trial])):
-            self._search = None
+            self._is_outdated = True
+        if self._search is None or self._is_outdated:
             return
         optimizer, space = self._search
         wanted = space.to_study(asked)
@@ -286,18 +287,17 @@ class Sampler(BaseSampler):
         entropy = None if self._seed is None else [self._seed, trial.number]
         return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
-    def _learn(self, study: Study, search: _Search) -> bool:
-        """Add the completed trials that the search does not know; return False if another search must begin."""
+    def _learn(self, study: Study, search: _Search) -> None:
+        """Add the completed trials that the search does not know, or note that another search must begin."""
         optimizer, space = search
         ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL))
         for trial in ended:
             if trial.number in self._asked:  # told by another process, or through another object of the study
                 self._take(trial, trial.state, trial.values)
         new = [one for one in ended if one.state == TrialState.COMPLETE and one.number not in self._seen]
-        if self._search is not search or sum(map(self._widen, new)):
-            return False
-        if self._fixed is None:  # the values of the fixed parameters are those of the first own trial
-            return True
+        self._is_outdated |= bool(sum(map(self._widen, new)))
+        if self._is_outdated or self._fixed is None:  # values of fixed parameters are those of the first own trial
+            return
         told, rows, points = [], [], []
         for trial in new:
             row = space.to_search(trial.params)
@@ -312,12 +312,12 @@ class Sampler(BaseSampler):
             told.append(trial)
             rows.append(row)
         if self._has_new_constraints(told):
-            return False
+            self._is_outdated = True
+            return
         if rows:
             values = [trial.value for trial in told]
             optimizer.add(rows, values, points if self._descriptors else None, violations=self._violations(told))
         self._seen.update(trial.number for trial in new)
-        return True
 
     def _varies_fixed(self, trial: FrozenTrial) -> bool:
         """Return whether a trial has other values of the parameters that the search does not sample."""
