@@ -121,7 +121,8 @@ class Sampler(BaseSampler):
         self._asked: dict[int, dict[str, Any]] = {}  # by the number of the trial
         self._unused: list[dict[str, Any]] = []  # asked for trials that took other values
         self._fixed: dict[str, Any] | None = None  # parameters that the search does not sample; None: not known yet
-        self._seen: set[int] = set()
+        self._seen: set[int] = set()  # trials that the search has learnt
+        self._first = 0  # the first trial that the search may learn
         self._has_first_trial = False  # that of the study
         self._constraints: tuple[str, ...] = ()  # their names, in the order in which the search is told their values
 
@@ -271,7 +272,7 @@ class Sampler(BaseSampler):
         is_part = free.keys() < whole.distributions.keys()
         space = _Parameters(free) if is_part else whole
         self._asked, self._unused, self._fixed = {}, [], None if is_part else {}
-        self._seen = set(range(trial.number)) if is_part else set()  # a parameter that is fixed now may have varied
+        self._seen, self._first = set(), trial.number if is_part else 0  # what is fixed now may have varied before
         optimizer = Optimizer(
             space=space.space,
             minimise=study.direction != StudyDirection.MAXIMIZE,
@@ -295,6 +296,7 @@ class Sampler(BaseSampler):
             if trial.number in self._asked:  # told by another process, or through another object of the study
                 self._take(trial, trial.state, trial.values)
         new = [one for one in ended if one.state == TrialState.COMPLETE and one.number not in self._seen]
+        new = [one for one in new if one.number >= self._first]
         self._is_outdated |= bool(sum(map(self._widen, new)))
         if self._is_outdated or self._fixed is None:  # values of fixed parameters are those of the first own trial
             return
