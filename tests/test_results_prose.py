@@ -63,8 +63,8 @@ def test_steps_of_map_elites_that_give_the_papers_medians():
     far = sorted(round(-one) for one in above["isotropic 0.02"] + above["weights kept within [-1, 1]"])
     says(
         "results/README.md",
-        f"Steps of 0.05 end {low} to {high} above the paper's medians on every maze, steps of 0.04 end {below[0]:.3g} to "
-        f"{below[-1]:.3g} below them on A, C and Quad B.",
+        f"Steps of 0.05 end {low} to {high} above the paper's medians on every maze, steps of 0.04 end "
+        f"{below[0]:.3g} to {below[-1]:.3g} below them on A, C and Quad B.",
         f"Steps of 0.02, and weights that are kept within [-1, 1], end {far[0]} to {far[-1]} below them",
     )
     tuned = "tuned on other problems (isotropic 0.0452, line 0.704, 256 offspring)"

@@ -33,7 +33,7 @@ MIXED = Space(
 )
 LOWS = [0.1, 8, 0, 0, 1, 0.3, -math.inf, -math.inf, 1e-3, 0, -0.1]
 HIGHS = [400.1, 60, 2, 90, 1000, math.inf, -0.7, math.inf, math.inf, 3, 0.7]
-fold_in_jax, values_in_jax, settled_in_jax = (jax.jit(f) for f in (MIXED.fold, MIXED.values, MIXED.settled))
+fold_in_jax, values_in_jax, settled_in_jax = (jax.jit(f) for f in (MIXED.fold, MIXED.values, MIXED.canonical))
 
 
 def one(parameter, genotypes):
