@@ -157,15 +157,16 @@ class Sampler(BaseSampler):
                 free = {name: known[name] for name in search_space if name in known}
                 if self._space is None or not free:
                     return {}
-                is_other = self._search is None or self._search.space.distributions.keys() != free.keys()
-                if self._search is None or is_other or self._is_outdated:
-                    self._search, self._is_outdated = self._new_search(study, trial, self._space, free), False
-                self._learn(study, self._search)
+                search = None if self._is_outdated else self._search
+                if search is None or search.space.distributions.keys() != free.keys():
+                    search = self._search = self._new_search(study, trial, self._space, free)
+                    self._is_outdated = False
+                self._learn(study, search)
                 if not self._is_outdated:
                     break
-            [asked] = [self._unused.pop()] if self._unused else self._search.optimizer.ask(1)
+            [asked] = [self._unused.pop()] if self._unused else search.optimizer.ask(1)
             self._asked[trial.number] = asked
-            return self._search.space.to_study(asked)
+            return search.space.to_study(asked)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -295,8 +296,8 @@ class Sampler(BaseSampler):
         for trial in ended:
             if trial.number in self._asked:  # told by another process, or through another object of the study
                 self._take(trial, trial.state, trial.values)
-        new = [one for one in ended if one.state == TrialState.COMPLETE and one.number not in self._seen]
-        new = [one for one in new if one.number >= self._first]
+        complete = [one for one in ended if one.state == TrialState.COMPLETE and one.number >= self._first]
+        new = [one for one in complete if one.number not in self._seen]
         self._is_outdated |= bool(sum(map(self._widen, new)))
         if self._is_outdated or self._fixed is None:  # values of fixed parameters are those of the first own trial
             return

@@ -237,11 +237,9 @@ def _read_problem(text: str, path: Path) -> dict[str, Any]:
     for key in given:
         if key not in _PROBLEM_KEYS:
             raise unknown(str(path), str(key), _PROBLEM_KEYS)
-    for key in ("evaluations", "seed", "num_params", "initial_std"):
-        if isinstance(given.get(key), str):
-            given[key] = as_numbers(given[key])
-    for key in ("bounds", "x0", "sigma0"):
-        given |= {key: as_numbers(given[key])} if isinstance(given.get(key), list | str) else {}
+    for key in ("evaluations", "seed", "num_params", "initial_std", "bounds", "x0", "sigma0"):
+        if key in given:
+            given[key] = as_numbers(given[key])  # YAML takes 1e3 for a text
     given["settings"] = given.get("settings") or {}
     if not (isinstance(given["settings"], dict) and all(isinstance(name, str) for name in given["settings"])):
         remedy = "write settings: {population: 16}"

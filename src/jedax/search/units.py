@@ -63,15 +63,14 @@ class Units:
                 received = f"{given.columns[given.columns.duplicated()][0]!r} twice"
                 raise fail("columns", expected="each name once", received=received, remedy="leave one out")
             rows = [given.to_dict()] if given.ndim == 1 else given.to_dict("records")
-            return [{name: self._with_none(name, value) for name, value in row.items()} for row in rows]
+            pairs = zip(self.space.names, self.space.parameters, strict=True)
+            nullable = {name for name, one in pairs if isinstance(one, Choice) and None in one.options}
+            # Missing values of a table stand for the option None.
+            return [
+                {name: None if name in nullable and _is_nan(value) else value for name, value in row.items()}
+                for row in rows
+            ]
         return [given] if isinstance(given, Mapping) else given
-
-    def _with_none(self, name: str, value: Any) -> Any:
-        """Return a value of a table, whose missing values stand for the option None of a parameter that has it."""
-        assert self.space is not None
-        parameter = dict(zip(self.space.names, self.space.parameters, strict=True)).get(name)
-        is_missing = isinstance(value, float) and math.isnan(value)
-        return None if is_missing and isinstance(parameter, Choice) and None in parameter.options else value
 
     def genotypes(self, values: Any) -> np.ndarray:
         """Return the genotypes of rows of values; an error where one is out of its bounds."""
@@ -100,3 +99,7 @@ class Units:
         if self.space is None:
             return share * np.maximum(1, np.abs(genotypes))
         return self.space.tolerances(genotypes, share)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
