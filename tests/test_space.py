@@ -804,3 +804,39 @@ def test_bounds_of_more_than_64_bits():
     assert Space({"a": (0, 10**20)}).parameters[0].high == 1e20
     with pytest.raises(JedaxError, match="a: expected a number for high, got 1000"):
         Space({"a": (0, 10**400)})
+
+
+class TestSmoothPoints:
+    """Points of which the reflection at bounds has no edge."""
+
+    SPACE = Space(a=(-5, 5), b=Integer(0, 9), c=Real(low=2), d=Real())
+
+    def test_they_are_the_genotypes_but_near_bounds_of_real_numbers(self):
+        inside = np.random.default_rng(0).uniform(0.04, 0.96, (50, 4))
+        outside = inside.copy()
+        outside[:, [1, 3]] = np.random.default_rng(1).uniform(-2, 3, (50, 2))
+        with jax.enable_x64(True):
+            for genotypes in (inside, outside):
+                np.testing.assert_array_equal(self.SPACE.to_smooth(jnp.asarray(genotypes)), genotypes)
+                np.testing.assert_array_equal(self.SPACE.from_smooth(jnp.asarray(genotypes)), genotypes)
+
+    def test_there_and_back(self):
+        with jax.enable_x64(True):
+            genotypes = jnp.asarray(np.random.default_rng(2).uniform(-1.5, 2.5, (500, 4)))
+            there = self.SPACE.to_smooth(genotypes)
+            np.testing.assert_allclose(self.SPACE.from_smooth(there), genotypes, atol=1e-13)
+            back = self.SPACE.to_smooth(self.SPACE.from_smooth(genotypes))
+            np.testing.assert_allclose(back, genotypes, atol=1e-7)  # the root of a distance of rounding
+
+    @pytest.mark.parametrize(("bound", "inwards"), [(0.0, 1), (1.0, -1)])
+    def test_the_reflection_is_even_and_smooth(self, bound, inwards):
+        with jax.enable_x64(True):
+            space, steps = Space(a=(0, 1)), jnp.linspace(0, 0.4, 4001)[:, None]
+            crossing = bound - 0.03 * inwards
+            here, there = (space.fold(space.from_smooth(crossing + side * inwards * steps)) for side in (1, -1))
+            np.testing.assert_allclose(here, there, atol=1e-12)
+            distance = np.abs(here[:, 0] - bound)
+            near, far = steps[:, 0] <= 0.06, steps[:, 0] >= 0.06
+            np.testing.assert_allclose(distance[near], np.square(steps[near, 0]) / 0.12, atol=1e-12)
+            np.testing.assert_allclose(distance[far], steps[far, 0] - 0.03, atol=1e-12)
+            assert np.abs(np.diff(distance, 2)).max() < 2e-7  # no edge: one would be 1e-4

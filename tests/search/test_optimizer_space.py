@@ -158,7 +158,9 @@ class TestNamed:
     def test_the_first_step_is_shorter_between_bounds(self):
         for arguments, steps in (
             ({"bounds": (LOWS, HIGHS)}, (0.5, 1.0)),
-            ({"bounds": (LOWS, HIGHS), "x0": LOWS}, (1.0, 1.0)),
+            ({"bounds": (LOWS, HIGHS), "x0": LOWS}, (0.5, 1.0)),
+            ({"bounds": (LOWS, HIGHS), "x0": LOWS, "sigma0": 0.1}, (1.0, 1.0)),
+            ({"bounds": (LOWS, None), "x0": LOWS}, (1.0, 1.0)),
             ({"num_params": 3}, (1.0, 1.0)),
             ({"bounds": (LOWS, HIGHS), "first_step": 0.3}, (0.3, 1.0)),
         ):

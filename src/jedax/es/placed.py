@@ -1,9 +1,12 @@
 """Evolution strategies (ES) in places of their own: an origin, a unit of length, and a space with bounds.
 
-Between bounds, samples are reflected before they are evaluated. A strategy learns from the reflection of a sample,
-unless the reflection is less likely than the sample under the search distribution. Reflections keep a wide distribution
-in the box. But a reflection may lie far off a narrow valley that ends at a bound; a strategy that learned from it would
-increase its step size without limit.
+Between bounds, samples are reflected before they are evaluated. A strategy sees a space in which this reflection is
+smooth (`Space.to_smooth`), as with the boundary transformation of pycma: where the best solution lies on a bound,
+fitness has a maximum there, and no edge. A strategy learns from its samples of real numbers. If it learned from their
+reflections, its mean would stay away from the bound, and its steps would become small too soon.
+
+For whole numbers and options it learns from the reflection of a sample, unless the reflection is less likely than the
+sample under the search distribution.
 
 Whole numbers and options have a margin [1]. Small steps alone would give all samples the same whole number, and no
 sample would tell that another one is better. Therefore, the mean stays so near to an end of its share that samples have
@@ -32,7 +35,7 @@ _RARE = 0.3  # samples of a generation that have another whole number somewhere,
 
 
 class PlacedState(NamedTuple):
-    """State of a strategy whose parameters are distances from `origin` in units of `unit`."""
+    """State of a strategy whose parameters are distances from `origin`, a smooth point, in units of `unit`."""
 
     inner: Any
     origin: Float[Array, " params"]
@@ -43,6 +46,8 @@ class PlacedState(NamedTuple):
 class Placed(Strategy):
     """A strategy in a place of its own; it is told its samples as they were before they were reflected.
 
+    Its own parameters are smooth points, see `Space.to_smooth`.
+
     Attributes:
         strategy: The strategy that samples and learns.
         space: The parameters, whose bounds reflect samples; None: all are real numbers without bounds.
@@ -52,8 +57,9 @@ class Placed(Strategy):
     space: Space | None = field(kw_only=True)
 
     def init(self, key: PRNGKeyArray, mean: Float[Array, " params"]) -> PlacedState:
-        """Return the initial state where parameters are those of the strategy."""
-        return PlacedState(self.strategy.init(key, mean), jnp.zeros_like(mean), jnp.ones((), mean.dtype))
+        """Return the initial state where smooth points are the parameters of the strategy."""
+        inner = self.strategy.init(key, self._to_smooth(mean))
+        return PlacedState(inner, jnp.zeros_like(mean), jnp.ones((), mean.dtype))
 
     def place(
         self, key: PRNGKeyArray, mean: Float[Array, " params"], unit: Float[Array, ""], growth: Int[Array, ""]
@@ -66,12 +72,13 @@ class Placed(Strategy):
             unit: Unit of the parameters, so that the step size of the strategy is in this unit, too.
             growth: How many times larger the population is, where the strategy can grow.
         """
-        return PlacedState(self.strategy.start(key, jnp.zeros_like(mean), growth), mean, unit)
+        origin = self._to_smooth(mean)
+        return PlacedState(self.strategy.start(key, jnp.zeros_like(mean), growth), origin, unit)
 
     def ask(self, key: PRNGKeyArray, state: PlacedState) -> tuple[Float[Array, "population params"], PlacedState]:
         """Sample one generation."""
         steps, inner = checked_ask(self.strategy, key, state.inner)
-        return state.origin + state.unit * steps, state._replace(inner=inner)
+        return self._from_smooth(state.origin + state.unit * steps), state._replace(inner=inner)
 
     def tell(
         self,
@@ -80,12 +87,15 @@ class Placed(Strategy):
         genotypes: Float[Array, "population params"],
         scores: Float[Array, " population"],
     ) -> PlacedState:
-        """Return the state updated with the likelier of each sample and its reflection; its mean keeps the margin."""
-        learnt = self._steps(state, genotypes if self.space is None else self.space.fold(genotypes))
-        if self.space is not None and self.has_distances:
-            sampled = self._steps(state, genotypes)
-            is_far = self.strategy.distances(state.inner, learnt) > self.strategy.distances(state.inner, sampled)
-            learnt = jnp.where(is_far[:, None], sampled, learnt)
+        """Return the state updated with the samples; its mean keeps the margin."""
+        learnt = self._steps(state, genotypes)
+        if self.space is not None and not self.has_distances:
+            learnt = self._steps(state, self.space.fold(genotypes))
+        elif self.space is not None and not self.space.is_real:
+            reflected = jnp.where(self.space.is_real_coordinate, genotypes, self.space.fold(genotypes))
+            reflected = self._steps(state, reflected)
+            is_far = self.strategy.distances(state.inner, reflected) > self.strategy.distances(state.inner, learnt)
+            learnt = jnp.where(is_far[:, None], learnt, reflected)
         told = state._replace(inner=checked_tell(self.strategy, key, state.inner, learnt, scores))
         # The state of a strategy that tells distances is a distribution; others may keep solutions, which must stay.
         if self.space is None or self.space.is_real or not self.has_distances:
@@ -111,10 +121,16 @@ class Placed(Strategy):
 
     def mean(self, state: PlacedState) -> Float[Array, " params"]:
         """Return the centre of the search distribution."""
-        return state.origin + state.unit * self.strategy.mean(state.inner)
+        return self._from_smooth(state.origin + state.unit * self.strategy.mean(state.inner))
 
     def _steps(self, state: PlacedState, genotypes: Array) -> Array:
-        return (genotypes - state.origin) / state.unit
+        return (self._to_smooth(genotypes) - state.origin) / state.unit
+
+    def _to_smooth(self, genotypes: Array) -> Array:
+        return genotypes if self.space is None else self.space.to_smooth(genotypes)
+
+    def _from_smooth(self, points: Array) -> Array:
+        return points if self.space is None else self.space.from_smooth(points)
 
 
 def placed(strategy: Strategy, space: Space | None) -> Placed:

@@ -304,7 +304,7 @@ class Method(_Immutable, abc.ABC):
         Args:
             num_params: Length of a genotype.
             batch: Solutions that are evaluated at once; None: any number.
-            in_box: Whether random genotypes are uniform between bounds.
+            in_box: Whether the spread of random genotypes follows from bounds.
             has_descriptors: Whether solutions have descriptors; else the repertoire has one cell.
         """
         return {}

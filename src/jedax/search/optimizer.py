@@ -30,7 +30,7 @@ from jedax.search.compiled import replica_roots
 from jedax.search.constraints import violation_of
 from jedax.search.generation import Generation
 from jedax.search.ledger import Ledger
-from jedax.search.outside import OutsideTask, box_of, measured_box, space_of
+from jedax.search.outside import OutsideTask, box_of, measured_box, space_of, spread_follows_bounds
 from jedax.search.stepwise import Stepwise
 from jedax.search.told import Print, Result, checked_results, prints_of
 from jedax.search.units import Units
@@ -63,7 +63,8 @@ class Optimizer:
         num_params: Number of parameters; None: `space`, `bounds` or `x0` says it.
         descriptor_bounds: `(lows, highs)` of the descriptors, or a list of tuples `(low, high)`; "measure": from the
             first generation; None: there are no descriptors, and the search is an evolution strategy with restarts.
-        evaluations: Budget, for `done` and for settings that change over a run; None: it is not known.
+        evaluations: Budget, rounded down to whole generations, for `done` and for settings that change over a run;
+            None: it is not known.
         space: The parameters by name, see `jedax.Space`.
         bounds: `(lows, highs)` of the parameters: numbers, or one per parameter; or a list of tuples `(low, high)`. No
             solution leaves them.
@@ -128,6 +129,7 @@ class Optimizer:
         self.minimise, self.noisy = bool(minimise), bool(noisy)
         found = space_of(num_params, space, bounds, x0, sigma0)
         self._units = Units(found, int(num_params) if found is None else found.num_params)  # type: ignore[arg-type]
+        self._in_box = found is not None and spread_follows_bounds(found, space, sigma0)
         self._initial_std = float(initial_std)
         self.has_descriptors = descriptor_bounds is not None
         self._measures = isinstance(descriptor_bounds, str)
@@ -164,9 +166,8 @@ class Optimizer:
         """Return the method and its task, for descriptors in a box, and for a batch of solutions evaluated at once."""
         config, units = self._defaults, self._units
         if not self._is_configured:
-            in_box = units.space is not None and units.space.is_uniform
             fitting = self._entry.method.few_evaluations(
-                units.num_params, batch, in_box=in_box, has_descriptors=self.has_descriptors
+                units.num_params, batch, in_box=self._in_box, has_descriptors=self.has_descriptors
             )
             config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
         config = config.replace(**self._settings)

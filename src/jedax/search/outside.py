@@ -88,6 +88,12 @@ def space_of(num_params: Any, space: Any, bounds: Any, x0: Any, sigma0: Any) -> 
     return found
 
 
+def spread_follows_bounds(found: Space, space: Any, sigma0: Any) -> bool:
+    """Return whether the bounds say how far random solutions spread, for arguments and what `space_of` made of them."""
+    is_default = space is None and sigma0 is None and bool(np.isfinite(_widths(found)).all())
+    return found.is_uniform or is_default
+
+
 def _widths(box: Space) -> list[float]:
     return [float(one.high - one.low) for one in box.parameters if isinstance(one, Real)]
 

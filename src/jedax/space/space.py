@@ -50,6 +50,7 @@ from jedax.types import Array, Float, PRNGKeyArray
 
 _OTHER_END = 0.1  # probability; larger ones make more late results useless, since strategies refuse distant ones
 _limited: ContextVar[tuple[Any, Any]] = ContextVar("limited", default=(None, None))  # a space and its ends in a context
+_CORNER = 0.03  # of the range of a real number, see `Space.from_smooth`
 _RESOLVED = 8  # times the distance of numbers: that far from an end of a share, rounding does not change the value
 
 
@@ -290,6 +291,38 @@ class Space:
             above, below = lower + xp.abs(g - lower), upper - xp.abs(upper - g)
         reflected = xp.where(has_lower & has_upper, between, xp.where(has_lower, above, below))
         return xp.where(inside | ~(has_lower | has_upper), g, reflected)
+
+    def from_smooth(self, points: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
+        """Return the genotypes that smooth points stand for; jittable.
+
+        Points equal genotypes but near the bounds of real numbers. Let `a` be 3 % of the range, of the scale where
+        there is one bound. A genotype crosses the bound where its point is `a` beyond it; if u is the distance of the
+        point from there, up to 2 a, the genotype is u |u| / (4 a) from the bound. So the reflected genotype (`fold`)
+        changes with the point without an edge, as with the boundary transformation of pycma.
+
+        Args:
+            points: `(..., num_params)`.
+        """
+        a, lower, upper = self._corners(points)
+        bent = jnp.where(upper - points < a, upper - _squared(upper - points + a, a), points)
+        return jnp.where(points - lower < a, lower + _squared(points - lower + a, a), bent)
+
+    def to_smooth(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
+        """Return the smooth points of genotypes, which may be out of bounds: the inverse of `from_smooth`; jittable.
+
+        Args:
+            genotypes: `(..., num_params)`.
+        """
+        a, lower, upper = self._corners(genotypes)
+        bent = jnp.where(upper - genotypes < a, upper + a - _rooted(upper - genotypes, a), genotypes)
+        return jnp.where(genotypes - lower < a, lower - a + _rooted(genotypes - lower, a), bent)
+
+    def _corners(self, genotypes: Array) -> tuple[Array, Array, Array]:
+        """Return the distance `a` of `from_smooth`, and the bounds of real numbers; infinite: there is none."""
+        axis = self._table(np.dtype(genotypes.dtype))
+        lower = jnp.where(self.is_real_coordinate, axis.lower, -jnp.inf)
+        upper = jnp.where(self.is_real_coordinate, axis.upper, jnp.inf)
+        return _CORNER * jnp.where(jnp.isfinite(upper - lower), upper - lower, 1), lower, upper
 
     def step_within_reach(
         self, key: PRNGKeyArray, genotype: Float[Array, " params"], reach: Float[Array, " params"]
@@ -648,3 +681,13 @@ def _inwards(bounds: np.ndarray, dtype: np.dtype, direction: int) -> np.ndarray:
     rounded = np.where(outwards, np.nextafter(rounded, dtype.type(direction * np.inf)), rounded)
     normal = np.where(direction * rounded > 0, direction * limits.tiny, 0).astype(dtype)  # devices flush subnormals
     return np.clip(np.where(np.abs(rounded) < limits.tiny, normal, rounded), limits.min, limits.max)
+
+
+def _squared(u: Array, a: Array) -> Array:
+    """Return u |u| / (4 a) up to a distance of 2 a, and from there on the line that continues it."""
+    return jnp.where(jnp.abs(u) < 2 * a, u * jnp.abs(u) / (4 * a), u - jnp.sign(u) * a)
+
+
+def _rooted(d: Array, a: Array) -> Array:
+    """Return the inverse of `_squared`."""
+    return jnp.where(jnp.abs(d) < a, jnp.sign(d) * jnp.sqrt(4 * a * jnp.abs(d)), d + jnp.sign(d) * a)
