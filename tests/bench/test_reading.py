@@ -130,7 +130,7 @@ def test_one_seed_twice(tmp_path):
     write_run(tmp_path / "b", [-1.0], seed=2)
     assert refused(tmp_path) == (
         f"seed 2 of jedi on maze-a: expected one result, got two in {tmp_path / 'a'} and {tmp_path / 'b'}; "
-        "leave one out."
+        "name the directories to compare, or remove one of the two."
     )
 
 

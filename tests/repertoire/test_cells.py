@@ -227,7 +227,7 @@ class TestGrid:
         ],
     )
     def test_no_whole_root(self, bounds, count, remedy):
-        message = rf"^cells: expected a whole number to the power of {len(bounds[0])} for a grid, got {count}; "
+        message = rf"^cells: expected k\^{len(bounds[0])} with a whole number k, for a grid, got {count}; "
         with pytest.raises(JedaxError, match=message + remedy):
             make_cells(bounds, count, "grid")
 

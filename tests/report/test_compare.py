@@ -73,6 +73,8 @@ def test_where_it_goes(tmp_path):
     (tmp_path / "x.csv").write_text("")
     assert folder_for(tmp_path) == tmp_path / "compare"
     assert folder_for(tmp_path / "x.csv") == tmp_path / "compare"
+    write_run(tmp_path / "run", [-1.0], task="custom:t")
+    assert folder_for(tmp_path / "run") == tmp_path / "compare"
     assert folder_for(tmp_path, "there").as_posix() == "there"
 
 

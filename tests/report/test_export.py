@@ -89,8 +89,8 @@ def test_no_solution(directory, tmp_path):
     run = jedax.load(directory)
     nothing = dataclasses.replace(run.repertoire, best_fitness=np.full(1, -np.inf, np.float32))
     run = dataclasses.replace(run, repertoire=nothing)
-    with pytest.raises(JedaxError, match=r"^export: expected a run with a solution, got none; All evaluations failed"):
+    with pytest.raises(JedaxError, match=r"^best: expected an evaluation that succeeded, got none"):
         export(run, numpy=tmp_path / "policy.py")
-    with pytest.raises(JedaxError, match=r"^replay: expected a run with a solution"):
+    with pytest.raises(JedaxError, match=r"^best: expected an evaluation that succeeded"):
         replay(run, out=tmp_path)
     assert not list(tmp_path.iterdir())

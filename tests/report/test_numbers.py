@@ -88,7 +88,7 @@ def test_where_two_values_of_fitness_agree():
 
 def test_p_values_and_shares():
     assert [p_text(p) for p in (0.0009, 0.001, 0.05, 0.0503, 1)] == ["<0.001", "0.001", "0.050", "0.050", "1.000"]
-    assert [share_text(s) for s in (0, 0.345, 1, math.nan)] == ["0%", "34%", "100%", "-"]
+    assert [share_text(s) for s in (0, 0.345, 0.996, 1, math.nan)] == ["0%", "34%", ">99%", "100%", "-"]
 
 
 @pytest.mark.parametrize(("values", "lowest"), CASES)

@@ -252,7 +252,7 @@ def test_failures_are_counted_and_the_first_is_reported():
     )
     assert text in found.message
     half = jedax.minimize(lambda x: np.nan if x[0] > 1 else sphere(x), bounds=BOX, evaluations=200)
-    assert "a result that is not finite" in half.message
+    assert "a result of fun that is not finite" in half.message
 
 
 def test_a_search_that_has_had_a_value_does_not_give_up():
@@ -265,7 +265,7 @@ def test_a_search_that_has_had_a_value_does_not_give_up():
 def test_constraints_that_are_not_numbers_are_failures():
     found = jedax.minimize(sphere, bounds=BOX, constraints=lambda x: np.nan if x[0] > 1 else -1.0, evaluations=200)
     assert found.x[0] <= 1
-    assert "a result that is not finite" in found.message
+    assert "a result of constraints that is not finite" in found.message
 
 
 def test_failures_alone_are_an_error_and_the_first_is_told_at_once():
@@ -275,7 +275,7 @@ def test_failures_alone_are_an_error_and_the_first_is_told_at_once():
         calls.append(x)
         raise KeyError("weight")
 
-    message = "fun: expected an evaluation that succeeds, got 100 that failed, first with KeyError: 'wei"
+    message = "evaluations: expected one that succeeds, got 100 that failed, first with KeyError: 'wei"
     with (
         pytest.warns(UserWarning, match="the first evaluation failed with KeyError: 'weight'; the search goes on"),
         pytest.raises(jedax.JedaxError, match=message),
@@ -319,7 +319,7 @@ def test_seconds_end_worker_processes_that_hang(monkeypatch, tmp_path):
 
 
 def test_seconds_pass_before_the_first_evaluation_ends():
-    with pytest.raises(jedax.JedaxError, match=r"^fun: .*, got none that has ended; correct"):
+    with pytest.raises(jedax.JedaxError, match=r"^evaluations: .*, got none that has ended; correct"):
         jedax.minimize(always_hanging, bounds=BOX, workers=2, max_seconds=2)
 
 
@@ -425,6 +425,21 @@ def test_a_callback_is_told_that_the_search_goes_on():
     seen = []
     jedax.minimize(sphere, bounds=BOX, evaluations=40, callback=seen.append)
     assert {(one.success, one.status, one.message) for one in seen} == {(False, -1, "The search goes on.")}
+
+
+def test_the_best_solution_may_lie_in_a_corner():
+    """Values above the optimum; CMA-ES that learned from reflections at the bounds ended at 10 to 42."""
+    weights = np.arange(1, 11)
+    for seed in range(3):
+        found = jedax.minimize(lambda x: weights @ (x + 5), bounds=([-5] * 10, [5] * 10), evaluations=1000, seed=seed)
+        assert found.fun < 3
+
+
+def test_the_function_that_raises_is_named():
+    message = "first with ZeroDivisionError: division by zero, raised by constraints; correct that"
+    raised = pytest.raises(jedax.JedaxError, match=message)
+    with pytest.warns(UserWarning, match="the first evaluation failed"), raised:
+        jedax.minimize(sphere, bounds=BOX, constraints=lambda x: 1 / 0)
 
 
 def test_a_function_without_a_result_is_named():

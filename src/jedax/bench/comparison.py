@@ -23,7 +23,6 @@ from jedax.tasks.base import reaches
 from jedax.tasks.registry import entries
 
 SIGNIFICANT = 0.05
-_SHORT_OF_BUDGET = 0.98
 
 
 def is_reference(method: str) -> bool:
@@ -131,6 +130,10 @@ class Comparison:
     tables: tuple[TaskTable, ...]  # one per task
     records: Records  # the results that it was made from
     notes: tuple[str, ...]  # caveats, a sentence each
+
+    def __repr__(self) -> str:
+        """Return the number of results, and the medians."""
+        return f"<Comparison of {len(self.records.records)} results, medians of the best fitness:\n{self.medians}>"
 
     @property
     def medians(self) -> pandas.DataFrame:
@@ -292,7 +295,7 @@ def _notes(table: TaskTable, records: Records) -> Iterator[str]:
     if stopped:
         yield (f"{table.task}: seeds of {_labels(stopped)} that stopped at their stop_fitness or by a callback, before "
                f"the budget was spent: {len(stopped)}; what they would have reached is unknown.")  # fmt: skip
-    short = [r for r in mine if not r.stopped and r.curve.index[-1] < _SHORT_OF_BUDGET * table.budget]
+    short = [r for r in mine if not r.stopped and r.curve.index[-1] < _spent(r) * table.budget]
     if short:
         yield (f"{table.task}: seeds of {_labels(short)} that end before the budget of {table.budget:,} evaluations: "
                f"{len(short)}, the first at {min(r.curve.index[-1] for r in short):,.0f}; their last value stands for "
@@ -308,6 +311,11 @@ def _restarts_a_generation(record: Record) -> float | None:
     if settings.get("restart_tolerance") is None or "num_restarts" not in record.curve:
         return None
     return record.curve["num_restarts"].iloc[-1] * settings.get("population", 1) / record.curve.index[-1]
+
+
+def _spent(record: Record) -> float:
+    """Return the share of the budget that a record should reach; a run has no room for a part of a generation."""
+    return 0.98 if record.replica is None else 0.8
 
 
 def _labels(records: Iterable[Record]) -> str:

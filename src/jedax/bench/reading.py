@@ -333,12 +333,12 @@ def _check_together(records: Iterable[Record]) -> None:
     Methods are different if one of two has unknown settings, or if the labels show no difference between long ones.
     """
     first: dict[tuple, Record] = {}
-    remedy = "compare them separately"
+    remedy, twice = "compare them separately", "name the directories to compare, or remove one of the two"
     for record in records:
         trial = f"{record.label} on {record.task}"
         other = first.setdefault((record.label, record.task, record.seed), record)
         if other is not record:
-            raise _conflict(f"seed {record.seed} of {trial}", "one result", "two", record, other, "leave one out")
+            raise _conflict(f"seed {record.seed} of {trial}", "one result", "two", record, other, twice)
         other = first.setdefault((record.label, record.task), record)
         if other.settings != record.settings:
             received = _first_difference(other.settings, record.settings)

@@ -14,7 +14,10 @@ from jedax.errors import fail, jedax_command
 
 _COMPARE = {
     "directories": Option("Directories of runs, and CSV files of other programs.", tuple[str, ...], (), words="DIR..."),
-    "out": Option("Directory for tables and figures; default: compare/ in the first directory.", str | None),
+    "out": Option(
+        "Directory for tables and figures; default: compare/ in the first directory, beside it if it is a run.",
+        str | None,
+    ),
     "reference": Option("The method that others are tested against; default: the best JEDi of each task.", str | None),
     "band": Option("Around the median: quartiles, or std: one standard deviation, as in the paper.", str, "quartiles"),
     "fitness": Option("Also count the evaluations needed to reach each of these.", tuple[float, ...], ()),

@@ -196,17 +196,16 @@ def _carry_out(where: dict[str, str], began: float, out: Any, config: Any = None
 
 def _print_outcome(found: Any, out: Any) -> None:
     """Print the best fitness, failures, and where the results are; leave with code 1 if there is no solution."""
-    from jedax.search.failures import ALL_FAILED
     from jedax.search.progress import clock
 
     summary = found.summary
     fitness = summary["max_fitness"]
-    best = f"best fitness {_rounded(found.best().fitness)}"
-    if isinstance(fitness, list):
-        best = f"best fitness of each replica {', '.join(map(_rounded, fitness))}"
     if not found.has_solution:
-        say(ALL_FAILED)
         best = "no solution"
+    elif isinstance(fitness, list):
+        best = f"best fitness of each replica {', '.join(map(_rounded, fitness))}"
+    else:
+        best = f"best fitness {_rounded(fitness)}"
     say(f"{best} after {summary['evaluations']:,} evaluations at {summary['evaluations_per_second']:,.0f}/s "
           f"({clock(summary['wall_seconds'])} in all)")  # fmt: skip
     if found.has_solution and (parameters := found.best().parameters) is not None:

@@ -205,6 +205,8 @@ def check_arguments(names: Iterable[str], method: str | type[Method] | MethodCon
         if name in ("maximise", "maximize"):
             shown = "return minus the value" if "fun" in known else "fitness is maximised without minimise=True"
             raise JedaxError(f"argument: unknown name {name!r}; leave it out: {shown}.")
+        if name == "args":
+            raise JedaxError("argument: unknown name 'args'; give functools.partial(fun, ...) or a lambda instead.")
         meant = _ELSEWHERE.get(name.lower().replace("_", ""))
         if name not in known and meant in known:
             raise JedaxError(f"argument: unknown name {name!r}; it is called {meant!r} here.")

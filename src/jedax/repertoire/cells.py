@@ -209,7 +209,7 @@ def make_cells(
             "descriptor_bounds",
             expected="(lows, highs), finite, each low below its high",
             received=bounds,
-            remedy="change them",
+            remedy="change them; for two descriptors write ((low, low), (high, high))",
         ) from None
     bounds = (tuple(lows.tolist()), tuple(highs.tolist()))
     if dims is not None:
@@ -230,7 +230,7 @@ def _equal_sides(num_cells: int, dimensions: int) -> tuple[int, ...]:
         below = side - (side**dimensions > num_cells)
         raise fail(
             "cells",
-            expected=f"a whole number to the power of {dimensions} for a grid",
+            expected=f"k^{dimensions} with a whole number k, for a grid",
             received=num_cells,
             remedy=f"use {below**dimensions} or {(below + 1) ** dimensions}, or give dims",
         )

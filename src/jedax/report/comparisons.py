@@ -56,7 +56,7 @@ def compare(
     Args:
         directories: Directories, searched with everything below them, and CSV files of other programs (see
             `jedax.bench.reading.read_csv`).
-        out: Where to write; None: the folder `compare` in the first directory.
+        out: Where to write; None: the folder `compare` in the first directory, or beside it if it is a run.
         reference: Label that all others are tested against; None: the best JEDi of each task.
         band: Around the median in figures: "quartiles", or "std" for one standard deviation as in the paper.
         fitness: Fitness values, besides the goal, for which the evaluations to reach them are counted.
@@ -123,10 +123,10 @@ def _drawn(folder: Path) -> list[Path]:
 
 
 def folder_for(first: Path, out: str | Path | None = None) -> Path:
-    """Return where a comparison is written: `out`, else `compare` in the first directory or beside the first file."""
+    """Return where a comparison is written: `out`, else `compare` in the first directory, or beside a run or a file."""
     if out is not None:
         return Path(out)
-    return (first.parent if first.is_file() else first) / "compare"
+    return (first.parent if first.is_file() or is_run(first) else first) / "compare"
 
 
 def outcome(comparison: Comparison, folder: Path) -> str:

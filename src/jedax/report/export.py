@@ -12,7 +12,6 @@ import numpy as np
 from jedax.errors import fail
 from jedax.imports import require
 from jedax.report.pictures import writing
-from jedax.search.failures import ALL_FAILED
 from jedax.store.files import write_atomic
 from jedax.store.run import Run
 from jedax.tasks.policy import PolicyTask
@@ -62,8 +61,6 @@ def export(run: Run, *, onnx: str | Path | None = None, numpy: str | Path | None
     if not isinstance(run.task, PolicyTask):
         remedy = f"take jedax.load(DIR).best().{'genotype' if run.task.space is None else 'parameters'}"
         raise fail("export", expected="a task whose solutions are policies", received=run.task.name, remedy=remedy)
-    if not run.has_solution:
-        raise fail("export", expected="a run with a solution", received="none", remedy=ALL_FAILED.rstrip("."))
     best, sizes, activation = run.best(), run.task.layer_sizes, run.task.config.activation  # type: ignore[attr-defined]
     genotype = jnp.asarray(best.genotype, jnp.float32)
     layers = [(np.asarray(kernel), np.asarray(bias)) for kernel, bias in run.task.layers(genotype)]

@@ -76,10 +76,10 @@ def p_text(p: float) -> str:
 
 
 def share_text(share: float) -> str:
-    """Return a share in percent; unknown (NaN) is a dash."""
+    """Return a share in percent; unknown (NaN) is a dash. Only nothing is 0 %, and only all of it 100 %."""
     if math.isnan(share):
         return "-"
-    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+    return "<1%" if 0 < share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 
 # `lowestShown`, `colourLimits` and `cutAxis` in common.js are the same as `lowest_shown`, `colour_limits`, `cut_axis`.

@@ -285,11 +285,11 @@ def best(ax: Axes, run: Run, replica: int | None = None) -> None:
     Where all evaluations failed, the axes say so.
     """
     which = run.best_replica if replica is None else replica
-    solution = run.best(which)
-    if not np.isfinite(solution.fitness):
+    if not np.isfinite(run.repertoire.best_fitness[which]):
         cell_values(ax, run, np.full(run.cells.num_cells, np.nan), "fitness")
         ax.set_title("no solution", fontsize=10)
         return
+    solution = run.best(which)
     draw = drawing_of(run.task).draw_solution
     if not draw_or_explain(ax, draw, solution.genotype, run.config.run.seed + which):
         place = np.clip(solution.descriptor, *run.cells.bounds)  # beyond them its cell is at the edge

@@ -10,7 +10,6 @@ import numpy as np
 from jedax.errors import fail
 from jedax.report.numbers import agrees, decimals_for, fitness_text
 from jedax.report.pictures import write_arrays, write_film, write_picture, writing
-from jedax.search.failures import ALL_FAILED
 from jedax.store.run import Run, Solution, opened
 from jedax.tasks.base import Task
 from jedax.tasks.drawing import drawing_of
@@ -37,8 +36,6 @@ def replay(
     run = opened(run, task, trust=trust)
     run.check_code()
     replica = _replica(run, seed)
-    if not np.isfinite(np.asarray(run.repertoire.best_fitness)[replica]):
-        raise fail("replay", expected="a run with a solution", received="none", remedy=ALL_FAILED.rstrip("."))
     solution = run.best(replica) if cell is None else in_cell(run, replica, cell)
     name = "best" if cell is None else "cell-" + "-".join(f"{number:g}" for number in cell)
     name += "" if seed is None else f"-seed{seed}"

@@ -103,7 +103,8 @@ def run(
     elif isinstance(task, Task):
         name = name_of(task)
     else:
-        raise fail("task", expected="a name or a Task", received=repr(task), remedy=_TASKS)
+        remedy = f"make one: {task.__name__}()" if isinstance(task, type) and issubclass(task, Task) else _TASKS
+        raise fail("task", expected="a name or a Task", received=repr(task), remedy=remedy)
     task_config = config_of(name, task)
     if isinstance(method, MethodConfig):
         if preset is not None:
@@ -391,15 +392,12 @@ def _finish(search: Search, draw: Draw | None) -> Run:
                         raise  # a full disk is said in words
                     search.note(f"The figures failed: {type(error).__name__}: {error}")
     summary = _summarise(search)
-    if np.min(summary["qd_score"]) < 0:
-        search.note(
-            f"The QD score is negative, since elites lie below the task's qd_offset, {summary['qd_offset']:g}. "
-            "Set qd_offset to a lower bound of the fitness."
-        )
+    if not found.has_solution:
+        search.note(ALL_FAILED)
     if directory is not None:
         directory.write_outcome(summary)
-        best = f"best {found.best().fitness:.3f}." if found.has_solution else ALL_FAILED
-        directory.log(f"Ended ({search.status}): {best}")
+        best = f"best {found.best().fitness:.3f}" if found.has_solution else "no solution"
+        directory.log(f"Ended ({search.status}): {best}.")
     found.summary.update(summary)
     return found
 

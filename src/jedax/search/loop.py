@@ -179,6 +179,9 @@ class Search:
             message = f"Stopped after {self.evaluations:,} evaluations"
             if self.directory is not None:
                 message += f"; all of them are saved. Continue with: {self.directory.resume_command}"
+                message += ", or jedax.resume in Python"
+            else:
+                message += "; none of them is saved, as out=DIR was not given"
             raise Interrupted(message, signal=caught[0] if caught else signal.SIGINT)  # or the first process caught it
 
     def _begin(self, caught: list[int]) -> None:

@@ -93,7 +93,7 @@ def minimize(
         descriptors: A function that returns the numbers that describe how a solution behaves.
         descriptor_bounds: `(lows, highs)` of the descriptors; "measure": from the first generation, which is the
             default with `descriptors`.
-        evaluations: Budget; default: 2,000 per parameter.
+        evaluations: Budget, rounded down to whole generations; default: 2,000 per parameter.
         target: The search stops as soon as a feasible solution has this value or a lower one.
         max_seconds: The search stops after this many seconds; evaluations in this process end first.
         workers: Number of processes, -1 for all cores; or a function like `map`, such as `pool.map`, which gets a
@@ -252,13 +252,15 @@ class _Search:
                 self.optimizer.tell(xs, np.full(len(xs), np.nan))
             else:
                 self.widths = result.widths
-                failed = ~np.isfinite(result.fitness)
+                lost: dict[str, Any] = {"fun": ~np.isfinite(result.fitness)}
                 if result.descriptors is not None:
-                    failed |= ~np.isfinite(result.descriptors).all(axis=1)
+                    lost["descriptors"] = ~np.isfinite(result.descriptors).all(axis=1)
                 if result.violations is not None:
-                    failed |= np.isnan(result.violations).any(axis=1)
+                    lost["constraints"] = np.isnan(result.violations).any(axis=1)
+                failed = np.any(list(lost.values()), axis=0)
                 if failed.any():
-                    self._note_failures(Failure("a result that is not finite"), int(failed.sum()))
+                    name = next(name for name, rows in lost.items() if rows.any())
+                    self._note_failures(Failure(f"a result of {name} that is not finite"), int(failed.sum()))
                 self._note_best(xs, result, failed)
                 self.optimizer.tell(xs, result.fitness, result.descriptors, violations=result.violations, failed=failed)
             if self.num_failed == self.num_evaluated >= _HOPELESS:
@@ -284,12 +286,12 @@ class _Search:
 
     def _nothing(self) -> Exception:
         error = fail(
-            "fun",
-            expected="an evaluation that succeeds",
+            "evaluations",
+            expected="one that succeeds",
             received=f"{self.num_failed} that failed, first with {self.first_failure.reason}"
             if self.num_failed
             else "none that has ended",
-            remedy="correct fun, or start from an x0 or within bounds where it has a value",
+            remedy="correct that, or start from an x0 or within bounds where all functions have values",
         )
         if self.first_failure.trace:
             error.add_note(f"The first failure:\n{self.first_failure.trace}")

@@ -102,6 +102,11 @@ class Reevaluation:
     agree: bool  # whether all samples of every solution have the same bits
     replicas: tuple[Solutions, ...]
 
+    def __repr__(self) -> str:
+        """Return how many solutions were evaluated, and how often each."""
+        solutions = sum(len(solutions.cell) for solutions in self.replicas)
+        return f"<Reevaluation: {solutions:,} solutions, {self.samples:,} samples each, of {self.run!r}>"
+
     @property
     def aggregation(self) -> Aggregation:
         """How samples are aggregated: as in the search."""

@@ -125,7 +125,10 @@ class RunDirectory:
         if present and not overwrite:
             received, remedy = f"{self.path} with {', '.join(present[:3])}", "choose another --out"
             if self._is_run_of_jedax():
-                remedy = f"go on with {self.resume_command}, replace it with --overwrite, or choose another --out"
+                remedy = (
+                    f"go on with {self.resume_command}, replace it with --overwrite (overwrite=True in Python), or "
+                    "choose another --out"
+                )
             raise fail("out", expected="an empty or new directory", received=received, remedy=remedy)
         visible = [name for name in present if not name.startswith(".")]
         strange = [name for name in visible if name not in _FILES + FOLDERS]

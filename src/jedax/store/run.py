@@ -145,12 +145,15 @@ class Run:
 
     @property
     def has_solution(self) -> bool:
-        """Whether any evaluation of any replica succeeded; else `best` holds zeros, and a fitness of -inf."""
+        """Whether any evaluation of any replica succeeded."""
         return bool(np.isfinite(self.repertoire.best_fitness).any())
 
     def best(self, replica: int | None = None) -> Solution:
-        """Return the best solution ever evaluated, of one replica or (None) of all."""
+        """Return the best solution ever evaluated, of one replica or (None) of all; an error where all failed."""
         which, kept = self._which(replica), self.repertoire
+        if not np.isfinite(kept.best_fitness[which]):
+            remedy = "evaluate one genotype by hand, and correct the task"
+            raise fail("best", expected="an evaluation that succeeded", received="none", remedy=remedy)
         return self._solution(kept.best_genotype[which], kept.best_fitness[which], kept.best_descriptor[which])
 
     def elites(self, replica: int | None = None) -> list[Solution]:

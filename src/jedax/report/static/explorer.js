@@ -683,7 +683,7 @@ jedax.Explorer = class {
       button.onclick = () => this.go(loop === null ? last + 1 : loop);
       const { values, at } = this.shown("fitness", loop);
       const filled = values.reduce((sum, value) => sum + Number.isFinite(value), 0) / values.length;
-      button.lastChild.textContent = `${loop === null ? "end: " : "after "}${jedax.number(at)}, ${filled > 0 && filled < 0.005 ? "under 1" : Math.round(100 * filled)} % filled`;
+      button.lastChild.textContent = `${loop === null ? "end: " : "after "}${jedax.number(at)}, ${filled > 0 && filled < 0.005 ? "under 1" : filled >= 0.995 && filled < 1 ? "over 99" : Math.round(100 * filled)} % filled`;
       const view = this.frame(button.firstChild, lows, highs, { left: 1, bottom: 1, gap: 1 });
       this.drawSpace(view, values, limits, "fitness", this.stacked(values));
       if (loop === null) this.drawBest(view);

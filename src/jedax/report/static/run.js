@@ -35,7 +35,7 @@ jedax.Curves = class {
     if (rows.alpha) found.push({ id: "alpha", title: "alpha: weight of the target", columns: ["alpha"], says: "At 1 evolution strategies only go for their targets, at 0 only for fitness." });
     if (gp.length) found.push({ id: "gp", title: "Gaussian process", columns: gp, log: true, says: "What its fit to the cells came to, loop by loop." });
     if (this.data.replicas.some((replica) => replica.loops?.pool)) found.push({ id: "distance", title: "mean distance to the targets", traces: () => this.distances(), says: "How far from their targets evolution strategies set out and end. With a low alpha they may leave them for better fitness." });
-    if (rows.num_varied && rows.num_scouted) found.push({ id: "kinds", title: "who searched", percent: true, traces: () => this.kinds(), says: "Of the generations since the report before. The longer the pool waits in vain, the more go to variation and to scouts." });
+    if (rows.num_varied && rows.num_scouted) found.push({ id: "kinds", title: "who searched", percent: true, traces: () => this.kinds(), says: "Of the generations since the report before. Variation has a head start; later, the longer the pool waits in vain, the more go to variation and to scouts." });
     return found.filter(({ columns = [] }) => columns.every((column) => rows[column])); // some may be missing
   }
 

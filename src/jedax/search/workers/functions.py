@@ -72,13 +72,17 @@ class Functions:
             return Failure(str(error), is_mistake=True)
 
     def _evaluated(self, x: Any) -> Evaluated | Failure:
+        name = "fun"
         try:
             # Each function has a copy of its own, which it may change.
             value = self.fun(_copy(x))
+            name = "descriptors"
             descriptors = None if self.descriptors is None else self.descriptors(_copy(x))
+            name = "constraints"
             violations = [constraint(_copy(x)) for constraint in self.constraints]
         except (Exception, SystemExit) as error:
-            return Failure(f"{type(error).__name__}: {error}".removesuffix(": "), traceback.format_exc())
+            reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+            return Failure(reason if name == "fun" else f"{reason}, raised by {name}", traceback.format_exc())
         of_descriptors = [] if self.descriptors is None else [descriptors]
         for name, results in (("fun", [value]), ("descriptors", of_descriptors), ("constraints", violations)):
             if any(result is None for result in results):
