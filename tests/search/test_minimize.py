@@ -257,7 +257,8 @@ def test_failures_are_counted_and_the_first_is_reported():
 
 def test_a_search_that_has_had_a_value_does_not_give_up():
     values = iter([1.0])
-    found = jedax.minimize(lambda x: next(values, np.nan), bounds=BOX, callback=lambda found: found.nfev > 200)
+    with pytest.warns(UserWarning, match="evaluations failed; the search goes on"):
+        found = jedax.minimize(lambda x: next(values, np.nan), bounds=BOX, callback=lambda found: found.nfev > 200)
     assert found.fun == 1
     assert f"{found.nfev - 1} of {found.nfev} evaluations failed" in found.message
 
@@ -433,6 +434,32 @@ def test_the_best_solution_may_lie_in_a_corner():
     for seed in range(3):
         found = jedax.minimize(lambda x: weights @ (x + 5), bounds=([-5] * 10, [5] * 10), evaluations=1000, seed=seed)
         assert found.fun < 3
+
+
+def test_many_failures_in_a_row_are_said():
+    calls = []
+
+    def fun(x):
+        calls.append(x)
+        if len(calls) > 30:
+            raise OSError("no licence")
+        return sphere(x)
+
+    with pytest.warns(UserWarning, match=r"the last 1\d\d evaluations failed; the search goes on"):
+        jedax.minimize(fun, bounds=BOX, evaluations=100)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tol": 1e-8}, "unknown name 'tol'; no tolerance ends a search, as ES restart: give target="),
+        ({"args": (1,)}, "unknown name 'args'; give functools"),
+        ({"method": "cma-es"}, "method: expected a method, got 'cma-es', a strategy; give es='cma-es'"),
+    ],
+)
+def test_what_others_call_otherwise(arguments, message):
+    with pytest.raises(jedax.JedaxError, match=message):
+        jedax.minimize(sphere, bounds=BOX, **arguments)
 
 
 def test_the_function_that_raises_is_named():

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -572,3 +573,31 @@ def test_a_value_of_1e30_is_no_constraint():
     optimizer.tell(genotypes, np.full(len(genotypes), 1e30), np.clip(genotypes, -1, 1))
     assert optimizer.best.fitness == pytest.approx(1e30, rel=1e-6)
     np.testing.assert_array_equal(optimizer.feasible, np.isfinite(optimizer.repertoire.fitness))
+
+
+def test_a_loop_that_rounds_solutions_ends_with_an_error():
+    """Its results are told again and again, and the budget would never be spent."""
+    optimizer = jedax.Optimizer(bounds=(-5, 5), num_params=4, evaluations=400, minimise=True)
+    message = r"^tell: expected results of solutions from ask\(\), got \d+ results in a row that were told before"
+
+    def search():
+        while not optimizer.done:
+            asked = np.round(optimizer.ask(), 2)
+            optimizer.tell(asked, np.square(asked).sum(axis=1))
+
+    with pytest.warns(UserWarning, match="If you round or clip"), pytest.raises(jedax.JedaxError, match=message):
+        search()
+
+
+def test_threads_share_an_optimizer():
+    optimizer = jedax.Optimizer(bounds=(-5, 5), num_params=4, evaluations=400, minimise=True)
+
+    def work(_):
+        while not optimizer.done:
+            solution = optimizer.ask(1)
+            optimizer.tell(solution, np.square(solution).sum(axis=1))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))  # raises what a thread has raised
+    assert optimizer.evaluations >= 400
+    assert optimizer.best.fitness < 0.1

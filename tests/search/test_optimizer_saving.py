@@ -399,3 +399,16 @@ def test_the_population_follows_the_first_batch_after_loading_too(tmp_path):
 def test_pickle_and_copy_name_save(copied):
     with pytest.raises(jedax.JedaxError, match=r"Optimizer: expected save and load, got pickle or copy; call save"):
         copied(make())
+
+
+def test_the_first_step_between_bounds_follows_what_was_given(tmp_path):
+    """Also where the batch, which is not known when the search is saved, changes the settings."""
+    steps = []
+    for is_saved in (False, True):
+        optimizer = jedax.Optimizer(bounds=([0, 0], [1, 1]), x0=[0.3, 0.3], evaluations=500)
+        if is_saved:
+            optimizer.save(tmp_path / "search")
+            optimizer = jedax.Optimizer.load(tmp_path / "search")
+        optimizer.ask(20)
+        steps.append((optimizer.config.first_step, optimizer.config.population))
+    assert steps == [(0.5, 20), (0.5, 20)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jedax.errors import JedaxError, check_choice, fail, unknown
+from jedax.es import strategy_names
 from jedax.imports import entry_points, is_custom, object_name, subclasses_in
 from jedax.methods.base import Method, MethodConfig, Preset
 from jedax.settings import object_names, resolve
@@ -101,6 +102,8 @@ def method_named(method: str | MethodConfig | type[Method], *, where: str = "") 
         method = ALIASES.get(method, method)
         if method in methods():
             return methods()[method]
+        if ":" not in method and method in strategy_names():
+            raise fail(argument, expected="a method", received=f"{method!r}, a strategy", remedy=f"give es={method!r}")
         if ":" not in method:
             raise unknown(argument, method, [*methods(), "module:Class"])
         name, method = method, _checked(resolve(argument, method), argument)
@@ -184,7 +187,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("maxfev", "maxfevals", "maxfun", "maxiter", "budget", "ntrials", "numevaluations"), "evaluations"),
     **dict.fromkeys(("measures", "features", "behaviors", "behaviours"), "descriptors"),
     **dict.fromkeys(("ranges", "measurebounds"), "descriptor_bounds"),
-    **dict.fromkeys(("ftarget", "ftol", "tol", "stopfitness"), "target"),
+    **dict.fromkeys(("ftarget", "stopfitness"), "target"),
     **dict.fromkeys(("timeout", "maxtime", "timelimit"), "max_seconds"),
     **dict.fromkeys(("solutiondim", "dim", "ndim", "dimension"), "num_params"),
     **dict.fromkeys(("randomstate", "rng", "key"), "seed"),
@@ -205,6 +208,9 @@ def check_arguments(names: Iterable[str], method: str | type[Method] | MethodCon
         if name in ("maximise", "maximize"):
             shown = "return minus the value" if "fun" in known else "fitness is maximised without minimise=True"
             raise JedaxError(f"argument: unknown name {name!r}; leave it out: {shown}.")
+        if name.lower() in ("tol", "ftol", "xtol", "gtol", "tolfun", "tolx", "tolerance"):
+            remedy = "give target=, a value that is good enough, or max_seconds="
+            raise JedaxError(f"argument: unknown name {name!r}; no tolerance ends a search, as ES restart: {remedy}.")
         if name == "args":
             raise JedaxError("argument: unknown name 'args'; give functools.partial(fun, ...) or a lambda instead.")
         meant = _ELSEWHERE.get(name.lower().replace("_", ""))

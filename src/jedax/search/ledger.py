@@ -15,6 +15,7 @@ from jedax.search.told import Print, Result, fingerprints
 from jedax.search.units import Units
 from jedax.types import Float, Int
 
+_MOST_AGAIN = 20  # generations of results in a row that were told before
 _REMEMBERED = 10_000  # solutions whose results are known when they are told again; late ones that can be told
 _SAME = 1e-6  # difference, in coordinates, up to which a told solution is the one that was asked for
 
@@ -83,6 +84,7 @@ class Ledger:
     def forget_open(self) -> None:
         """Note that no solution waits for a result any more."""
         self._num_strange = 0  # results in a row of solutions that nobody asked for
+        self._num_again = 0  # results in a row that were told before
         self.opened = Opened.none(self.units.num_params, self.units.num_values)
 
     def give(self, generation: int, places: list[int], genotypes: np.ndarray) -> list[int]:
@@ -169,8 +171,14 @@ class Ledger:
     def warn_of_changed(self, numbers: list[int | None], prints: list[Print], size: int) -> None:
         """Warn once where at least `size` results in a row are of solutions that nobody asked for, and others wait.
 
-        `numbers` are those from `match`. Evaluations of known solutions do not count where they are noisy.
+        `numbers` are those from `match`. Evaluations of known solutions do not count where they are noisy. An error
+        where many results in a row were told before: a loop until the budget is spent would not end.
         """
+        self._num_again = self._num_again + len(numbers) if numbers and set(numbers) == {-1} else 0
+        if self._num_again > _MOST_AGAIN * size and len(self.opened):
+            received = f"{self._num_again} results in a row that were told before"
+            remedy = "tell solutions as ask() returned them, or by their numbers: ask_ids() and tell(..., ids=...)"
+            raise fail("tell", expected="results of solutions from ask()", received=received, remedy=remedy)
         if any(number not in (None, -1) for number in numbers):
             self._num_strange = 0
             return

@@ -189,6 +189,7 @@ class _Search:
         self.best = (np.inf, np.inf)  # violation and value
         self.found: dict[str, Any] = {"x": None, "fun": np.nan, "violation": np.nan, "descriptors": None}
         self.num_evaluated, self.num_failed, self.first_failure = 0, 0, Failure("")
+        self.failed_in_a_row, self.has_warned = 0, False
         self.widths: tuple[int | None, ...] | None = None  # of the first results
 
     def run(self, workers: Any, timeout: float | None, callback: Any) -> OptimizeResult:
@@ -261,6 +262,7 @@ class _Search:
                 if failed.any():
                     name = next(name for name, rows in lost.items() if rows.any())
                     self._note_failures(Failure(f"a result of {name} that is not finite"), int(failed.sum()))
+                self.failed_in_a_row *= bool(failed.all())
                 self._note_best(xs, result, failed)
                 self.optimizer.tell(xs, result.fitness, result.descriptors, violations=result.violations, failed=failed)
             if self.num_failed == self.num_evaluated >= _HOPELESS:
@@ -275,6 +277,10 @@ class _Search:
             )
         self.first_failure = self.first_failure if self.num_failed else failure
         self.num_failed += number
+        self.failed_in_a_row += number
+        if self.failed_in_a_row >= _HOPELESS and self.num_failed < self.num_evaluated and not self.has_warned:
+            self.has_warned = True
+            warnings.warn(f"the last {self.failed_in_a_row} evaluations failed; the search goes on.", stacklevel=5)
 
     def _note_best(self, xs: list[Any], result: Evaluated, failed: np.ndarray) -> None:
         for number, (x, value) in enumerate(zip(xs, result.fitness.tolist(), strict=True)):

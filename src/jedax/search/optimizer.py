@@ -7,7 +7,9 @@ fail: `Optimizer` then asks for other solutions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+import functools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -44,8 +46,19 @@ _FACTS = {
 }  # fmt: skip
 
 
+def _one_at_a_time(function: Callable[..., Any]) -> Any:
+    """Let a method of `Optimizer` wait for those that other threads have called."""
+
+    @functools.wraps(function)
+    def locked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return function(self, *args, **kwargs)
+
+    return locked
+
+
 class Optimizer:
-    """A search with `ask` and `tell`.
+    """A search with `ask` and `tell`, which several threads may call.
 
     Example:
         ```python
@@ -119,6 +132,7 @@ class Optimizer:
         if not isinstance(method, MethodConfig):
             check_settings(entry, settings)
         check_arguments(settings, method, Optimizer)
+        self._lock = threading.RLock()
         self._name, self._entry, self._settings = entry.name, entry, settings
         self._is_configured = isinstance(method, MethodConfig)  # then no settings are chosen by the problem's size
         self._defaults = method if isinstance(method, MethodConfig) else method_defaults(method)
@@ -247,6 +261,7 @@ class Optimizer:
         return self._steps.method.cells
 
     @property
+    @_one_at_a_time
     def repertoire(self) -> Repertoire:
         """The solutions of complete generations, as NumPy arrays; an error before the first one. `best` may be newer.
 
@@ -274,6 +289,7 @@ class Optimizer:
         return self._steps.best() is not None
 
     @property
+    @_one_at_a_time
     def best(self) -> Solution:
         """The best solution that was told, in your units; an error before the first one.
 
@@ -285,6 +301,7 @@ class Optimizer:
             raise fail("best", expected="a solution that was told and has not failed", received="none", remedy=remedy)
         return self._solution(*best)
 
+    @_one_at_a_time
     def elites(self) -> list[Solution]:
         """Return the solutions of all filled cells in your units, the best first; errors as for `repertoire`.
 
@@ -305,6 +322,7 @@ class Optimizer:
         """Return genotypes of the repertoire, `(..., genotype)`, in your units, `(..., parameters)`."""
         return self._units.values(genotypes)
 
+    @_one_at_a_time
     def ask(self, n: int | None = None) -> Any:
         """Return solutions to evaluate: `(n, parameters)`, or a list of dicts where `space` names the parameters.
 
@@ -318,6 +336,7 @@ class Optimizer:
         numbers = self.ask_ids(n)
         return self._ledger.shown(self._ledger.opened.rows(numbers))
 
+    @_one_at_a_time
     def ask_ids(self, n: int | None = None) -> list[int]:
         """Return the numbers of the solutions that `ask` would return; `asked` has the solutions.
 
@@ -344,10 +363,12 @@ class Optimizer:
         return latest[generation.open_places].tolist()
 
     @property
+    @_one_at_a_time
     def asked(self) -> dict[int, Any]:
         """The solutions that were asked for and not told yet, by number."""
         return dict(zip(self._ledger.opened.numbers.tolist(), self._ledger.shown(slice(None)), strict=True))
 
+    @_one_at_a_time
     def tell(
         self,
         genotypes: Any,
@@ -416,6 +437,7 @@ class Optimizer:
         if self._out is not None:
             self._write(self._out, "out")
 
+    @_one_at_a_time
     def add(self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None) -> None:
         """Add solutions whose results were known before; they do not count towards the budget.
 
@@ -430,6 +452,7 @@ class Optimizer:
         if self._out is not None:
             self._write(self._out, "out")
 
+    @_one_at_a_time
     def save(self, path: str | Path) -> None:
         """Write everything to one file, atomically, including solutions that were asked for; `load` reads it.
 
@@ -451,6 +474,7 @@ class Optimizer:
             "minimise": self.minimise,
             "noisy": self.noisy,
             "initial_std": self._initial_std,
+            "in_box": self._in_box,
             "method": self._name,
             "config": self.config.model_dump(mode="json"),
             "chosen": sorted(self._settings) if self._may_fit else None,
@@ -478,6 +502,7 @@ class Optimizer:
             name, kind, config = saved.method_of(Path(path), facts, method, trust=trust)
             counts, space, chosen = facts.pop("counts"), facts.pop("space"), facts.pop("chosen", None)
             out = Path(path).absolute() if facts.pop("saves_itself") else None
+            in_box = facts.pop("in_box", None)  # files of earlier versions have none
             if strange := sorted(set(facts) - _FACTS):
                 raise KeyError(strange[0])
             facts["space"] = None if space is None else Space.from_spec(space)
@@ -485,6 +510,7 @@ class Optimizer:
                 facts["descriptor_bounds"] = tuple(facts["descriptor_bounds"])
             optimizer = cls(method=config, **facts)
             optimizer._name, optimizer._out = name, out
+            optimizer._in_box = optimizer._in_box if in_box is None else bool(in_box)
             if optimizer._entry.method is not kind:  # classes may share the class of their settings
                 optimizer._entry = replace(optimizer._entry, method=kind)
                 optimizer._build(None if optimizer._measures else optimizer.task.descriptor_bounds, None)

@@ -257,7 +257,8 @@ def _flag(name: str, setting: str, value: Any) -> bool:
 def _check_range(name: str, low: float, high: float, log: Any, start: float | None) -> bool:
     """Check what `Real` and `Integer` share; return `log`."""
     if not low < high:
-        raise fail(name, expected="low below high", received=f"low={low}, high={high}", remedy="swap or change them")
+        remedy = "leave a fixed parameter out" if low == high else "swap or change them"
+        raise fail(name, expected="low below high", received=f"low={low}, high={high}", remedy=remedy)
     if start is not None and not low <= start <= high:
         raise fail(name, expected=f"a start from {low} to {high}", received=start, remedy="move it within the bounds")
     return _flag(name, "log", log)
