@@ -297,7 +297,7 @@ class Space:
 
         Points equal genotypes but near the bounds of real numbers. Let `a` be 3 % of the range, of the scale where
         there is one bound. A genotype crosses the bound where its point is `a` beyond it; if u is the distance of the
-        point from there, up to 2 a, the genotype is u |u| / (4 a) from the bound. So the reflected genotype (`fold`)
+        point from there, up to 2 a, the genotype is `u |u| / (4 a)` from the bound. So the reflected genotype (`fold`)
         changes with the point without an edge, as with the boundary transformation of pycma.
 
         Args:
