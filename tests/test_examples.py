@@ -167,6 +167,6 @@ def test_the_page_on_ask_and_tell_by_files(here, monkeypatch):
     assert '"evaluations": 24' in done.stdout
     assert '"wire"' in done.stdout
     (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    exec(example.replace('"spring"', '"other"'), found := {})
+    exec(example, found := {})
     assert (found["search"].returncode, found["solutions"]) == (0, [])
-    assert (here / "other" / "search.safetensors").exists()
+    assert (here / "quick-spring" / "search.safetensors").exists()

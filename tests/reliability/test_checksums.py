@@ -364,11 +364,11 @@ def test_nothing_waits_for_a_pipe_in_the_place_of_a_file(path):
 def test_a_comparison_is_not_written_through_a_link(path, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
-    (path / "compare").symlink_to(outside)
+    (path.parent / "compare").symlink_to(outside)
     assert "a link" in refused(lambda: jedax.compare(path, formats=("png",)))
-    (path / "compare").unlink()
-    (path / "compare").mkdir()
-    (path / "compare" / "figures").symlink_to(outside)
+    (path.parent / "compare").unlink()
+    (path.parent / "compare").mkdir()
+    (path.parent / "compare" / "figures").symlink_to(outside)
     assert "a link" in refused(lambda: jedax.compare(path, formats=("png",)))
     assert list(outside.iterdir()) == []
     jedax.compare(path, out=tmp_path / "out", formats=("png",))
