@@ -52,7 +52,8 @@ def test_searches_with_and_without_restarts_on_mazes():
 
 
 def test_steps_of_map_elites_that_give_the_papers_medians():
-    rows = pandas.read_csv(RESULTS / "map-elites" / "variants.csv").set_index(["variant", "task"])["median"]
+    variants = pandas.read_csv(RESULTS / "map-elites" / "variants.csv")
+    rows = variants.set_index(["variant", "task"])["median"]
     above = {
         variant: [rows[variant, maze] - paper for maze, paper in zip(MAZES, claims.PAPER["map-elites"], strict=True)]
         for variant in ("isotropic 0.05", "isotropic 0.04", "isotropic 0.02", "weights kept within [-1, 1]")
@@ -72,9 +73,7 @@ def test_steps_of_map_elites_that_give_the_papers_medians():
     assert all(rows[tuned, maze] < one for maze, one in zip(MAZES, ours, strict=True))
     p = [
         mannwhitneyu(finals("jedi-x", maze), np.array(best.split(), float)).pvalue
-        for maze, best in pandas.read_csv(RESULTS / "map-elites" / "variants.csv")
-        .query("variant == @tuned")[["task", "best"]]
-        .itertuples(index=False)
+        for maze, best in variants[variants.variant == tuned][["task", "best"]].itertuples(index=False)
     ]
     a, b, c, quad_b = p
     assert max(b, quad_b) < 1e-7

@@ -811,6 +811,7 @@ def test_whole_and_small_numbers_are_taken_as_floating_point_ones(method, settin
         ("cma-mae", 4, ["none has a fitness above the threshold of empty cells, 4. Set threshold_min, or the task's"]),
         ("cma-mae", -1, []),
         ("cma-me", 4, []),
+        ("cma-me", -1, []),
     ],
 )
 def test_a_threshold_above_the_fitness_is_said(method, offset, said):

@@ -199,6 +199,16 @@ _ELSEWHERE = {
 """Arguments of scipy, pycma, pyribs, QDax and Optuna, in small letters without "_", and what jedax calls them."""
 
 
+_NOT_HERE = {
+    **dict.fromkeys(
+        ("tol", "ftol", "xtol", "gtol", "tolfun", "tolx", "tolerance"),
+        "no tolerance ends a search, as ES restart: give target=, a value that is good enough, or max_seconds=",
+    ),
+    "args": "give functools.partial(fun, ...) or a lambda instead",
+}
+"""What to do instead of arguments of scipy and pycma that have no counterpart."""
+
+
 def check_arguments(names: Iterable[str], method: str | type[Method] | MethodConfig, *functions: Any) -> None:
     """Raise a `JedaxError` for a name that is neither a setting of a method nor an argument of some functions."""
     known = set(type(method_named(method).config).model_fields)
@@ -208,11 +218,8 @@ def check_arguments(names: Iterable[str], method: str | type[Method] | MethodCon
         if name in ("maximise", "maximize"):
             shown = "return minus the value" if "fun" in known else "fitness is maximised without minimise=True"
             raise JedaxError(f"argument: unknown name {name!r}; leave it out: {shown}.")
-        if name.lower() in ("tol", "ftol", "xtol", "gtol", "tolfun", "tolx", "tolerance"):
-            remedy = "give target=, a value that is good enough, or max_seconds="
-            raise JedaxError(f"argument: unknown name {name!r}; no tolerance ends a search, as ES restart: {remedy}.")
-        if name == "args":
-            raise JedaxError("argument: unknown name 'args'; give functools.partial(fun, ...) or a lambda instead.")
+        if name not in known and name.lower() in _NOT_HERE:
+            raise JedaxError(f"argument: unknown name {name!r}; {_NOT_HERE[name.lower()]}.")
         meant = _ELSEWHERE.get(name.lower().replace("_", ""))
         if name not in known and meant in known:
             raise JedaxError(f"argument: unknown name {name!r}; it is called {meant!r} here.")

@@ -259,10 +259,11 @@ class _Search:
                 if result.violations is not None:
                     lost["constraints"] = np.isnan(result.violations).any(axis=1)
                 failed = np.any(list(lost.values()), axis=0)
+                if not failed.all():
+                    self.failed_in_a_row = 0
                 if failed.any():
                     name = next(name for name, rows in lost.items() if rows.any())
                     self._note_failures(Failure(f"a result of {name} that is not finite"), int(failed.sum()))
-                self.failed_in_a_row *= bool(failed.all())
                 self._note_best(xs, result, failed)
                 self.optimizer.tell(xs, result.fitness, result.descriptors, violations=result.violations, failed=failed)
             if self.num_failed == self.num_evaluated >= _HOPELESS:

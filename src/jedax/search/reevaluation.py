@@ -104,8 +104,8 @@ class Reevaluation:
 
     def __repr__(self) -> str:
         """Return how many solutions were evaluated, and how often each."""
-        solutions = sum(len(solutions.cell) for solutions in self.replicas)
-        return f"<Reevaluation: {solutions:,} solutions, {self.samples:,} samples each, of {self.run!r}>"
+        solutions = f"{self.evaluations // self.samples:,} solutions"
+        return f"<Reevaluation: {solutions}, {self.samples:,} samples each, of {self.run!r}>"
 
     @property
     def aggregation(self) -> Aggregation:
