@@ -91,7 +91,7 @@ def test_again_is_of_the_same_kind_in_jedi_x(arm, kind, shares):
 def test_few_evaluations():
     assert MapElites.few_evaluations(10, None, in_box=True) == {}
     expected = {(1, None): (8, "cma-es"), (10, None): (12, "cma-es"), (10, 31): (32, "cma-es")}
-    expected |= {(300, None): (24, "cma-es"), (1000, None): (24, "sep-cma-es")}
+    expected |= {(300, None): (24, "cma-es"), (1000, None): (24, "lm-ma-es")}
     for given, (population, es) in expected.items():
         found = JEDiX.few_evaluations(*given)
         assert (found["population"], found["pool"], found["es"]) == (population, 1, es)

@@ -136,7 +136,7 @@ class TestSettings:
         """4 + floor(3 ln 6) = 9, and the next multiple of four scouts."""
         config = jedax.Optimizer(6, BOUNDS, evaluations=100).config
         assert (config.population, config.pool, config.es) == (12, 1, "cma-es")
-        assert jedax.Optimizer(301, BOUNDS, evaluations=100).config.es == "sep-cma-es"
+        assert jedax.Optimizer(301, BOUNDS, evaluations=100).config.es == "lm-ma-es"
         assert jedax.Optimizer(6, BOUNDS, evaluations=100, population=8).config.population == 8
 
     def test_settings_as_an_object_are_taken_as_they_are(self):

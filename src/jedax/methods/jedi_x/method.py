@@ -89,7 +89,7 @@ class JEDiX(Method):
         """Return settings of one ES with about CMA-ES's population, and a full covariance up to 300 parameters."""
         default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
         population = max(8, default, 4 * math.ceil((batch or 1) / 4))  # at least two for each scout
-        es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "sep-cma-es"
+        es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "lm-ma-es"
         growth = max(1, min(_LARGEST_GROWTH, _MOST_NUMBERS // (population * num_params)))
         patience = min(60, 10 + 2 * num_params)
         return {
