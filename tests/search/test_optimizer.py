@@ -151,6 +151,40 @@ class TestSettings:
         np.testing.assert_array_equal(optimizer.ask()[:30], optimizer.ask()[:30])
 
     @pytest.mark.parametrize(
+        ("spread", "step"),
+        [((1 / 8, 1 / 8), 1 / 8), ((1 / 2, 1 / 32), 1 / 8), ((1 / 8, 0), 1 / 8), ((0, 0), 0.5), ((1, 1), 0.5)],
+    )
+    def test_first_step_follows_the_spread_of_known_solutions(self, spread, step, tmp_path):
+        """The geometric mean over the parameters that differ, of the best tenth."""
+        optimizer = jedax.Optimizer(bounds=([-1, -1], [1, 1]), evaluations=100, minimise=True)
+        assert optimizer.config.first_step == 0.5
+        signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]] * 2)
+        near, far = signs * np.array(spread) / np.sqrt(3), np.tile(signs * 0.9, (9, 1))  # as normal on [-1, 1]
+        optimizer.add([*near, *far], [0] * 8 + [1] * 72)
+        asked = optimizer.ask()
+        assert optimizer.config.first_step == step
+        optimizer.save(tmp_path / "saved")
+        loaded = jedax.Optimizer.load(tmp_path / "saved")
+        assert loaded.config.first_step == step
+        np.testing.assert_array_equal(loaded.ask(), asked)
+
+    def test_first_step_does_not_follow_few_solutions_nor_replaces_a_setting(self):
+        for known, settings, first in ((15, {}, 0.5), (16, {}, 2**-14), (16, {"first_step": 0.3}, 0.3)):
+            optimizer = jedax.Optimizer(bounds=([-1], [1]), evaluations=100, **settings)
+            x = np.linspace(-1e-5, 1e-5, known)
+            optimizer.add(x[:, None], -abs(x))
+            optimizer.ask()
+            assert optimizer.config.first_step == first
+
+    def test_first_step_is_long_where_the_best_known_solution_is_the_last_in_a_direction(self):
+        for highest, first in ((0.1, 0.5), (1.0, 2**-4)):
+            optimizer = jedax.Optimizer(bounds=([-1], [1]), evaluations=100)
+            x = np.linspace(highest - 1, highest, 100)
+            optimizer.add(x[:, None], x)
+            optimizer.ask()
+            assert optimizer.config.first_step == first
+
+    @pytest.mark.parametrize(
         ("one", "other"),
         [
             ({"x0": [1, 2], "sigma0": 0.5}, {"x0": [7, -2], "sigma0": [3, 4]}),

@@ -297,7 +297,13 @@ class Method(_Immutable, abc.ABC):
 
     @classmethod
     def few_evaluations(
-        cls, num_params: int, batch: int | None, *, in_box: bool = False, has_descriptors: bool = True
+        cls,
+        num_params: int,
+        batch: int | None,
+        *,
+        in_box: bool = False,
+        has_descriptors: bool = True,
+        gathered: float = 1.0,
     ) -> Mapping[str, Any]:
         """Return the settings that differ where evaluations are done elsewhere, and so are few.
 
@@ -306,6 +312,8 @@ class Method(_Immutable, abc.ABC):
             batch: Solutions that are evaluated at once; None: any number.
             in_box: Whether the spread of random genotypes follows from bounds.
             has_descriptors: Whether solutions have descriptors; else the repertoire has one cell.
+            gathered: Spread of the best solutions that are known before the search, in units of that of random
+                genotypes, at most 1; 1: few are known.
         """
         return {}
 

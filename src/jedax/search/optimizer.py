@@ -151,6 +151,7 @@ class Optimizer:
             expected = "(lows, highs), 'measure' or None"
             raise fail("descriptor_bounds", expected=expected, received=repr(descriptor_bounds), remedy="change it")
         self._batch: int | None = None  # solutions that the user evaluates at once
+        self._gathered = 1.0  # spread of the best solutions that were added before the first `ask`
         made, task = self._made(None if self._measures else box_of(descriptor_bounds), None)
         if self._budget is not None and self._budget < made.evaluations_per_generation:
             expected = f"at least {made.evaluations_per_generation} (one generation)"
@@ -181,7 +182,11 @@ class Optimizer:
         config, units = self._defaults, self._units
         if not self._is_configured:
             fitting = self._entry.method.few_evaluations(
-                units.num_params, batch, in_box=self._in_box, has_descriptors=self.has_descriptors
+                units.num_params,
+                batch,
+                in_box=self._in_box,
+                has_descriptors=self.has_descriptors,
+                gathered=self._gathered,
             )
             config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
         config = config.replace(**self._settings)
@@ -441,7 +446,8 @@ class Optimizer:
     def add(self, genotypes: Any, fitness: Any, descriptors: Any = None, *, violations: Any = None) -> None:
         """Add solutions whose results were known before; they do not count towards the budget.
 
-        Those added before the first `ask` become members of the initial batch. Arguments and errors as for `tell`.
+        Those added before the first `ask` become members of the initial batch. If they are at least twice as many as it
+        has members, JEDi-X begins with steps as long as the best of them are spread. Arguments and errors: see `tell`.
         """
         if _are_none(genotypes, fitness):
             return
@@ -560,11 +566,18 @@ class Optimizer:
         generation = self._steps.generation
         while generation is None or generation.is_complete:  # with added solutions, or where `tell` was interrupted
             if generation is None:
+                self._fit_to_known()
                 generation = self._steps.begin(self._progress)
             else:
                 self._close_generation()
                 generation = self._steps.generation
         return generation
+
+    def _fit_to_known(self) -> None:
+        """Choose settings by the spread of the best solutions that were added before the first `ask`."""
+        if self._may_fit and len(self._steps.known) >= 2 * self._steps.method.num_initial:
+            self._gathered = self._steps.gathered()
+            self._build(self._steps.task.descriptor_bounds, self._batch)
 
     def _close_generation(self) -> None:
         """Give the results of the open generation to the method; one that measures and has no result stays open."""

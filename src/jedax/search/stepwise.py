@@ -72,11 +72,35 @@ class Stepwise:
 
     def _fill_with_known(self, generation: Generation) -> None:
         """Fill the last places of the initial batch with the best solutions that are known."""
-        self.known.sort(key=lambda one: stored(one.fitness, total_violation(one.constraints[None])).mean())
+        self._sort_known()
         for place in range(generation.size - 1, len(self.given) - 1, -1):
             if self.known:
                 best = self.known.pop()
                 generation.fill(place, best.genotype, best.fitness, best.descriptor, best.constraints)
+
+    def _sort_known(self) -> None:
+        """Sort the results that are known, the best last."""
+        self.known.sort(key=lambda one: stored(one.fitness, total_violation(one.constraints[None])).mean())
+
+    def gathered(self) -> float:
+        """Return the spread of the best tenth of the solutions that are known, in units of that of random genotypes.
+
+        It is the geometric mean over the coordinates in which they differ, and a power of two from 2^-14 to 1, so that
+        searches share their programs. At least as many solutions count as the initial batch has. A coordinate counts as
+        1 if one of the best is the last that is known in a direction, and random genotypes lie beyond.
+        """
+        self._sort_known()
+        known = self.programs.fold(np.array([one.genotype for one in self.known]))
+        best = known[-max(self.method.num_initial, len(known) // 10) :]
+        drawn = np.asarray(jax.vmap(self.task.init)(jax.random.split(jax.random.key(0), 128)))
+        is_last = (best.min(axis=0) == known.min(axis=0)) & (drawn.min(axis=0) < known.min(axis=0))
+        is_last |= (best.max(axis=0) == known.max(axis=0)) & (drawn.max(axis=0) > known.max(axis=0))
+        spread, random = best.std(axis=0), drawn.std(axis=0)
+        differs = (spread > 0) & (random > 0)
+        if not differs.any():
+            return 1.0
+        share = np.log2(np.where(is_last, random, spread)[differs] / random[differs]).mean()
+        return float(2.0 ** np.clip(np.round(share), -14, 0))
 
     def draw(self, trial: int) -> np.ndarray:
         """Return further solutions for the places of the generation."""

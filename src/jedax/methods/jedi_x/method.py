@@ -84,7 +84,13 @@ class JEDiX(Method):
 
     @classmethod
     def few_evaluations(
-        cls, num_params: int, batch: int | None, *, in_box: bool = False, has_descriptors: bool = True
+        cls,
+        num_params: int,
+        batch: int | None,
+        *,
+        in_box: bool = False,
+        has_descriptors: bool = True,
+        gathered: float = 1.0,
     ) -> dict[str, Any]:
         """Return settings of one ES with about CMA-ES's population, and a full covariance up to 300 parameters."""
         default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
@@ -97,7 +103,7 @@ class JEDiX(Method):
             "pool": 1,
             "es": es,
             "growth": growth,
-            "first_step": 0.5 if in_box else 1.0,
+            "first_step": min(gathered, 0.5 if in_box else 1.0),
             "restart_step": 1.0,
             "patience": patience,
             **({"exploration": 0.1} if has_descriptors else {"exploration": 0.0, "rediscovery": 1.0}),
