@@ -69,13 +69,13 @@ def main() -> None:
         drawn = len(GRIDS[name].tasks) <= MOST_DRAWN
         found = keep(runs, HERE / FOLDERS[name], command, reference=OURS.label, mapped=(), figures=drawn)
         if drawn:
-            draw(found, HERE / FOLDERS[name] / "beside-others.png")
+            draw(found, [one.label for one in GRIDS[name].entries], HERE / FOLDERS[name] / "beside-others.png")
         fill_in(HERE / "beyond" / "README.md", name, TABLES.get(name, tables)(found))
 
 
-def draw(found: Comparison, path: Path) -> None:
-    """Draw best fitness over evaluations on each task, of the methods alone."""
-    labels = [entry.label for entry in ELSEWHERE if entry.label in found.labels]
+def draw(found: Comparison, labels: list[str], path: Path) -> None:
+    """Draw best fitness over evaluations on each task, of some methods."""
+    labels = [label for label in labels if label in found.labels]
     style, columns, rows = styles(labels), min(4, len(found.tables)), -(-len(found.tables) // 4)
     size = max(7, 3.5 * columns), 3.2 * rows + 0.6
     figure, axes = plt.subplots(rows, columns, figsize=size, dpi=110, layout="constrained", squeeze=False)

@@ -205,6 +205,7 @@ def test_what_is_kept_of_a_task_without_a_goal_can_be_read_again(tmp_path):
         ("beyond", "tables", "beyond-gymnasium", "beyond/gymnasium"),
         ("beyond", "losses_first", "beyond-frozen", "beyond/frozen"),
         ("beyond", "losses_first", "beyond-tuned", "beyond/tuned"),
+        ("beyond", "tables", "beyond-paper-mazes", "beyond/paper-mazes"),
         ("beyond", "beside_the_shortest", "beyond-long", "beyond/long"),
     ],
 )
