@@ -41,7 +41,7 @@ def test_sphere_converges_and_seeds_repeat():
 def test_many_short_programs_go_on():
     """Each begins where the best trials are, with steps as long as these are spread."""
     storage = optuna.storages.InMemoryStorage()
-    for seed in range(15):
+    for seed in range(8):
         study = study_with(study_name="short", storage=storage, seed=seed)
         study.optimize(sphere, n_trials=20)
     assert study.best_value < 1e-2
