@@ -17,6 +17,8 @@ from jedax.search.programs import step_programs_for
 from jedax.search.told import Result, few_sizes, padded
 from jedax.types import Evaluation, Float
 
+_DRAWN = 128  # random genotypes beside which the spread of known solutions is measured
+
 
 class Stepwise:
     """The state of a method, and the generation whose results are awaited.
@@ -92,7 +94,7 @@ class Stepwise:
         self._sort_known()
         known = self.programs.fold(np.array([one.genotype for one in self.known]))
         best = known[-max(self.method.num_initial, len(known) // 10) :]
-        drawn = np.asarray(jax.vmap(self.task.init)(jax.random.split(jax.random.key(0), 128)))
+        drawn = np.asarray(jax.vmap(self.task.init)(jax.random.split(jax.random.key(0), _DRAWN)))
         is_last = (best.min(axis=0) == known.min(axis=0)) & (drawn.min(axis=0) < known.min(axis=0))
         is_last |= (best.max(axis=0) == known.max(axis=0)) & (drawn.max(axis=0) > known.max(axis=0))
         spread, random = best.std(axis=0), drawn.std(axis=0)
