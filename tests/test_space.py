@@ -471,6 +471,61 @@ class TestReach:
             assert (found[0, columns] == found[1, columns]).all() == (values[0, number] == values[1, number])
 
 
+class TestMutated:
+    SPACE = Space(n=Integer(0, 9), x=(0, 1), kind=Choice("p", "q", "r"), m=Integer(1, 100, log=True))
+
+    def changed(self, space, values, number=20_000):
+        """Return the values of mutations of one solution."""
+        rows = np.tile(np.float32(space.genotypes(np.array(values, float))), (number, 1))
+        return np.asarray(space.values(jax.jit(space.mutated)(jax.random.key(0), rows)))
+
+    def test_each_whole_number_and_option_changes_as_often_and_at_least_one(self):
+        found = self.changed(self.SPACE, [4, 0.25, 1, 7]) != [4, np.float32(0.25), 1, 7]
+        assert not found[:, 1].any()
+        number = found.sum(axis=1)
+        assert number.min() == 1
+        # Three changes of probability 1/3, and one for sure where there is none.
+        none = (2 / 3) ** 3
+        np.testing.assert_allclose(found[:, [0, 2, 3]].mean(axis=0), 1 / 3 + none / 3, atol=0.02)
+        assert (number == 3).mean() == pytest.approx(1 / 27, abs=0.01)
+
+    def test_other_options_are_equally_likely(self):
+        found = self.changed(Space(kind=Choice("p", "q", "r", "s")), [2])[:, 0]
+        assert stats.chisquare(np.bincount(found.astype(int), minlength=4)[[0, 1, 3]]).pvalue > 0.001
+
+    @pytest.mark.parametrize("parameter", [Integer(0, 100), Integer(1, 101, log=True)])
+    def test_steps_of_whole_numbers_are_harmonic(self, parameter):
+        """From a value in the middle, k up or down: log((k + 1) / k) / log(51)."""
+        steps = self.changed(Space(x=parameter), [50 + parameter.low])[:, 0] - 50 - parameter.low
+        assert set(np.unique(steps)) <= {*range(-50, 0), *range(1, 51)}
+        size = np.bincount(np.abs(steps).astype(int), minlength=51)[1:]
+        k = np.arange(1, 51)
+        expected = len(steps) * np.log((k + 1) / k) / math.log(51)
+        assert stats.chisquare(size, expected).pvalue > 0.001
+        assert (steps > 0).mean() == pytest.approx(0.5, abs=0.02)
+
+    def test_at_an_end_of_the_range_all_steps_lead_inwards(self):
+        for start in (0, 9):
+            found = self.changed(Space(x=Integer(0, 9)), [start])[:, 0]
+            assert set(np.unique(found)) == set(range(10)) - {start}
+
+    def test_leading_shapes_and_repeated_keys(self):
+        g = self.SPACE.draw(jax.random.key(1))
+        one, same = (self.SPACE.mutated(jax.random.key(2), g) for _ in range(2))
+        np.testing.assert_array_equal(one, same)
+        assert self.SPACE.mutated(jax.random.key(2), jnp.tile(g, (2, 3, 1))).shape == (2, 3, 6)
+
+    def test_kinds_of_spaces(self):
+        whole, option = Integer(1, 4), Choice("p", "q", "r")
+        for space, discrete, categorical, number in (
+            (Space(a=whole), True, False, 4),
+            (Space(a=whole, b=option), True, True, 12),
+            (Space(a=whole, b=option, c=(0, 1)), False, False, math.inf),
+            (Space.box(0, 1, num_params=2), False, False, math.inf),
+        ):
+            assert (space.is_discrete, space.is_categorical, space.num_solutions) == (discrete, categorical, number)
+
+
 def draws(space, number=4000):
     keys = jax.random.split(jax.random.key(0), number)
     return np.asarray(jax.jit(jax.vmap(space.draw))(keys), np.float64)

@@ -1,11 +1,15 @@
 """Studies of Optuna: jedax' sampler beside Optuna's own.
 
-    python benchmarks/independent/optuna_samplers.py [--suites bbob bbob-mixint tuning] [--seeds 10] [--workers 2]
+    python benchmarks/independent/optuna_samplers.py [--suites bbob bbob-mixint tuning discrete] [--seeds 10]
 
 - bbob, bbob-mixint: COCO's 24 functions in dimension 5; with integers in four of the five parameters on the second.
   Seed s is that of the sampler, and the problem is instance s + 1. Measured: f(x) above the optimum.
 - tuning: ridge regression of scikit-learn on its data set "diabetes", 442 rows of 10 features, with a kernel, which is
   one of its five parameters. Measured: mean squared error of five folds, which are the same in all studies.
+- discrete: objectives without real numbers, whose coefficients are drawn at random, other ones with each seed.
+  `options`: 12 choices of 4 options, effects of each and of all pairs. `switches`: 30 choices of 2, effects of all
+  pairs. `whole`: 6 whole numbers of 20 values, a turned quadratic of condition 100. `mixed`: 4 whole numbers of 12
+  values, whose optimum depends on the first of 4 choices of 4 options, effects as there. Measured: the objective.
 
 Each row is one study, with the best value after 25, 50, 100, 200 and 300 trials. All samplers have their defaults and
 know only the ranges of the parameters. jedax has no descriptors.
@@ -41,7 +45,8 @@ SAMPLERS = {
     "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
     "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
 }
-SUITES = {"bbob": range(1, 25), "bbob-mixint": range(1, 25), "tuning": ("ridge",)}
+DISCRETE = ("options", "switches", "whole", "mixed")
+SUITES = {"bbob": range(1, 25), "bbob-mixint": range(1, 25), "tuning": ("ridge",), "discrete": DISCRETE}
 
 
 class Job(NamedTuple):
@@ -98,9 +103,36 @@ def of_model() -> tuple[Callable[[optuna.Trial], Any], Callable[[Any], float]]:
     return ridge, evaluate
 
 
+def of_discrete(job: Job) -> tuple[Callable[[optuna.Trial], np.ndarray], Callable[[np.ndarray], float]]:
+    """Return what a trial of a discrete objective suggests, and the objective."""
+    rng = np.random.default_rng([DISCRETE.index(job.problem), job.seed])
+    whole, levels = {"whole": (6, 20), "mixed": (4, 12)}.get(job.problem, (0, 2))
+    number, kinds = {"options": (12, 4), "switches": (30, 2), "mixed": (4, 4)}.get(job.problem, (0, 2))
+    single = rng.normal(size=(number, kinds)) * (job.problem != "switches")
+    pairs = rng.normal(size=(number, number, kinds, kinds)) * (0.3 if job.problem == "options" else 1)
+    best = rng.integers(0, levels, (kinds, whole))
+    turn, _ = np.linalg.qr(rng.normal(size=(whole, whole)))
+    turn = np.eye(whole) if job.problem == "mixed" else turn
+    scales = turn @ np.diag(10 ** np.linspace(-1.5, 0.5, whole)) @ turn.T
+
+    def suggest(trial: optuna.Trial) -> np.ndarray:
+        numbers = [trial.suggest_int(f"n{i}", 0, levels - 1) for i in range(whole)]
+        return np.array(numbers + [trial.suggest_categorical(f"c{i}", list(range(kinds))) for i in range(number)])
+
+    def evaluate(x: np.ndarray) -> float:
+        numbers, chosen = x[:whole], x[whole:]
+        apart = numbers - best[chosen[0] if number else 0]
+        places = np.arange(number)
+        of_pairs = pairs[places[:, None], places, chosen[:, None], chosen]
+        return float(apart @ scales @ apart + single[places, chosen].sum() + np.tril(of_pairs, -1).sum())
+
+    return suggest, evaluate
+
+
 def run(job: Job) -> dict[str, Any]:
     """Return the row of one study."""
-    suggest, evaluate = of_model() if job.suite == "tuning" else of_coco(job)
+    suites = {"tuning": lambda _: of_model(), "discrete": of_discrete}
+    suggest, evaluate = suites.get(job.suite, of_coco)(job)
     seconds = 0.0
 
     def objective(trial: optuna.Trial) -> float:
@@ -129,28 +161,37 @@ def run(job: Job) -> dict[str, Any]:
 def report(rows: list[dict[str, str]]) -> Iterator[str]:
     """Yield the lines of the tables: of studies that every algorithm has finished."""
     names = [name for name in SAMPLERS if name in {row["algorithm"] for row in rows}]
-    for suite in SUITES:
-        found: dict[tuple[str, str], dict[str, list[float]]] = {}
-        for row in rows:
-            if row["suite"] == suite:
-                best = [float(row[f"best_{n}"]) for n in REPORTED]
-                found.setdefault((row["problem"], row["seed"]), {})[row["algorithm"]] = best
-        here = [of for of in found.values() if len(of) == len(names)]
-        if not here:
-            continue
-        yield f"| {suite} | {' | '.join(f'{n} trials' for n in REPORTED)} | own us per trial |"
+    for suite, title, here in tables(rows, names):
+        yield f"| {title} | {' | '.join(f'{n} trials' for n in REPORTED)} | own us per trial |"
         yield "|---|" + "---:|" * (len(REPORTED) + 1)
+        of_targets = suite.startswith("bbob")
         for name in names:
             best = np.array([of[name] for of in here])  # (studies, reported)
-            if suite == "tuning":
+            if of_targets:
+                cells = [f"{(b[:, None] <= bbob.TARGETS).mean():.3f}" for b in best.T]
+            else:
                 spread = zip(np.median(best, 0), best.min(0), best.max(0), strict=True)
                 cells = [f"{middle:,.1f} ({low:,.1f} to {high:,.1f})" for middle, low, high in spread]
-            else:
-                cells = [f"{(b[:, None] <= bbob.TARGETS).mean():.3f}" for b in best.T]
             of = [row for row in rows if (row["suite"], row["algorithm"]) == (suite, name)]
             yield f"| {name}, {len(here)} studies | {' | '.join(cells)} | {shared.overhead(of)} |"
         yield ""
-        yield from tests(here, of_targets=suite != "tuning")
+        yield from tests(here, of_targets=of_targets)
+
+
+def tables(rows: list[dict[str, str]], names: list[str]) -> Iterator[tuple[str, str, list[dict[str, list[float]]]]]:
+    """Yield suite, title and studies of each table: those of coco in one, other problems apart."""
+    for suite, problems in SUITES.items():
+        found: dict[str, dict[tuple[str, str], dict[str, list[float]]]] = {}
+        for row in rows:
+            if row["suite"] == suite and row["problem"] in map(str, problems):
+                best = [float(row[f"best_{n}"]) for n in REPORTED]
+                title = suite if suite.startswith("bbob") else row["problem"]
+                study = found.setdefault(title, {}).setdefault((row["problem"], row["seed"]), {})
+                study[row["algorithm"]] = best
+        for title, studies in found.items():
+            here = [of for of in studies.values() if len(of) == len(names)]
+            if here:
+                yield suite, title, here
 
 
 def tests(studies: list[dict[str, list[float]]], *, of_targets: bool) -> Iterator[str]:

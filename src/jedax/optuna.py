@@ -62,6 +62,8 @@ class Sampler(BaseSampler):
             `trial.set_constraint` in the objective does the same.
         evaluations: Number of trials, where the method needs it; otherwise the search has no end of its own.
         seed: Random seed; None: another one each time. Processes with the same seed draw different solutions.
+        noisy: Whether trials with equal parameters have different values. If not, and all parameters are whole numbers,
+            categories or have a step, no trial repeats an earlier one until all solutions are known.
         method: As for `jedax.Optimizer`.
         **settings: Changes to the method's settings, such as `population=16`.
 
@@ -79,6 +81,7 @@ class Sampler(BaseSampler):
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         evaluations: int | None = None,
         seed: int | None = None,
+        noisy: bool = False,
         method: str | MethodConfig | type[Method] = DEFAULT_METHOD,
         **settings: Any,
     ):
@@ -99,7 +102,7 @@ class Sampler(BaseSampler):
             "descriptor_bounds": descriptor_bounds if self._descriptors else None,
             "evaluations": evaluations,
             "method": method,
-            "noisy": True,
+            "noisy": noisy,
             **settings,
         }
         self._search_space = None if search_space is None else dict(search_space)

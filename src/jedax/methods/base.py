@@ -303,6 +303,7 @@ class Method(_Immutable, abc.ABC):
         *,
         in_box: bool = False,
         has_descriptors: bool = True,
+        is_categorical: bool = False,
         gathered: float = 1.0,
     ) -> Mapping[str, Any]:
         """Return the settings that differ where evaluations are done elsewhere, and so are few.
@@ -312,6 +313,7 @@ class Method(_Immutable, abc.ABC):
             batch: Solutions that are evaluated at once; None: any number.
             in_box: Whether the spread of random genotypes follows from bounds.
             has_descriptors: Whether solutions have descriptors; else the repertoire has one cell.
+            is_categorical: Whether there are options and no real numbers.
             gathered: Spread of the best solutions that are known before the search, in units of that of random
                 genotypes, at most 1; 1: few are known.
         """

@@ -88,7 +88,7 @@ class Generation:
         """Return the place whose next candidate is needed most: the open one with the fewest candidates under way."""
         return int(np.argmin(np.where(self.filled, np.iinfo(np.int64).max, self.num_waiting)))
 
-    def give(self, place: int | list[int], draw: Callable[[int], np.ndarray]) -> np.ndarray:
+    def upcoming(self, place: int | list[int], draw: Callable[[int], np.ndarray]) -> np.ndarray:
         """Return the next candidate of a place, or of several different ones.
 
         `draw(trial)` draws a further candidate for every place of the generation.
@@ -96,8 +96,13 @@ class Generation:
         trial = self.given[place]
         while np.any(trial >= len(self.candidates)):
             self.candidates = np.concatenate([self.candidates, draw(len(self.candidates))[None]])
-        self.given[place] += 1
         return self.candidates[trial, place]
+
+    def give(self, place: int | list[int], draw: Callable[[int], np.ndarray]) -> np.ndarray:
+        """Return `upcoming`, and note that it was given out."""
+        genotypes = self.upcoming(place, draw)
+        self.given[place] += 1
+        return genotypes
 
     def fill(
         self,

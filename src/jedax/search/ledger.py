@@ -1,4 +1,8 @@
-"""Which solutions `Optimizer` gave out, which results it was told, and which results belong to which solutions."""
+"""Which solutions `Optimizer` gave out, which results it was told, and which results belong to which solutions.
+
+Where all parameters are whole numbers or options, the ledger also keeps the results, so that no solution needs to be
+evaluated twice.
+"""
 
 from __future__ import annotations
 
@@ -71,13 +75,15 @@ class Ledger:
     Attributes:
         opened: Solutions without a result.
         told: Fingerprints of solutions and of their results, from the oldest.
+        known: Results by the fingerprint of their solution, from the oldest, where they are kept.
         next_number: Number of the next solution that is given out.
     """
 
-    def __init__(self, units: Units, *, is_noisy: bool):
-        self.units, self.is_noisy = units, is_noisy
+    def __init__(self, units: Units, *, is_noisy: bool, keeps_results: bool):
+        self.units, self.is_noisy, self.keeps_results = units, is_noisy, keeps_results
         self.forget_open()
         self.told: OrderedDict[int, int] = OrderedDict()
+        self.known: OrderedDict[int, Result] = OrderedDict()
         self.next_number = 0
         self._has_warned = False
 
@@ -237,11 +243,29 @@ class Ledger:
                 "values": opened.values,
             },
             "told": np.array(list(self.told.items()), np.int64).reshape(-1, 2),
+            "kept": {
+                "print": np.array(list(self.known), np.int64),
+                **{
+                    name: np.array([getattr(one, name) for one in self.known.values()], np.float64)
+                    for name in ("fitness", "descriptor", "constraints")
+                },
+            },
         }
 
-    def restore(self, tree: dict[str, Any]) -> None:
-        """Restore what `arrays` returned, but for `next_number`; `ValueError`, or what NumPy raises, if damaged."""
+    def restore(self, tree: dict[str, Any], samples: int, num_descriptors: int, num_constraints: int) -> None:
+        """Restore what `arrays` returned, but for `next_number`; `ValueError`, or what NumPy raises, if damaged.
+
+        A result has `samples` values, and as many rows of `num_descriptors`.
+        """
         self.told = OrderedDict(tree["told"].astype(np.int64).reshape(-1, 2).tolist())
+        if self.keeps_results and "kept" in tree:  # files of earlier versions have none
+            kept, number, none = tree["kept"], len(tree["kept"]["print"]), np.zeros(0)
+            fitness = kept["fitness"].reshape(number, samples)
+            descriptors = kept["descriptor"].reshape(number, samples, num_descriptors)
+            constraints = kept["constraints"].reshape(number, num_constraints)
+            solutions = kept["print"].astype(np.int64).tolist()
+            for solution, *row in zip(solutions, fitness, descriptors, constraints, strict=True):
+                self.known[solution] = Result(none, none, *row, failed=False)
         numbers, genotypes, values = (tree["open"][key] for key in ("numbers", "genotype", "values"))
         numbers = numbers.astype(np.int64).reshape(-1, 3)
         if len(numbers):
@@ -251,7 +275,42 @@ class Ledger:
             self.opened = Opened(numbers[:, 0], numbers[:, 1], numbers[:, 2], genotypes, values)
 
     def remember(self, prints: Sequence[Print]) -> None:
-        """Remember which solutions were told, and their results; forget the oldest of many."""
+        """Remember which solutions were told, and what tells their results apart; forget the oldest of many."""
         self.told.update(prints)
         while len(self.told) > _REMEMBERED:
             self.told.popitem(last=False)
+
+    def keep(self, prints: Sequence[Print], results: Sequence[Result]) -> None:
+        """Keep the results of solutions, none of which failed; forget the oldest of many."""
+        self.known.update((solution, result) for (solution, _), result in zip(prints, results, strict=True))
+        while len(self.known) > _REMEMBERED:
+            self.known.popitem(last=False)
+
+    def note_constraints(self, number: int) -> None:
+        """Note how many constraints there are, as the first results with violations tell."""
+        if any(len(one.constraints) != number for one in self.known.values()):
+            none = np.zeros(number)
+            self.known = OrderedDict((key, one._replace(constraints=none)) for key, one in self.known.items())
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether the results of all solutions of the space are known."""
+        space = self.units.space
+        return self.keeps_results and space is not None and len(self.known) >= space.num_solutions
+
+    def known_results(self, genotypes: np.ndarray) -> list[Result | None]:
+        """Return the known result of each genotype; None: there is none, or results are not kept."""
+        if not self.known:
+            return [None] * len(genotypes)
+        found = map(self.known.get, fingerprints(self.units.values(genotypes)).tolist())
+        return [one and one._replace(genotype=genotype) for one, genotype in zip(found, genotypes, strict=True)]
+
+    def repeats(self, generation: int, genotypes: np.ndarray) -> np.ndarray:
+        """Return which genotypes have the values of an open solution of a generation, or of an earlier one of them.
+
+        Open solutions of former generations do not count, since their evaluation may be lost.
+        """
+        prints = fingerprints(self.units.values(genotypes))
+        _, first = np.unique(prints, return_index=True)
+        is_first = np.isin(np.arange(len(prints)), first)
+        return ~is_first | np.isin(prints, fingerprints(self.opened.values[self.opened.generations == generation]))

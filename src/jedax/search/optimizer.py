@@ -2,7 +2,8 @@
 
 It runs the programs of the loop (`jedax.search.compiled.StepPrograms`) with one replica: a search that is told what a
 task in worker processes gives finds the same solutions, bit for bit, as `jedax.run` with that task, unless evaluations
-fail: `Optimizer` then asks for other solutions.
+fail: `Optimizer` then asks for other solutions. Nor does it ask again for solutions of whole numbers and options whose
+results it knows.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from jedax.store import files
 from jedax.store.run import Solution
 from jedax.types import Bounds
 
+_MOST_SPARED = 1_000  # solutions in a row that are not asked for, since their results are known or awaited
 _FACTS = {
     "num_params", "descriptor_bounds", "space", "evaluations", "seed", "minimise", "noisy", "initial_std",
 }  # fmt: skip
@@ -71,6 +73,9 @@ class Optimizer:
 
     Solutions are rows of numbers in your units, or dicts where `space` names the parameters. Evaluations take place in
     any order and number: `ask(1)` for each idle worker, `tell` for each result.
+
+    Where all parameters are whole numbers or options, a solution whose result is known is not asked for again: the
+    search goes on with this result, unless evaluations are `noisy` or a solution has several samples.
 
     Args:
         num_params: Number of parameters; None: `space`, `bounds` or `x0` says it.
@@ -157,8 +162,10 @@ class Optimizer:
             expected = f"at least {made.evaluations_per_generation} (one generation)"
             raise fail("evaluations", expected=expected, received=evaluations, remedy="raise it")
         self._steps = Stepwise(replica_roots(self._seed, 1), made, task)
-        self._ledger = Ledger(self._units, is_noisy=self.noisy)
-        self._evaluations = self.num_failed = 0
+        is_discrete = found is not None and found.is_discrete
+        keeps_results = is_discrete and not self.noisy and made.samples == 1
+        self._ledger = Ledger(self._units, is_noisy=self.noisy, keeps_results=keeps_results)
+        self._evaluations = self.num_failed = self._spared = 0
         first = [
             self._units.starts(name, rows, made.num_initial)
             for name, rows in (("x0", x0), ("initial", initial))
@@ -186,6 +193,7 @@ class Optimizer:
                 batch,
                 in_box=self._in_box,
                 has_descriptors=self.has_descriptors,
+                is_categorical=units.space is not None and units.space.is_categorical,
                 gathered=self._gathered,
             )
             config = config.replace(**{name: value for name, value in fitting.items() if name not in self._settings})
@@ -245,12 +253,14 @@ class Optimizer:
 
     @property
     def done(self) -> bool:
-        """Whether the budget is spent, or no generation is open and the budget has no room for another one."""
+        """Whether the budget is spent, no generation is open and the budget has no room for one, or all is known."""
         return self.stop_reason != ""
 
     @property
     def stop_reason(self) -> str:
         """Why the search is done, in one sentence; empty while it is not."""
+        if self._ledger.knows_all:
+            return f"All {len(self._ledger.known):,} solutions of the space are evaluated."
         if self._budget is None:
             return ""
         if self.evaluations >= self._budget:
@@ -356,16 +366,20 @@ class Optimizer:
                 self._batch = n
             else:  # such a generation would be larger than the budget
                 self._build(self._steps.task.descriptor_bounds, self._batch)
-        generation, places, genotypes = self._open_generation(), [], []
+        self._spared = 0
         if n is not None:
-            for _ in range(n):
-                places.append(generation.next_place())
-                genotypes.append(generation.give(places[-1], steps.draw))
-            return ledger.give(steps.number, places, np.array(genotypes))
+            numbers: list[int] = []
+            while len(numbers) < n:
+                places, genotypes = self._candidates(n - len(numbers))
+                numbers += ledger.give(steps.number, places, genotypes)
+            return numbers
+        generation = self._open_generation()
         latest = ledger.latest(steps.number, generation.size)
-        new = [place for place in generation.open_places if latest[place] < 0]
-        latest[new] = ledger.give(steps.number, new, generation.give(new, steps.draw))
-        return latest[generation.open_places].tolist()
+        new = np.array([place for place in generation.open_places if latest[place] < 0], int)
+        if self._may_spare and new.size:
+            new = new[~ledger.repeats(steps.number, generation.upcoming(new.tolist(), steps.draw))]
+        latest[new] = ledger.give(steps.number, new.tolist(), generation.give(new.tolist(), steps.draw))
+        return [number for number in latest[generation.open_places].tolist() if number >= 0]
 
     @property
     @_one_at_a_time
@@ -426,17 +440,18 @@ class Optimizer:
             and not open_one.filled.any()
             and ledger.answers(steps.number, open_one.size, results, ids)
         ):
-            steps.note_constraints(results.constraints.shape[1])
+            self._note_constraints(results)
             self._take_generation(open_one, results, prints)
         else:
             rows = results.each()
             numbers = ledger.match(rows, prints, ids or [None] * len(rows))
             if open_one is not None:
                 ledger.warn_of_changed(numbers, prints, open_one.size)
-            steps.note_constraints(results.constraints.shape[1])
+            self._note_constraints(results)
             extra = [self._take(*one) for one in zip(rows, numbers, prints, strict=True)]
             ledger.opened.remove([number for number in numbers if number not in (None, -1)])
             steps.insert([result for result in extra if result is not None])
+        self._recall()
         if steps.generation is not None and steps.generation.is_complete:
             self._close_generation()
         if self._out is not None:
@@ -452,8 +467,10 @@ class Optimizer:
         if _are_none(genotypes, fitness):
             return
         results = self._results(genotypes, fitness, descriptors, violations, None)
+        self._note_constraints(results)
         known = [self._with_genotype(result) for result in results.each() if not result.failed]
-        self._steps.note_constraints(results.constraints.shape[1])
+        if self._ledger.keeps_results:
+            self._ledger.keep(np.array(prints_of(results))[~results.failed].tolist(), known)
         self._steps.insert(known)
         if self._out is not None:
             self._write(self._out, "out")
@@ -541,7 +558,8 @@ class Optimizer:
             if self._measures and rows.ndim == 3:
                 self._widen(rows.shape[-1])
             self._steps.restore(tree)
-            self._ledger.restore(tree)
+            samples, width = self._steps.method.samples, self._steps.task.num_descriptors
+            self._ledger.restore(tree, samples, width, self._steps.penalty.number)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, JedaxError):
                 raise
@@ -563,15 +581,52 @@ class Optimizer:
 
     def _open_generation(self) -> Generation:
         """Return the open generation; begin one if there is none."""
-        generation = self._steps.generation
-        while generation is None or generation.is_complete:  # with added solutions, or where `tell` was interrupted
-            if generation is None:
+        while True:
+            if self._steps.generation is None:
                 self._fit_to_known()
-                generation = self._steps.begin(self._progress)
-            else:
-                self._close_generation()
-                generation = self._steps.generation
-        return generation
+                self._steps.begin(self._progress)
+            if self._may_spare:
+                self._recall()
+            generation = self._steps.generation
+            assert generation is not None
+            if not generation.is_complete:
+                return generation
+            self._close_generation()  # with known results, or where `tell` was interrupted
+
+    def _candidates(self, n: int) -> tuple[list[int], np.ndarray]:
+        """Return up to n places of the open generation with a solution for each, fewer where results are known."""
+        generation, places, genotypes = self._open_generation(), [], []
+        while len(places) < n and not generation.is_complete:
+            place = generation.next_place()
+            genotype = generation.give(place, self._steps.draw)
+            if self._may_spare:
+                self._recall()
+                asked = np.array([*genotypes, genotype])
+                if generation.filled[place] or self._ledger.repeats(self._steps.number, asked)[-1]:
+                    self._spared += 1
+                    continue
+            places.append(place)
+            genotypes.append(genotype)
+        return places, np.array(genotypes)
+
+    @property
+    def _may_spare(self) -> bool:
+        """Whether solutions are not asked for whose results are known or awaited: unless too many were, in a row."""
+        return self._ledger.keeps_results and not self._ledger.knows_all and self._spared < _MOST_SPARED
+
+    def _recall(self) -> None:
+        """Fill the places of the open generation whose solutions have known results."""
+        generation = self._steps.generation
+        if generation is None or not self._ledger.known:
+            return
+        candidates = generation.candidates[: max(1, generation.given.max())]
+        known = self._ledger.known_results(candidates.reshape(-1, candidates.shape[-1]))
+        for place in generation.open_places:
+            given = max(1, generation.given[place])
+            result = next(filter(None, known[place : given * generation.size : generation.size]), None)
+            if result is not None:
+                generation.fill(place, result.genotype, result.fitness, result.descriptor, result.constraints)
+                self._spared += 1
 
     def _fit_to_known(self) -> None:
         """Choose settings by the spread of the best solutions that were added before the first `ask`."""
@@ -609,6 +664,11 @@ class Optimizer:
         self._build(((0.0,) * num_descriptors, (1.0,) * num_descriptors), self._batch)
         self._steps.widen(num_descriptors)
 
+    def _note_constraints(self, results: Result) -> None:
+        """Note how many constraints there are, as the first results with violations tell."""
+        self._steps.note_constraints(results.constraints.shape[1])
+        self._ledger.note_constraints(self._steps.penalty.number)
+
     def _with_genotype(self, result: Result) -> Result:
         return result._replace(genotype=self._units.genotypes(result.values))
 
@@ -618,6 +678,8 @@ class Optimizer:
         generation.fill(slice(None), ledger.opened.genotypes, results.fitness, results.descriptor, results.constraints)
         self._evaluations += self._steps.method.samples * len(prints)
         ledger.remember(prints)
+        if ledger.keeps_results:
+            ledger.keep(prints, results.each())
         ledger.forget_open()
 
     def _take(self, result: Result, number: int | None, prints: Print) -> Result | None:
@@ -642,6 +704,8 @@ class Optimizer:
             return None
         self._evaluations += self._steps.method.samples
         self._ledger.remember([prints])
+        if self._ledger.keeps_results:
+            self._ledger.keep([prints], [result])
         result = self._with_genotype(result) if genotype is None else result._replace(genotype=genotype)
         if generation is None or place is None:
             return result

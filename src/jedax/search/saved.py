@@ -65,7 +65,7 @@ def tree_of(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for name, array in arrays.items():
         part, _, entry = name.removeprefix("['").removesuffix("']").partition("']['")
-        if entry and part in ("open", "known", "penalty", "generation"):
+        if entry and part in ("open", "kept", "known", "penalty", "generation"):
             tree.setdefault(part, {})[entry] = array
         else:
             tree[part] = array

@@ -14,6 +14,8 @@ Coordinates outside their range are reflected at its ends [1].
 References:
     [1] R. Biedrzycki. Handling bound constraints in CMA-ES: An experimental study. Swarm and Evolutionary Computation
         52:100627, 2020. doi:10.1016/j.swevo.2019.100627.
+    [2] B. Doerr, C. Doerr, T. Kötzing. Static and Self-Adjusting Mutation Strengths for Multi-valued Decision
+        Variables. Algorithmica 80:1732-1768, 2018. doi:10.1007/s00453-017-0341-1.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import keyword
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -260,6 +263,22 @@ class Space:
         return bool(self.is_real_coordinate.all())
 
     @property
+    def is_discrete(self) -> bool:
+        """Return whether all parameters are whole numbers or options."""
+        return not self.is_real_coordinate.any()
+
+    @property
+    def is_categorical(self) -> bool:
+        """Return whether there are options and no real numbers."""
+        return self.is_discrete and bool(self._is_option.any())
+
+    @property
+    def num_solutions(self) -> float:
+        """Return the number of different solutions; infinite where a parameter is a real number."""
+        counts = [len(o.options) if isinstance(o, Choice) else o.high - o.low + 1 for o in self.parameters]
+        return math.prod(counts) if self.is_discrete else math.inf
+
+    @property
     def is_real_coordinate(self) -> np.ndarray:
         """Return which coordinates are those of a `Real`, `(num_params,)`."""
         return ~self._table(np.dtype(np.float64)).integer
@@ -353,6 +372,36 @@ class Space:
         raised = jnp.maximum(0, g[chosen] - jnp.hypot(reach[chosen], reach) - g)
         step = jnp.where(self._is_option, raised, step)
         return step * jnp.where(jnp.floor(genotype) % 2 == 0, 1, -1)
+
+    def mutated(self, key: PRNGKeyArray, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
+        """Return genotypes of which a few parameters have another whole number or option; jittable.
+
+        Each of them changes with a probability of one over their number, and one drawn at random where none does. A
+        whole number changes by k with a probability that falls as log((k + 1) / k), about 1 / k, as with the harmonic
+        steps of [2]. Of the other options each is equally likely. Real numbers stay.
+
+        Args:
+            key: Random key.
+            genotypes: `(..., num_params)`, of a space whose parameters are not all real numbers.
+        """
+        g = self.fold(jnp.asarray(genotypes))
+        _, _, axis = self._read(g)
+        value, chosen = self._decided(g)
+        each_key, one_key, size_key, sign_key, option_key = jax.random.split(key, 5)
+        discrete = np.unique(self._owners[~self.is_real_coordinate])
+        each = jax.random.bernoulli(each_key, 1 / len(discrete), (*g.shape[:-1], self.num_values))
+        one = jax.random.choice(one_key, discrete, (*g.shape[:-1], 1)) == np.arange(self.num_values)
+        changes = jnp.where(each[..., discrete].any(axis=-1, keepdims=True), each, one)[..., self._owners]
+        below, above = value - axis.low, axis.high - value
+        most = jnp.maximum(below, above)
+        size = jnp.floor(jnp.exp(jax.random.uniform(size_key, g.shape, g.dtype) * jnp.log1p(most)))
+        size = jnp.clip(size, 1, most)
+        is_up = (jax.random.bernoulli(sign_key, 0.5, g.shape) | (size > below)) & (size <= above)
+        number = self._place_of(jnp.where(is_up, value + size, value - size))
+        is_chosen = chosen == np.arange(self.num_params)
+        option = jnp.where(is_chosen, 0, jax.random.uniform(option_key, g.shape, g.dtype, jnp.finfo(g.dtype).tiny))
+        other = jnp.where(self._is_option, option, jnp.where(self._is_whole, number, g))
+        return jnp.where(changes, other, g)
 
     def canonical(self, genotypes: Float[Array, "*batch params"]) -> Float[Array, "*batch params"]:
         """Return genotypes with the same values, and with equal coordinates for equal whole numbers and options.

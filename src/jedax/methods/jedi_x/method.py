@@ -90,14 +90,25 @@ class JEDiX(Method):
         *,
         in_box: bool = False,
         has_descriptors: bool = True,
+        is_categorical: bool = False,
         gathered: float = 1.0,
     ) -> dict[str, Any]:
-        """Return settings of one ES with about CMA-ES's population, and a full covariance up to 300 parameters."""
+        """Return settings of one ES with about CMA-ES's population, and a full covariance up to 300 parameters.
+
+        Without descriptors the ES has all generations. With options and without real numbers, mutations of the best
+        solution have the first generations, and others while the ES waits: they find options sooner.
+        """
         default = 4 * math.ceil((4 + math.floor(3 * math.log(num_params))) / 4)  # a multiple of the scouts
         population = max(8, default, 4 * math.ceil((batch or 1) / 4))  # at least two for each scout
         es = "cma-es" if num_params <= _MOST_OF_FULL_COVARIANCE else "lm-ma-es"
         growth = max(1, min(_LARGEST_GROWTH, _MOST_NUMBERS // (population * num_params)))
         patience = min(60, 10 + 2 * num_params)
+        if has_descriptors:
+            exploration: dict[str, Any] = {"exploration": 0.1}
+        elif is_categorical:
+            exploration = {"exploration": 1.0, "head_start": 40.0, "scout_share": 0.0, "rediscovery": 1.0}
+        else:
+            exploration = {"exploration": 0.0, "rediscovery": 1.0}
         return {
             "population": population,
             "pool": 1,
@@ -106,7 +117,7 @@ class JEDiX(Method):
             "first_step": min(gathered, 0.5 if in_box else 1.0),
             "restart_step": 1.0,
             "patience": patience,
-            **({"exploration": 0.1} if has_descriptors else {"exploration": 0.0, "rediscovery": 1.0}),
+            **exploration,
         }
 
     def init(self, key: PRNGKeyArray, genotypes: Float[Array, "batch params"], evaluation: Evaluation) -> JEDiXState:
@@ -165,9 +176,13 @@ class JEDiX(Method):
         return genotypes, replace(state, es=es, kind=kind)
 
     def vary(self, key: PRNGKeyArray, state: JEDiXState) -> Float[Array, "batch params"]:
-        """Return varied elites: some recombined with another elite, the rest with isotropic noise at a random scale."""
-        config = self.config
-        parent_key, partner_key, kind_key, scale_key, vary_key = jax.random.split(key, 5)
+        """Return varied elites: some recombined with another elite, the rest with isotropic noise at a random scale.
+
+        Where all parameters are whole numbers or options, the rest have a few other ones (`Space.mutated`). So have
+        elites whose partner is the elite itself.
+        """
+        config, space = self.config, self.problem.space
+        parent_key, partner_key, kind_key, scale_key, vary_key, mutate_key = jax.random.split(key, 6)
         parents = state.repertoire.sample(parent_key, config.batch)
         partners = state.repertoire.sample(partner_key, config.batch)
         iso_sigma, line_sigma = config.line
@@ -176,7 +191,11 @@ class JEDiX(Method):
         intermediate = kind < config.line_share * config.intermediate_share
         scale = jnp.where(recombined, iso_sigma, log_uniform(scale_key, kind, config.variation))
         step = jnp.where(recombined, line_sigma, 0.0)
-        return iso_line(vary_key, parents, partners, scale * state.spread, step, intermediate)
+        varied = iso_line(vary_key, parents, partners, scale * state.spread, step, intermediate)
+        if space is None or not space.is_discrete:
+            return varied
+        has_other = (parents != partners).any(axis=1, keepdims=True)
+        return jnp.where(recombined & has_other, varied, space.mutated(mutate_key, parents))
 
     def tell(
         self, key: PRNGKeyArray, state: JEDiXState, genotypes: Float[Array, "batch params"], evaluation: Evaluation
