@@ -72,7 +72,7 @@ class TestNumbers:
 
     def test_equal_solutions_are_told_apart(self):
         space = {"coils": jedax.Integer(2, 3), "metal": ["steel", "bronze"]}
-        optimizer = jedax.Optimizer(space=space, population=32, evaluations=64)
+        optimizer = jedax.Optimizer(space=space, population=32, evaluations=64, noisy=True)
         asked = dict(zip(optimizer.ask_ids(), optimizer.ask(), strict=True))
         first, *_, last = (one for one in asked if asked[one] == asked[0])
         assert first != last

@@ -207,7 +207,11 @@ class TestNamed:
     def test_equal_solutions_of_whole_numbers(self):
         """Eight places, and only two solutions: each result fills one place."""
         optimizer = jedax.Optimizer(
-            descriptor_bounds=None, evaluations=80, space={"choice": Choice("a", "b")}, **{**MAPS, "cells": 1}
+            descriptor_bounds=None,
+            evaluations=80,
+            space={"choice": Choice("a", "b")},
+            noisy=True,
+            **{**MAPS, "cells": 1},
         )
         while not optimizer.done:
             for row in optimizer.ask():
