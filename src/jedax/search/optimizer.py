@@ -253,7 +253,7 @@ class Optimizer:
 
     @property
     def done(self) -> bool:
-        """Whether the budget is spent, no generation is open and the budget has no room for one, or all is known."""
+        """Whether the search is over: the budget has no room for a generation, or all solutions are known."""
         return self.stop_reason != ""
 
     @property

@@ -178,8 +178,8 @@ class JEDiX(Method):
     def vary(self, key: PRNGKeyArray, state: JEDiXState) -> Float[Array, "batch params"]:
         """Return varied elites: some recombined with another elite, the rest with isotropic noise at a random scale.
 
-        Where all parameters are whole numbers or options, the rest have a few other ones (`Space.mutated`). So have
-        elites whose partner is the elite itself.
+        Where all parameters are whole numbers or options, the rest are mutated instead (`Space.mutated`), and so are
+        elites that were drawn as their own partner.
         """
         config, space = self.config, self.problem.space
         parent_key, partner_key, kind_key, scale_key, vary_key, mutate_key = jax.random.split(key, 6)
