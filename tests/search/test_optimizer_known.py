@@ -141,6 +141,18 @@ def test_minimize_evaluates_each_solution_once():
     assert found.message == "All 12 solutions of the space are evaluated."
 
 
+def test_the_last_solutions_of_a_larger_space_are_found():
+    """After a few hundred of 351, nearly all samples are known."""
+    space = {"coils": jedax.Integer(1, 9), "metal": ["steel", "brass", "zinc"], "teeth": jedax.Integer(8, 20)}
+
+    def cost(x):
+        return (x["coils"] - 7) ** 2 + {"steel": 3, "brass": 1, "zinc": 2}[x["metal"]] + abs(x["teeth"] - 12)
+
+    found = jedax.minimize(cost, space=space, evaluations=2000)
+    assert found.fun == 1
+    assert 351 <= found.nfev < 375  # another processor's search may repeat a generation near the end
+
+
 def test_trials_of_a_study_do_not_repeat_until_all_are_known():
     study = optuna.create_study(sampler=jedax.optuna.Sampler(seed=0))
     study.enqueue_trial({"a": 2, "b": "q", "c": 0.5})

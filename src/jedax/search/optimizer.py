@@ -42,7 +42,7 @@ from jedax.store import files
 from jedax.store.run import Solution
 from jedax.types import Bounds
 
-_MOST_SPARED = 1_000  # solutions in a row that are not asked for, since their results are known or awaited
+_MOST_SPARED = 5_000  # solutions in a row that are not asked for, since their results are known or awaited
 _FACTS = {
     "num_params", "descriptor_bounds", "space", "evaluations", "seed", "minimise", "noisy", "initial_std",
 }  # fmt: skip
@@ -75,7 +75,8 @@ class Optimizer:
     any order and number: `ask(1)` for each idle worker, `tell` for each result.
 
     Where all parameters are whole numbers or options, a solution whose result is known is not asked for again: the
-    search goes on with this result, unless evaluations are `noisy` or a solution has several samples.
+    search goes on with this result. It is asked for again if evaluations are `noisy`, if a solution has several
+    samples, or after 5,000 known solutions in a row.
 
     Args:
         num_params: Number of parameters; None: `space`, `bounds` or `x0` says it.
