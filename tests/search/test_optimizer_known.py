@@ -167,7 +167,7 @@ def test_trials_of_a_study_do_not_repeat_until_all_are_known():
 
 
 def test_options_are_found_with_few_evaluations():
-    """Eight of eight options in 64 of 65,536 solutions, which random ones and an ES alone do not find."""
+    """Eight of eight options in 150 of 65,536 solutions, which random ones and an ES alone do not find."""
     space, best = {f"x{i}": list("abcd") for i in range(8)}, "badcabdc"
 
     def fun(x):

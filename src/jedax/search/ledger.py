@@ -288,7 +288,8 @@ class Ledger:
 
     def note_constraints(self, number: int) -> None:
         """Note how many constraints there are, as the first results with violations tell."""
-        if any(len(one.constraints) != number for one in self.known.values()):
+        first = next(iter(self.known.values()), None)  # all have as many
+        if first is not None and len(first.constraints) != number:
             none = np.zeros(number)
             self.known = OrderedDict((key, one._replace(constraints=none)) for key, one in self.known.items())
 
