@@ -601,7 +601,7 @@ class Optimizer:
             place = generation.next_place()
             genotype = generation.give(place, self._steps.draw)
             if self._may_spare:
-                self._recall()
+                self._recall([place])
                 asked = np.array([*genotypes, genotype])
                 if generation.filled[place] or self._ledger.repeats(self._steps.number, asked)[-1]:
                     self._spared += 1
@@ -615,16 +615,17 @@ class Optimizer:
         """Whether solutions are not asked for whose results are known or awaited: unless too many were, in a row."""
         return self._ledger.keeps_results and not self._ledger.knows_all and self._spared < _MOST_SPARED
 
-    def _recall(self) -> None:
-        """Fill the places of the open generation whose solutions have known results."""
+    def _recall(self, places: list[int] | None = None) -> None:
+        """Fill open places of the open generation, by default all, whose solutions have known results."""
         generation = self._steps.generation
-        if generation is None or not self._ledger.known:
+        if generation is None or generation.is_complete or not self._ledger.known:
             return
-        candidates = generation.candidates[: max(1, generation.given.max())]
+        places = generation.open_places if places is None else places
+        given = np.maximum(1, generation.given[places])
+        candidates = generation.candidates[: given.max(), places]
         known = self._ledger.known_results(candidates.reshape(-1, candidates.shape[-1]))
-        for place in generation.open_places:
-            given = max(1, generation.given[place])
-            result = next(filter(None, known[place : given * generation.size : generation.size]), None)
+        for number, place in enumerate(places):
+            result = next(filter(None, known[number : given[number] * len(places) : len(places)]), None)
             if result is not None:
                 generation.fill(place, result.genotype, result.fitness, result.descriptor, result.constraints)
                 self._spared += 1
